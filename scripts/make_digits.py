@@ -1,0 +1,33 @@
+"""Makes src/andiron/data/digits.safetensors from the digits that scikit-learn bundles, and prints its SHA-256.
+
+    python scripts/make_digits.py [FILE]
+"""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from sklearn.datasets import load_digits
+
+FILE = Path(__file__).parents[1] / "src" / "andiron" / "data" / "digits.safetensors"
+ABOUT = (  # one entry: safetensors writes several in no fixed order, and the file's checksum would change
+    "1,797 handwritten digits, 8x8, pixels 0 to 16. Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of "
+    "Handwritten Digits (test part), UCI Machine Learning Repository, doi:10.24432/C50P49, as bundled with "
+    "scikit-learn (sklearn.datasets.load_digits). Licence: CC BY 4.0."
+)
+
+
+def main(path: Path) -> None:
+    bundle = load_digits()
+    tensors = {
+        "images": torch.from_numpy(bundle.images).to(torch.uint8).unsqueeze(1).contiguous(),
+        "targets": torch.from_numpy(bundle.target).to(torch.uint8),
+    }
+    path.write_bytes(safetensors.torch.save(tensors, metadata={"about": ABOUT}))
+    print(f"{path}: {path.stat().st_size} bytes, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FILE)

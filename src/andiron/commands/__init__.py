@@ -1,0 +1,1 @@
+"""What the commands do; the scripts only call them."""

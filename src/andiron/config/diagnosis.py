@@ -1,0 +1,116 @@
+"""What is wrong with a command line or a composed config: everything at once, where Hydra stops at the first."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from andiron import errors
+from andiron.config import schema
+
+
+def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
+    """What is wrong with the overrides among `arguments`, one line each; Hydra's own words where nothing is found.
+
+    Each override is judged alone first (its syntax, its group, its option). The sound ones are then composed with
+    Hydra's refusal of unknown keys switched off, so that the schema reports all of those in its own words.
+    """
+    found, sound = [], []
+    for text in (argument for argument in arguments if not argument.startswith("-")):
+        try:
+            override = OverridesParser.create().parse_override(text)
+        except HydraException as unreadable:
+            found.append(f"{text}: cannot be read as option=value: {str(unreadable).splitlines()[0]}")
+            continue
+        complaint = _group_problem(override, conf_dir)
+        if complaint:
+            found.append(complaint)
+        elif not str(override.key_or_group).startswith("hydra"):
+            sound.append(_forced(override, conf_dir))
+    return (found + _schema_problems(sound, conf_dir)) or [" ".join(str(error).split())]
+
+
+def problems(config: DictConfig) -> list[str]:
+    """What is wrong with a composed config, one line each; empty when it is sound.
+
+    A value that only repeats another (`initial_lr: ${lr}`) is not complained about beside the one it repeats.
+    """
+    raw = dict(_leaves(OmegaConf.to_container(config, resolve=False)))
+    missing = [option for option, value in raw.items() if value == "???"]
+    filled = config.copy()
+    for option in missing:
+        OmegaConf.update(filled, option, None)
+    try:
+        found = schema.problems(plain(filled))
+    except OmegaConfBaseException as error:
+        return [f"{error.full_key}: {str(error.msg).splitlines()[0]}"]
+    found = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
+    return list((found | {option: f"{option}: no value; give one as {option}=..." for option in missing}).values())
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The config as plain values, interpolations resolved once."""
+    resolved = OmegaConf.to_container(config, resolve=True)
+    return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
+
+
+def _leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is not itself a mapping, by its dotted name."""
+    if not isinstance(node, dict):
+        yield prefix, node
+        return
+    for key, inner in node.items():
+        yield from _leaves(inner, f"{prefix}.{key}" if prefix else str(key))
+
+
+def _repeats(value: Any) -> bool:
+    """Whether a value as written is another option's, by interpolation."""
+    return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
+
+
+def groups(conf_dir: Path) -> dict[str, list[str]]:
+    """The options of every config group, by group name."""
+    folders = sorted(folder for folder in conf_dir.iterdir() if folder.is_dir() and folder.name != "hydra")
+    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders}
+
+
+def _group_problem(override: Override, conf_dir: Path) -> str | None:
+    known, group = groups(conf_dir), override.key_or_group
+    if group not in known or override.is_delete():
+        return None
+    for option in _values(override):
+        if option not in (*known[group], None, "null") and isinstance(option, str):
+            hint = errors.nearest(option, known[group])
+            return f"{group}={option}: no such {group}{hint}; there is: {', '.join(known[group]) or 'null'}"
+    return None
+
+
+def _values(override: Override) -> list[object]:
+    if override.is_sweep_override():
+        return list(override.sweep_iterator())
+    return [override.value()]
+
+
+def _forced(override: Override, conf_dir: Path) -> str:
+    """The override with its first value, told to add the key if it is not there."""
+    if override.is_delete():
+        return str(override.input_line)
+    values = override.sweep_string_iterator() if override.is_sweep_override() else iter([override.get_value_element_as_str()])
+    in_groups = override.key_or_group in groups(conf_dir)
+    return f"{'' if in_groups else '++'}{override.get_key_element().lstrip('+')}={next(values)}"
+
+
+def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(conf_dir), version_base="1.3"):
+            return problems(compose("train", overrides=overrides))
+    except HydraException as error:
+        return [" ".join(str(error).split())]

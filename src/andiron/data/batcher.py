@@ -1,0 +1,22 @@
+"""From samples as they are stored to a batch as a network takes it."""
+
+from dataclasses import dataclass
+
+import torch
+
+from andiron.data.arrays import Batch, RawBatch
+
+
+@dataclass(frozen=True)
+class ImageBatcher:
+    """Pixels to (pixel / scale - mean) / std, as float32 on the device."""
+
+    mean: float
+    std: float
+    scale: float = 255.0
+
+    def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
+        inputs = raw.inputs.to(device, non_blocking=True).to(torch.float32)
+        # one multiplication and one addition: (x / scale - mean) / std = x * slope - offset
+        inputs.mul_(1 / (self.scale * self.std)).sub_(self.mean / self.std)
+        return Batch(inputs, raw.targets.to(device, non_blocking=True))

@@ -1,0 +1,137 @@
+"""Batches in an order that is a function of (seed, epoch), whoever gathers them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from andiron import randomness
+from andiron.data.arrays import ArrayDataset, Indices
+
+Batcher = Callable[[Any, torch.device], Any]
+
+
+class Dataset(Protocol):
+    """Samples by index, a batch at a time."""
+
+    def __len__(self) -> int: ...
+
+    def __getitems__(self, indices: Indices) -> Any: ...
+
+
+class DataLoader:
+    """`dataset` in batches, turned by `batcher(raw, device)` into what the model takes.
+
+    With `shuffle_seed` the order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without it the data
+    set's own. A data set in memory is moved to the device and gathered there; with `num_workers` above 0, worker
+    processes gather. Both give the same batches.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batcher: Batcher,
+        *,
+        batch_size: int = 64,
+        shuffle_seed: int | None = None,
+        num_workers: int = 0,
+        device: torch.device | str = "cpu",
+    ):
+        if len(dataset) == 0:
+            raise ValueError("the data set is empty: there is no batch to make")
+        self.device = torch.device(device)
+        self.in_memory = isinstance(dataset, ArrayDataset) and num_workers == 0
+        self.dataset = dataset.to(self.device) if isinstance(dataset, ArrayDataset) and self.in_memory else dataset
+        self.batcher = batcher
+        self.batch_size = batch_size
+        self.shuffle_seed = shuffle_seed
+        self._plan = _Plan(self)
+        self._workers = _workers(self.dataset, self._plan, num_workers) if num_workers else None
+
+    def __len__(self) -> int:
+        return -(-self.num_items // self.batch_size)
+
+    @property
+    def num_items(self) -> int:
+        """Samples in an epoch."""
+        return len(self.dataset)
+
+    def order(self, epoch: int) -> Tensor:
+        """The indices of the epoch's samples, in the order they come."""
+        if self.shuffle_seed is None:
+            return torch.arange(self.num_items)
+        return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
+
+    def epoch(self, epoch: int) -> Iterator[Any]:
+        """The batches of one epoch; the last may be short."""
+        self._plan.epoch = epoch
+        if self._workers is not None:
+            yield from (self.batcher(raw, self.device) for raw in self._workers)
+            return
+        order = self.order(epoch).to(self.device) if self.in_memory else self.order(epoch)
+        for indices in torch.split(order, self.batch_size):
+            yield self.batcher(self.dataset.__getitems__(indices), self.device)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.shuffle_seed is not None:
+            raise TypeError("a shuffled loader has an order for each epoch: iterate over loader.epoch(0), loader.epoch(1), ...")
+        return self.epoch(0)
+
+
+class DataLoaderBuilder:
+    """A DataLoader in Burn's manner: `DataLoaderBuilder(batcher).batch_size(64).shuffle(42).build(dataset)`."""
+
+    def __init__(self, batcher: Batcher):
+        self._batcher = batcher
+        self._options: dict[str, Any] = {}
+
+    def batch_size(self, size: int) -> "DataLoaderBuilder":
+        return self._with(batch_size=size)
+
+    def shuffle(self, seed: int) -> "DataLoaderBuilder":
+        return self._with(shuffle_seed=seed)
+
+    def num_workers(self, number: int) -> "DataLoaderBuilder":
+        return self._with(num_workers=number)
+
+    def device(self, device: torch.device | str) -> "DataLoaderBuilder":
+        return self._with(device=device)
+
+    def build(self, dataset: Dataset) -> DataLoader:
+        """The loader over `dataset`."""
+        return DataLoader(dataset, self._batcher, **self._options)
+
+    def _with(self, **option: Any) -> "DataLoaderBuilder":
+        self._options |= option
+        return self
+
+
+class _Plan:
+    """The current epoch's batches as lists of indices; what torch's loader calls a batch sampler."""
+
+    def __init__(self, loader: DataLoader):
+        self.loader = loader
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for indices in torch.split(self.loader.order(self.epoch), self.loader.batch_size):
+            yield indices.tolist()
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+
+def _workers(dataset: Dataset, plan: _Plan, number: int) -> "torch.utils.data.DataLoader[Any]":
+    return torch.utils.data.DataLoader(
+        dataset,  # type: ignore[arg-type]
+        batch_sampler=plan,
+        num_workers=number,
+        collate_fn=_as_it_is,
+        persistent_workers=True,
+        generator=torch.Generator(),  # its own: the default generators are not its to draw from
+    )
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

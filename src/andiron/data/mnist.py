@@ -1,0 +1,85 @@
+"""MNIST and Fashion-MNIST, read and if need be downloaded by torchvision."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from andiron import errors
+from andiron.data import splits
+from andiron.data.arrays import ArrayDataset
+from andiron.data.batcher import ImageBatcher
+from andiron.data.splits import Splits, Validation
+
+SIZES = {True: 60_000, False: 10_000}  # images to train on, images to test
+
+
+def mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
+    """Handwritten digits, 28x28, in `root`/MNIST/raw.
+
+    Source: LeCun, Cortes & Burges 1998. Mean and standard deviation are those of the training pixels / 255.
+    Raises: DataError if the files are damaged, or missing and cannot be downloaded.
+    """
+    return _splits("MNIST", root, ImageBatcher(mean=0.1307, std=0.3081), valid, split_seed)
+
+
+def fashion_mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
+    """Pictures of clothes in ten classes, 28x28, in `root`/FashionMNIST/raw.
+
+    Source: Xiao, Rasul & Vollgraf 2017, arXiv:1708.07747. Mean and standard deviation as for MNIST.
+    Raises: DataError if the files are damaged, or missing and cannot be downloaded.
+    """
+    return _splits("FashionMNIST", root, ImageBatcher(mean=0.2860, std=0.3530), valid, split_seed)
+
+
+def _splits(name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: int) -> Splits:
+    training, test = _read(name, Path(root), train=True), _read(name, Path(root), train=False)
+    train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
+    return Splits(
+        name=name,
+        train=train,
+        valid=held_out,
+        test=test,
+        batcher=batcher,
+        num_classes=10,
+        fingerprint=_fingerprint(training.inputs, training.targets, test.inputs, test.targets),
+        validates_on_test=valid == "test",
+    )
+
+
+def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
+    from torchvision import datasets  # takes as long to import as torch: only who asks for MNIST waits for it
+
+    folder = root.absolute() / name / "raw"
+    dataset_class: Any = getattr(datasets, name)
+    try:
+        dataset = dataset_class(root, train=train, download=not _present(dataset_class, folder))
+    except (OSError, RuntimeError, ValueError, AssertionError) as error:
+        if _present(dataset_class, folder):
+            raise errors.DataError(
+                f"{folder}: a file there is damaged ({error}); remove the folder to download it again"
+            ) from error
+        raise errors.DataError(
+            f"{name} is not in {folder} and could not be downloaded ({error}); put its four files there, point "
+            "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
+        ) from error
+    if len(dataset.data) != SIZES[train] or len(dataset.targets) != SIZES[train]:
+        raise errors.DataError(
+            f"{folder}: {len(dataset.data)} images and {len(dataset.targets)} labels where {SIZES[train]} of each belong; "
+            "remove the folder to download it again"
+        )
+    return ArrayDataset(dataset.data.unsqueeze(1), dataset.targets)
+
+
+def _present(dataset_class: Any, folder: Path) -> bool:
+    files = [os.path.splitext(os.path.basename(url))[0] for url, _ in dataset_class.resources]
+    return all((folder / file).is_file() for file in files)
+
+
+def _fingerprint(*tensors: Tensor) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,44 @@
+"""The errors that are the user's to mend: the thing, the value found, what is allowed, the remedy."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class AndironError(Exception):
+    """A run that cannot start or go on, for a reason the message explains; shown without a traceback."""
+
+
+class ConfigError(AndironError):
+    """Every problem found in a configuration, one a line."""
+
+    def __init__(self, problems: Iterable[str]):
+        self.problems = tuple(problems)
+        noun = "problem" if len(self.problems) == 1 else "problems"
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"{len(self.problems)} {noun} in the configuration; nothing was trained:\n{lines}")
+
+
+class SweepError(AndironError):
+    """Several runs of one sweep that failed, each with its reason."""
+
+
+class DataError(AndironError):
+    """A data set that is missing, damaged or unusable."""
+
+
+class DeviceError(AndironError):
+    """A device that this machine does not have."""
+
+
+class RunFolderError(AndironError):
+    """A run folder that cannot be written, or that already holds a run."""
+
+
+class NonFiniteError(AndironError):
+    """A loss or metric that is not a number any more."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the closest of `names`, or nothing when none is close."""
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,7 @@
+"""The learner: the loop, what it records, and how it is built."""
+
+from andiron.learner.builder import LearnerBuilder
+from andiron.learner.learner import Learner
+from andiron.learner.summary import summarise
+
+__all__ = ["Learner", "LearnerBuilder", "summarise"]

@@ -1,0 +1,128 @@
+"""LearnerBuilder: a learner put together by name, in Burn's manner."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from andiron import errors, schedules
+from andiron.checkpoint import FileCheckpointer, last_and_best
+from andiron.checkpoint.strategies import KeepBest, Strategy
+from andiron.learner.journal import Journal
+from andiron.learner.learner import Learner
+from andiron.optim import Optimizer
+from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
+from andiron.schedules import Schedule
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
+
+DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+
+
+class LearnerBuilder:
+    """Collects a learner's parts; `build` checks that they fit.
+
+    Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
+    """
+
+    def __init__(self, run_dir: Path | str):
+        self.run_dir = Path(run_dir)
+        self._train_metrics: list[Metric] = []
+        self._valid_metrics: list[Metric] = []
+        self._writers: Sequence[Writer] | None = None
+        self._renderer: Renderer | None = None
+        self._strategy: Strategy | None = None
+        self._device = torch.device("cpu")
+        self._options: dict[str, Any] = {}
+
+    def metric_train_numeric(self, *metrics: Metric) -> Self:
+        """Measures these on the training data."""
+        self._train_metrics += metrics
+        return self
+
+    def metric_valid_numeric(self, *metrics: Metric) -> Self:
+        """Measures these on the validation data, and on the test data at the end."""
+        self._valid_metrics += metrics
+        return self
+
+    def with_file_checkpointer(self, strategy: Strategy = DEFAULT_STRATEGY) -> Self:
+        """Saves a checkpoint after each epoch in `run_dir`/checkpoints; by default the last two and the best stay."""
+        self._strategy = strategy
+        return self
+
+    def with_writers(self, *writers: Writer) -> Self:
+        """Sends every logged value to these."""
+        self._writers = writers
+        return self
+
+    def renderer(self, renderer: Renderer) -> Self:
+        """Shows progress with this."""
+        self._renderer = renderer
+        return self
+
+    def devices(self, devices: Sequence[torch.device | str]) -> Self:
+        """Trains on this device.
+
+        Raises: DeviceError unless there is exactly one.
+        """
+        if len(devices) != 1:
+            raise errors.DeviceError(f"devices={list(devices)}: a learner trains on one device; name one")
+        self._device = torch.device(devices[0])
+        return self
+
+    def num_epochs(self, number: int) -> Self:
+        """Trains for this many epochs in all."""
+        return self._with(num_epochs=number)
+
+    def log_every(self, updates: int) -> Self:
+        """Writes a log point every so many updates."""
+        return self._with(log_every=updates)
+
+    def seed(self, seed: int) -> Self:
+        """Draws everything random in the updates from this."""
+        return self._with(seed=seed)
+
+    def summary(self) -> Self:
+        """Writes `run_dir`/summary.json at the end and shows it as a table."""
+        return self._with(summary_dir=self.run_dir)
+
+    def build(self, model: nn.Module, optimizer: Optimizer, lr: float | Schedule) -> Learner:
+        """The learner, its model moved to the device.
+
+        Raises: TypeError if the model lacks a step; ConfigError if the checkpoint strategy needs a metric nobody measures.
+        """
+        if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
+            raise TypeError(
+                f"{type(model).__name__} has no train_step and valid_step; wrap it in a task, such as Classifier(network)"
+            )
+        self._check_strategy()
+        journal = Journal(
+            train_metrics=self._train_metrics,
+            valid_metrics=self._valid_metrics,
+            writers=self._default_writers() if self._writers is None else self._writers,
+            renderer=self._renderer,
+            num_epochs=self._options.get("num_epochs", 10),
+        )
+        checkpointer = FileCheckpointer(self.run_dir / "checkpoints", self._strategy) if self._strategy else None
+        schedule = schedules.from_value(lr)
+        model = model.to(self._device)
+        return Learner(model, optimizer, schedule, journal=journal, checkpointer=checkpointer, **self._options)
+
+    def _check_strategy(self) -> None:
+        measured = {"train": self._train_metrics, "valid": self._valid_metrics}
+        for part in getattr(self._strategy, "strategies", [self._strategy]):
+            if isinstance(part, KeepBest):
+                names = [metric.name for metric in measured[part.split]]
+                if part.metric not in names:
+                    raise errors.ConfigError(
+                        [f"checkpoint.metric={part.metric}: not measured on {part.split}; there is: {', '.join(names)}"]
+                    )
+
+    def _default_writers(self) -> list[Writer]:
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        return [JsonLinesWriter(self.run_dir / "metrics.jsonl"), TensorBoardWriter(self.run_dir / "tensorboard")]
+
+    def _with(self, **option: Any) -> Self:
+        self._options |= option
+        return self

@@ -1,0 +1,111 @@
+"""Everything a run measures, and where each value goes: the writers, the history, the screen."""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from andiron import errors
+from andiron.metrics import History, Tally
+from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values, Writer
+
+
+class Journal:
+    """Counts what the steps return and hands the means to every writer at each log point and epoch."""
+
+    def __init__(
+        self,
+        *,
+        train_metrics: Sequence[Metric],
+        valid_metrics: Sequence[Metric],
+        writers: Sequence[Writer],
+        renderer: Renderer | None,
+        num_epochs: int,
+    ):
+        self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
+        self.writers = list(writers)
+        self.renderer = renderer
+        self.history = History()
+        self.progress = Progress(num_epochs)
+        self.seconds = 0.0  # spent in training epochs, validation and checkpoints left out
+        self._window_started = self._epoch_started = 0.0
+        self._window_batches = 0
+
+    def start(self, train: Loader, epoch: int, updates: int) -> None:
+        """Before the first update: where the run stands, for the renderer to show."""
+        self.progress.num_batches, self.progress.num_items = len(train), train.num_items
+        self.progress.updates = updates
+        self.progress.epoch = self.progress.first_epoch = epoch + 1
+        if self.renderer:
+            self.renderer.start(self.progress)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Before the first batch of an epoch, counted from 0."""
+        self.progress.epoch, self.progress.batch = epoch + 1, 0
+        self._epoch_started = self._window_started = time.perf_counter()
+
+    def trained(self, item: Any, updates: int) -> None:
+        """After each update; nothing is read back from the device."""
+        self.train_tally.add(item)
+        self.progress.batch += 1
+        self.progress.updates = updates
+        self._window_batches += 1
+
+    def measured(self, item: Any) -> None:
+        """After each batch of a pass that only measures."""
+        self.valid_tally.add(item)
+
+    def log_window(self, lr: float) -> None:
+        """The means since the last log point, the learning rate of the last update, and the speed."""
+        values = self.train_tally.close_window()
+        now = time.perf_counter()
+        if self._window_batches:
+            batches_per_second = self._window_batches / (now - self._window_started)
+            samples_per_second = batches_per_second * self.progress.num_items / self.progress.num_batches
+            self._record("train", values, {"lr/base": lr, "time/samples_per_second": samples_per_second})
+        self._window_started, self._window_batches = now, 0
+
+    def close_train_epoch(self) -> None:
+        """After the last batch of an epoch: its own means."""
+        self.seconds += time.perf_counter() - self._epoch_started
+        self._record("train", self.train_tally.close_epoch(), whole_epoch=True)
+
+    def close_pass(self, split: str) -> Values:
+        """After a pass that only measured: its means."""
+        values = self.valid_tally.close_epoch()
+        self._record(split, values, whole_epoch=True)
+        return values
+
+    def epoch_ended(self) -> None:
+        """After training and validation."""
+        if self.renderer:
+            self.renderer.epoch_ended(self.progress, self._window_started - self._epoch_started)
+
+    def stop(self) -> None:
+        """After the last epoch, or when something went wrong."""
+        if self.renderer:
+            self.renderer.stop()
+
+    def show(self, summary: dict[str, Any]) -> None:
+        """Shows the summary of the run."""
+        if self.renderer:
+            self.renderer.show(summary)
+
+    def close(self) -> None:
+        """Closes the writers."""
+        for writer in self.writers:
+            writer.close()
+
+    def _record(self, split: str, values: Values, more: Values | None = None, *, whole_epoch: bool = False) -> None:
+        progress = self.progress
+        for name, value in values.items():
+            if name == "loss" and not math.isfinite(value):
+                raise errors.NonFiniteError(
+                    f"{split} loss is {value} after update {progress.updates} (epoch {progress.epoch}); "
+                    "the weights are no good from there on: lower lr, or look at the batches just before"
+                )
+        point = Point(split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch)
+        progress.latest[split] = values
+        self.history.add(point)
+        for writer in self.writers:
+            writer.write(point)

@@ -1,0 +1,31 @@
+"""The convolutional network of the Burn book's guide."""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from andiron.models.dropout import Dropout
+
+
+class ConvNet(nn.Module):
+    """Two 3x3 convolutions (8 and 16 channels), an average pool to 8x8 and two linear layers, with dropout between.
+
+    Source: the Burn book, "Basic workflow: from training to inference", model section.
+    """
+
+    def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: int = 512, dropout: float = 0.5):
+        super().__init__()
+        channels = input_shape[0]
+        self.features = nn.Sequential(
+            nn.Conv2d(channels, 8, 3), Dropout(dropout),
+            nn.Conv2d(8, 16, 3), Dropout(dropout), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(8), nn.Flatten(),
+        )  # fmt: skip
+        self.head = nn.Sequential(
+            nn.Linear(16 * 8 * 8, hidden), Dropout(dropout), nn.ReLU(), nn.Linear(hidden, num_classes)
+        )
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+        logits: Tensor = self.head(self.features(images))
+        return logits

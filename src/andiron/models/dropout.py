@@ -1,0 +1,46 @@
+"""Dropout whose mask on a CPU is cut from random 64-bit words, four elements to a word."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+LANES = 4  # 16-bit lanes in a 64-bit word
+LEVELS = 2**16  # values of a lane: the resolution of the keep rate
+
+
+class Dropout(nn.Module):
+    """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest so that the mean stays.
+
+    torch draws its CPU mask one element at a time, which takes half of a small convolutional network's step; a word
+    for four elements takes a tenth of that. The words come from torch's default generator, which the learner starts
+    anew from (seed, update): each layer reads on where the one before stopped, so a mask is a function of
+    (seed, update, layer) and there is no generator state to save. On any other device torch's fused dropout runs.
+    Raises: ValueError if p is not in [0, 1).
+    """
+
+    def __init__(self, p: float = 0.5):
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout probability {p} is not in [0, 1)")
+        self.p = p
+
+    def forward(self, input: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
+        if not self.training or self.p == 0:
+            return input
+        if input.device.type != "cpu":
+            return functional.dropout(input, self.p)
+        dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
+        scale = LEVELS / (LEVELS - dropped_levels)  # of the rate as rounded, so that the mean is exact
+        # a float mask: multiplying by it and by its gradient is 5 times faster than masked_fill or where on a CPU
+        return input * keep_mask(input, dropped_levels).to(input.dtype).mul_(scale)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+def keep_mask(like: Tensor, dropped_levels: int) -> Bool[Tensor, " *shape"]:
+    """Which elements of a tensor shaped as `like` stay: each lane is kept unless it is among the lowest levels."""
+    words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64).random_(-(2**63), None)
+    lanes = words.view(torch.int16)[: like.numel()].view(like.shape)  # -32768 ... 32767, each equally likely
+    return lanes >= dropped_levels - LEVELS // 2

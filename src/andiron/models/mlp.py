@@ -1,0 +1,27 @@
+"""A multi-layer perceptron."""
+
+import math
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from andiron.models.dropout import Dropout
+
+
+class MLP(nn.Module):
+    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the classes."""
+
+    def __init__(
+        self, input_shape: Sequence[int], num_classes: int, *, hidden: Sequence[int] = (256, 128), dropout: float = 0.0
+    ):
+        super().__init__()
+        sizes = [math.prod(input_shape), *hidden]
+        layers: list[nn.Module] = [nn.Flatten()]
+        for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), Dropout(dropout)]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
+
+    def forward(self, images: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch classes"]:
+        logits: Tensor = self.layers(images)
+        return logits
