@@ -11,9 +11,17 @@ from andiron import errors, files
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Writes named tensors to a safetensors file, whole or not at all; tensors that share memory are written apart."""
+    """Writes named tensors to a safetensors file, whole or not at all."""
+    files.write(path, as_safetensors(tensors))
+
+
+def as_safetensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """Named tensors, as they are at this moment, as the content of a safetensors file.
+
+    Tensors that share memory are written apart: the format knows no sharing.
+    """
     apart = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
-    files.write(path, safetensors.torch.save(apart))
+    return safetensors.torch.save(apart)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

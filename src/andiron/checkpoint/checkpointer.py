@@ -1,6 +1,9 @@
 """Checkpoints: a folder each, written whole or not at all by a thread of its own, pruned by a strategy."""
 
 import hashlib
+import math
+import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ from andiron.protocols import Values
 
 TENSOR_FILES = ("model", "optimizer")
 MANIFEST = "manifest.json"
+SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
 
 
 @dataclass(frozen=True)
@@ -28,43 +32,46 @@ class Checkpoint:
 class FileCheckpointer:
     """Saves checkpoints as `folder`/step-<updates> and removes those that `strategy` does not keep.
 
-    Only folders that this object wrote are ever removed.
+    A checkpoint is copied at once and written by a thread of its own: straight away, or, when the last write is less
+    than a second old, together with those that follow, less those the strategy has dropped by then. Only folders that
+    this object wrote are ever removed.
     """
 
     def __init__(self, folder: Path, strategy: Strategy):
         self.folder = folder
         self.strategy = strategy
         self.saved: list[Saved] = []
+        self._unwritten: dict[int, Checkpoint] = {}
+        self._dropped: list[int] = []
+        self._last_write = -math.inf
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-        self._pending: Future[None] | None = None
+        self._writing: Future[None] | None = None
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Copies the checkpoint and hands the copy to the writing thread; waits only for the save before it.
+        """Takes a copy to be written; waits only if the write before it is still under way.
 
-        Raises: whatever the save before it failed with.
+        Raises: whatever an earlier write failed with.
         """
-        self.wait()
         self.saved.append(Saved(updates, values))
         kept = self.strategy(self.saved)
         dropped = [saved.updates for saved in self.saved if saved.updates not in kept]
         self.saved = [saved for saved in self.saved if saved.updates in kept]
-        if updates in dropped:
-            dropped.remove(updates)
-            self._pending = self._writer.submit(self._prune, dropped)
-        else:
-            self._pending = self._writer.submit(self._write, updates, _copied(checkpoint), dropped)
+        if updates in kept:
+            self._unwritten[updates] = _copied(checkpoint)
+        self._dropped += [old for old in dropped if old != updates and self._unwritten.pop(old, None) is None]
+        if time.monotonic() - self._last_write >= SECONDS_BETWEEN_WRITES:
+            self._start_writing()
 
     def wait(self) -> None:
-        """Returns when everything handed over so far is on the disk.
+        """Returns when everything saved so far is on the disk.
 
         Raises: whatever the writing failed with.
         """
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        self._start_writing()
+        self._finish_writing()
 
     def close(self) -> None:
-        """Waits for the last save and ends the writing thread."""
+        """Waits for the last write and ends the writing thread."""
         try:
             self.wait()
         finally:
@@ -74,16 +81,23 @@ class FileCheckpointer:
         """The folder of the checkpoint made after so many updates."""
         return self.folder / f"step-{updates}"
 
-    def _write(self, updates: int, checkpoint: Checkpoint, dropped: list[int]) -> None:
-        with files.whole_folder(self.path(updates)) as folder:
-            for name in TENSOR_FILES:
-                records.save_tensors(folder / f"{name}.safetensors", getattr(checkpoint, name))
-            files.write_json(folder / "state.json", checkpoint.state)
-            files.write_json(folder / MANIFEST, manifest(folder))
-        self._prune(dropped)  # last: an old checkpoint goes only when the new one is safe
+    def _start_writing(self) -> None:
+        self._finish_writing()
+        unwritten, self._unwritten = self._unwritten, {}
+        dropped, self._dropped = self._dropped, []
+        self._last_write = time.monotonic()
+        self._writing = self._writer.submit(self._write, unwritten, dropped)
 
-    def _prune(self, dropped: list[int]) -> None:
-        for updates in dropped:
+    def _finish_writing(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _write(self, unwritten: dict[int, Checkpoint], dropped: list[int]) -> None:
+        for updates, checkpoint in unwritten.items():
+            contents = _serialised(checkpoint)
+            files.write_folder(self.path(updates), {**contents, MANIFEST: files.as_json(manifest(contents))})
+        for updates in dropped:  # last: an old checkpoint goes only when the new ones are safe
             files.remove_folder(self.path(updates))
 
 
@@ -96,16 +110,20 @@ def load(folder: Path) -> Checkpoint:
     return Checkpoint(**tensors, state=files.read_json(folder / "state.json"))
 
 
-def manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size in bytes and SHA-256 of every file in a folder, by name."""
-    contents = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+def manifest(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """Size in bytes and SHA-256 of every file of a checkpoint, by name."""
     return {name: {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for name, c in contents.items()}
 
 
 def _copied(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint as it is now: training changes the tensors in place while the copy is written."""
+    """The checkpoint as it is now: training changes the tensors in place while the copy waits to be written."""
     copies = {
         name: {key: tensor.detach().to("cpu", copy=True) for key, tensor in getattr(checkpoint, name).items()}
         for name in TENSOR_FILES
     }
     return Checkpoint(**copies, state=checkpoint.state)
+
+
+def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
+    tensors = {f"{name}.safetensors": records.as_safetensors(getattr(checkpoint, name)) for name in TENSOR_FILES}
+    return {**tensors, "state.json": files.as_json(checkpoint.state)}

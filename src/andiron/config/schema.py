@@ -38,7 +38,7 @@ class Train:
     batch_size: Annotated[int, Field(ge=1)] = 64
     num_workers: Annotated[int, Field(ge=0)] = 0
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
-    log_every: Annotated[int, Field(ge=1)] = 10
+    log_every: Annotated[int, Field(ge=1)] = 20
     overwrite: bool = False
 
     def save(self, path: Path) -> None:

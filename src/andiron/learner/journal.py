@@ -25,7 +25,7 @@ class Journal:
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = list(writers)
         self.renderer = renderer
-        self.history = History()
+        self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs)
         self.seconds = 0.0  # spent in training epochs, validation and checkpoints left out
         self._window_started = self._epoch_started = 0.0

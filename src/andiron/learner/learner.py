@@ -4,15 +4,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch
 from torch import nn
 
 from andiron import files, inference, randomness
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.learner.journal import Journal
 from andiron.learner.summary import summarise
-from andiron.metrics import History
 from andiron.optim import Optimizer
-from andiron.protocols import Loader, Point, Values
+from andiron.protocols import Loader, Values
 from andiron.schedules import Schedule
 
 
@@ -33,7 +33,7 @@ class Learner:
         checkpointer: FileCheckpointer | None = None,
         summary_dir: Path | None = None,
         num_epochs: int = 10,
-        log_every: int = 10,
+        log_every: int = 20,
         seed: int = 42,
     ):
         self.model: Any = model
@@ -70,9 +70,9 @@ class Learner:
                     self.checkpointer.save(self.updates, self.state(), dict(self.journal.progress.latest))
             if test is not None:
                 self.measure(test, "test")
+        finally:
             if self.checkpointer:
                 self.checkpointer.wait()
-        finally:
             self.journal.stop()
         if self.summary_dir:
             self.summarise(self.summary_dir)
@@ -86,7 +86,8 @@ class Learner:
         output = self.model.train_step(batch)
         self.model = self.optimizer.step(self.lr, self.model, output.gradients)
         self.updates += 1
-        self.journal.trained(output.item, self.updates)
+        with torch.no_grad():  # an item that was not detached must not keep its graph alive in the metrics
+            self.journal.trained(output.item, self.updates)
 
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics' means over one pass through `loader`, recorded as `split`."""
@@ -103,8 +104,8 @@ class Learner:
 
     def state(self) -> Checkpoint:
         """Everything needed to go on from here."""
-        points = [vars(point) for point in self.journal.history.points]
-        state = {"updates": self.updates, "epoch": self.epoch, "seed": self.seed, "history": points}
+        history = self.journal.history.state_dict()
+        state = {"updates": self.updates, "epoch": self.epoch, "seed": self.seed, "history": history}
         return Checkpoint(self.model.state_dict(), self.optimizer.state_dict(), state)
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -113,7 +114,7 @@ class Learner:
         self.optimizer.load_state_dict(checkpoint.optimizer)
         self.updates, self.epoch = checkpoint.state["updates"], checkpoint.state["epoch"]
         self.seed = checkpoint.state["seed"]
-        self.journal.history = History([Point(**point) for point in checkpoint.state["history"]])
+        self.journal.history.load_state_dict(checkpoint.state["history"])
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

@@ -1,32 +1,47 @@
-"""The values of every finished epoch, and which epoch was best."""
+"""For every split and metric: the best epoch so far, and the last."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from andiron.protocols import Point
+from andiron.protocols import Metric, Point
 
 
-@dataclass
+@dataclass(frozen=True)
+class Standing:
+    """What one metric has come to on one split; epochs count from 1, and of equals the earliest is best."""
+
+    best: float
+    epoch_of_best: int
+    last: float
+    last_epoch: int
+
+
 class History:
-    """The epochs' own means, in order."""
+    """The standings after every whole epoch that was added."""
 
-    points: list[Point] = field(default_factory=list)
+    def __init__(self, metrics: Sequence[Metric]):
+        self._higher_is_better = {metric.name: metric.higher_is_better for metric in metrics}
+        self.standings: dict[str, dict[str, Standing]] = {}
 
     def add(self, point: Point) -> None:
-        """Keeps the point if it is an epoch's own mean."""
-        if point.whole_epoch:
-            self.points.append(point)
+        """Counts the point if it is an epoch's own mean."""
+        if not point.whole_epoch:
+            return
+        split = self.standings.setdefault(point.split, {})
+        for name, value in point.values.items():
+            best, epoch = value, point.epoch
+            if name in split and not self._improves(name, value, split[name].best):
+                best, epoch = split[name].best, split[name].epoch_of_best
+            split[name] = Standing(best, epoch, value, point.epoch)
 
-    def last(self, split: str, metric: str) -> Point | None:
-        """The newest epoch in which the metric was measured on the split."""
-        return next((point for point in reversed(self._of(split, metric))), None)
+    def state_dict(self) -> dict[str, Any]:
+        """The standings as plain values."""
+        return {split: {name: asdict(standing) for name, standing in named.items()} for split, named in self.standings.items()}
 
-    def best(self, split: str, metric: str, *, higher_is_better: bool) -> Point | None:
-        """The epoch with the best value, the earliest of equals."""
-        points = self._of(split, metric)
-        if not points:
-            return None
-        pick = max if higher_is_better else min
-        return pick(points, key=lambda point: point.values[metric])
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Goes on from saved standings."""
+        self.standings = {split: {name: Standing(**plain) for name, plain in named.items()} for split, named in state.items()}
 
-    def _of(self, split: str, metric: str) -> list[Point]:
-        return [point for point in self.points if point.split == split and metric in point.values]
+    def _improves(self, name: str, value: float, best: float) -> bool:
+        return value > best if self._higher_is_better[name] else value < best

@@ -18,21 +18,17 @@ class Tally:
 
     def __init__(self, metrics: Sequence[Metric]):
         self.metrics = list(metrics)
-        self._window: list[tuple[Tensor, Tensor | int]] = []
+        self._window: list[list[tuple[Tensor, Tensor | int]]] = []  # one list of (total, count) a batch
         self._epoch = [(0.0, 0.0) for _ in self.metrics]
 
     def add(self, item: Any) -> None:
         """Counts one batch."""
-        with torch.no_grad():  # a task that forgot to detach its item must not keep every graph of the window alive
-            measured = [metric(item) for metric in self.metrics]
-            if self._window:
-                self._window = [(a + c, b + d) for (a, b), (c, d) in zip(self._window, measured, strict=True)]
-            else:
-                self._window = measured
+        self._window.append([metric(item) for metric in self.metrics])
 
     def close_window(self) -> Values:
         """The means since the last window was closed; empty if no batch was added."""
-        sums = [(float(total), float(count)) for total, count in self._window]
+        by_metric = [zip(*batches, strict=True) for batches in zip(*self._window, strict=True)]
+        sums = [(_sum(totals), _sum(counts)) for totals, counts in by_metric]
         self._window = []
         if sums:
             self._epoch = [(a + c, b + d) for (a, b), (c, d) in zip(self._epoch, sums, strict=True)]
@@ -47,3 +43,10 @@ class Tally:
     def _means(self, sums: list[tuple[float, float]]) -> Values:
         named = zip(self.metrics, sums, strict=False)
         return {metric.name: total / count for metric, (total, count) in named if count}
+
+
+def _sum(values: Sequence[Tensor | int]) -> float:
+    """The sum as a Python number: one addition on the device for all batches, and one read."""
+    if isinstance(values[0], Tensor):
+        return float(torch.stack(values).sum())  # type: ignore[arg-type]
+    return float(sum(values))

@@ -19,7 +19,7 @@ class MLP(nn.Module):
         sizes = [math.prod(input_shape), *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
-            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), Dropout(dropout)]
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), *([Dropout(dropout)] if dropout else [])]
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
     def forward(self, images: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch classes"]:

@@ -25,7 +25,9 @@ class Optimizer:
             raise ValueError(f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own")
         self.name = f"{optimizer_class.__module__}.{optimizer_class.__name__}"
         self.options = {**_fastest(optimizer_class, options), **options}
-        self._inner = _without_dynamo(optimizer_class)(list(self._parameters.values()), **self.options)
+        inner_class = _without_dynamo(optimizer_class)
+        self._inner_step = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
+        self._inner = inner_class(list(self._parameters.values()), **self.options)
 
     @property
     def parameters(self) -> Mapping[str, nn.Parameter]:
@@ -46,7 +48,7 @@ class Optimizer:
             for name, gradient in gradients.items():
                 self._parameters[name].grad = gradient
             with torch.no_grad():
-                self._inner.step()
+                self._inner_step(self._inner)
         finally:
             for name in gradients:
                 self._parameters[name].grad = None
@@ -93,7 +95,7 @@ def _without_dynamo(optimizer_class: type[torch.optim.Optimizer]) -> type[torch.
     """The class without the wrappers by which torch's own import torch._dynamo on the way to their first step.
 
     That import takes 1.4 s and serves only a compiled `step`. What they also do, switching gradients off, `step` above
-    does itself; step hooks and profiling go on working.
+    does itself.
     """
     if not optimizer_class.__module__.startswith("torch.optim."):
         return optimizer_class

@@ -1,6 +1,8 @@
 """A live progress line on a terminal, drawn with rich."""
 
+import threading
 import time
+from collections import deque
 from typing import Any
 
 from rich.console import Console
@@ -12,46 +14,58 @@ from rich.text import Text
 from andiron.protocols import Progress
 from andiron.render import plain, summary, text
 
-REFRESHES_PER_SECOND = 5
+SECONDS_BETWEEN_DRAWINGS = 0.2
 
 
 class Live:
     """One line that moves while an epoch runs, and a line that stays for every epoch done.
 
-    It reads the learner's `Progress` whenever it draws, so that an update costs the training nothing.
+    A thread of its own draws, five times a second, from the learner's `Progress`: an update costs the training
+    nothing, and an epoch no more than a line put aside (rich takes 2 ms to draw one, a tenth of an epoch of digits).
     """
 
     def __init__(self, console: Console | None = None):
         self._console = console or Console()
         self._progress = Progress(num_epochs=0)
         self._started = time.perf_counter()
-        self._display: RichLive | None = None
+        self._undrawn: deque[str] = deque()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def start(self, progress: Progress) -> None:
         """Shows the line."""
         self._progress = progress
         self._started = time.perf_counter()
-        self._display = RichLive(
-            console=self._console,
-            get_renderable=self._line,
-            refresh_per_second=REFRESHES_PER_SECOND,
-            transient=True,
-        )
-        self._display.start()
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
+        self._thread.start()
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Leaves a line for the epoch above the moving one."""
-        self._console.print(plain.line(progress, seconds), highlight=False, soft_wrap=True)
+        self._undrawn.append(plain.line(progress, seconds))
 
     def stop(self) -> None:
-        """Takes the line away."""
-        if self._display is not None:
-            self._display.stop()
-            self._display = None
+        """Takes the line away, once every epoch's own is drawn."""
+        if self._thread is not None:
+            self._stopping.set()
+            self._thread.join()
+            self._thread = None
 
     def show(self, summary_: dict[str, Any]) -> None:
         """The summary table."""
         summary.show(summary_, self._console)
+
+    def _draw(self) -> None:
+        with RichLive(console=self._console, get_renderable=self._line, auto_refresh=False, transient=True) as display:
+            while not self._stopping.wait(SECONDS_BETWEEN_DRAWINGS):
+                self._draw_epochs()
+                display.refresh()
+            self._draw_epochs()
+
+    def _draw_epochs(self) -> None:
+        if self._undrawn:
+            lines = [self._undrawn.popleft() for _ in range(len(self._undrawn))]
+            self._console.print("\n".join(lines), highlight=False, soft_wrap=True)
 
     def _line(self) -> Table:
         progress, elapsed = self._progress, time.perf_counter() - self._started
