@@ -45,6 +45,7 @@ class Metric(Protocol):
         ...
 
 
+@runtime_checkable
 class Loader(Protocol):
     """Batches in an order that is a function of the epoch."""
 
@@ -69,6 +70,7 @@ class Point:
     whole_epoch: bool = False
 
 
+@runtime_checkable
 class Writer(Protocol):
     """A place where every logged value goes."""
 
@@ -91,6 +93,7 @@ class Progress:
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
 
+@runtime_checkable
 class Renderer(Protocol):
     """What shows a run to the person who started it."""
 

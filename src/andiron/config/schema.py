@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import pydantic
 from pydantic import Field
@@ -46,7 +46,7 @@ class Train:
         path.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path) -> "Train":
         """The configuration in the JSON file at `path`; missing fields take their defaults.
 
         Raises: ConfigError naming every unknown, missing or wrong value.

@@ -1,7 +1,7 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from andiron.data.arrays import ArrayDataset, Indices
 Batcher = Callable[[Any, torch.device], Any]
 
 
+@runtime_checkable
 class Dataset(Protocol):
     """Samples by index, a batch at a time."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,32 +36,32 @@ class LearnerBuilder:
         self._device = torch.device("cpu")
         self._options: dict[str, Any] = {}
 
-    def metric_train_numeric(self, *metrics: Metric) -> Self:
+    def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Measures these on the training data."""
         self._train_metrics += metrics
         return self
 
-    def metric_valid_numeric(self, *metrics: Metric) -> Self:
+    def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Measures these on the validation data, and on the test data at the end."""
         self._valid_metrics += metrics
         return self
 
-    def with_file_checkpointer(self, strategy: Strategy = DEFAULT_STRATEGY) -> Self:
+    def with_file_checkpointer(self, strategy: Strategy = DEFAULT_STRATEGY) -> "LearnerBuilder":
         """Saves a checkpoint after each epoch in `run_dir`/checkpoints; by default the last two and the best stay."""
         self._strategy = strategy
         return self
 
-    def with_writers(self, *writers: Writer) -> Self:
+    def with_writers(self, *writers: Writer) -> "LearnerBuilder":
         """Sends every logged value to these."""
         self._writers = writers
         return self
 
-    def renderer(self, renderer: Renderer) -> Self:
+    def renderer(self, renderer: Renderer) -> "LearnerBuilder":
         """Shows progress with this."""
         self._renderer = renderer
         return self
 
-    def devices(self, devices: Sequence[torch.device | str]) -> Self:
+    def devices(self, devices: Sequence[torch.device | str]) -> "LearnerBuilder":
         """Trains on this device.
 
         Raises: DeviceError unless there is exactly one.
@@ -71,19 +71,19 @@ class LearnerBuilder:
         self._device = torch.device(devices[0])
         return self
 
-    def num_epochs(self, number: int) -> Self:
+    def num_epochs(self, number: int) -> "LearnerBuilder":
         """Trains for this many epochs in all."""
         return self._with(num_epochs=number)
 
-    def log_every(self, updates: int) -> Self:
+    def log_every(self, updates: int) -> "LearnerBuilder":
         """Writes a log point every so many updates."""
         return self._with(log_every=updates)
 
-    def seed(self, seed: int) -> Self:
+    def seed(self, seed: int) -> "LearnerBuilder":
         """Draws everything random in the updates from this."""
         return self._with(seed=seed)
 
-    def summary(self) -> Self:
+    def summary(self) -> "LearnerBuilder":
         """Writes `run_dir`/summary.json at the end and shows it as a table."""
         return self._with(summary_dir=self.run_dir)
 
@@ -123,6 +123,6 @@ class LearnerBuilder:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         return [JsonLinesWriter(self.run_dir / "metrics.jsonl"), TensorBoardWriter(self.run_dir / "tensorboard")]
 
-    def _with(self, **option: Any) -> Self:
+    def _with(self, **option: Any) -> "LearnerBuilder":
         self._options |= option
         return self

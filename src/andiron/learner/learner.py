@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
@@ -124,7 +124,7 @@ class Learner:
         finally:
             self.journal.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Learner":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
