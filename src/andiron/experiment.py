@@ -16,12 +16,15 @@ from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, Splits
 from andiron.data.arrays import ArrayDataset
 from andiron.learner import Learner, LearnerBuilder
-from andiron.optim import Optimizer
-from andiron.run import ownership, provenance
+from andiron.optim import Optimizer, ownership
+from andiron.run import provenance
 from andiron.schedules import Schedule
 from andiron.tasks import Classifier
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
+HYPERPARAMETERS = ("lr", "batch_size", "num_epochs", "seed")
+HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "scheduler")
+EVALUATION_BATCH = 256  # on a CPU, 64 to 256 images a batch are three times as fast an image as 1,024
 log = logging.getLogger("andiron")
 
 
@@ -112,9 +115,6 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
     return builder.batch_size(max(config.batch_size, EVALUATION_BATCH)).build(dataset)
 
 
-EVALUATION_BATCH = 256  # on a CPU, 64 to 256 images a batch are three times as fast an image as 1,024
-
-
 def _builder(config: Train, run_dir: Path, device: torch.device, tensorboard: TensorBoardWriter) -> LearnerBuilder:
     metrics = [targets.build(f"metrics.{name}", node) for name, node in config.metrics.items()]
     builder = (
@@ -154,17 +154,17 @@ def _record(
 
 
 def hyperparameters(config: Train) -> dict[str, bool | int | float | str]:
-    """The configuration as flat names and plain values: each group by the name of its target, then its arguments."""
-    flat: dict[str, bool | int | float | str] = {}
-    for option, value in dataclasses.asdict(config).items():
-        if isinstance(value, dict) and "_target_" in value:
-            flat[option] = value["_target_"].rpartition(".")[2]
-            arguments = {f"{option}.{name}": inner for name, inner in value.items() if name != "_target_"}
-        else:
-            arguments = {option: value} if not isinstance(value, dict) else {}
-        for name, inner in arguments.items():
-            if inner is not None:
-                flat[name] = inner if isinstance(inner, bool | int | float | str) else json.dumps(inner)
+    """What distinguishes one run from another, flat and plain: numbers, and each group's target and arguments.
+
+    Left out are the options that change only what is kept and shown, and a schedule's repetitions of `lr`.
+    """
+    flat: dict[str, bool | int | float | str] = {name: getattr(config, name) for name in HYPERPARAMETERS}
+    for group in HYPERPARAMETER_GROUPS:
+        node = dict(getattr(config, group))
+        flat[group] = node.pop("_target_").rpartition(".")[2]
+        for name, value in node.items():
+            if value is not None and not (group == "scheduler" and value == config.lr):
+                flat[f"{group}.{name}"] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
     return flat
 
 

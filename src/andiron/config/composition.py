@@ -1,6 +1,5 @@
 """From the command line to checked configurations: Hydra composes, the schema checks, and mistakes are explained."""
 
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from andiron import errors
 from andiron.config import diagnosis, schema
 
 Task = Callable[[schema.Train, Path, dict[str, str]], None]
-log = logging.getLogger("andiron")
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str]) -> None:
@@ -34,7 +32,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str]) -> None:
         try:
             task(_checked(config, run_dir), run_dir, _hydra_record(config))
         except Exception as error:  # raised again below: Hydra would print over it, and end a sweep's report at the first
-            failures.append((f"{run_dir} ({' '.join(HydraConfig.get().overrides.task)})", error))
+            overrides = [str(text) for text in OmegaConf.to_container(HydraConfig.get().overrides.task)]  # type: ignore[union-attr]
+            failures.append((f"{run_dir} ({' '.join(overrides)})", error))
 
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()

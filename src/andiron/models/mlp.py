@@ -13,7 +13,7 @@ class MLP(nn.Module):
     """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the classes."""
 
     def __init__(
-        self, input_shape: Sequence[int], num_classes: int, *, hidden: Sequence[int] = (256, 128), dropout: float = 0.0
+        self, input_shape: Sequence[int], num_classes: int, *, hidden: Sequence[int] = (512, 256), dropout: float = 0.0
     ):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]

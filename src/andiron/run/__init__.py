@@ -1,1 +1,1 @@
-"""The record of a run: its folder, where it comes from, who owns which parameter."""
+"""The record of a run: its folder, and where it comes from."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from andiron.optim import Optimizer
+from andiron.optim.optimizer import Optimizer
 
 
 def param_groups(optimizer: Optimizer, lr: float) -> dict[str, Any]:
