@@ -35,6 +35,7 @@ def main(conf_dir: Path | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
     except KeyboardInterrupt:
+        print("interrupted; what was saved until then is in the run folder", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 
@@ -54,7 +55,8 @@ def _show_log() -> None:
             print(record.getMessage())  # through print, so that a live line drawn at the moment stays below it
 
     printer = Printer(level=logging.INFO)
-    printer.addFilter(lambda record: record.levelno < logging.ERROR)  # errors: said once, by main
+    # errors are said once, by main, and epochs by the renderer
+    printer.addFilter(lambda record: record.levelno < logging.ERROR and record.name == log.name)
     log.addHandler(printer)
 
 

@@ -1,5 +1,6 @@
 """Everything a run measures, and where each value goes: the writers, the history, the screen."""
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -8,6 +9,9 @@ from typing import Any
 from andiron import errors
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values, Writer
+from andiron.render import plain
+
+log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
 class Journal:
@@ -78,8 +82,10 @@ class Journal:
 
     def epoch_ended(self) -> None:
         """After training and validation."""
+        seconds = self._window_started - self._epoch_started
+        log.info(plain.line(self.progress, seconds))
         if self.renderer:
-            self.renderer.epoch_ended(self.progress, self._window_started - self._epoch_started)
+            self.renderer.epoch_ended(self.progress, seconds)
 
     def stop(self) -> None:
         """After the last epoch, or when something went wrong."""

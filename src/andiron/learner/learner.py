@@ -46,6 +46,7 @@ class Learner:
         self.log_every = log_every
         self.seed = seed
         self.updates = self.epoch = 0
+        self.lr = schedule(0)  # of the update under way or last made
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
         """The model after `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.

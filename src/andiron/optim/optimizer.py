@@ -23,11 +23,11 @@ class Optimizer:
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self._parameters:
             raise ValueError(f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own")
-        self.name = f"{optimizer_class.__module__}.{optimizer_class.__name__}"
-        self.options = {**_fastest(optimizer_class, options), **options}
+        self.name = _public_name(optimizer_class)
         inner_class = _without_dynamo(optimizer_class)
         self._inner_step = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
-        self._inner = inner_class(list(self._parameters.values()), **self.options)
+        self._inner = inner_class(list(self._parameters.values()), **_fastest(optimizer_class, options), **options)
+        self.options = {name: value for name, value in self._inner.defaults.items() if name != "lr"}
 
     @property
     def parameters(self) -> Mapping[str, nn.Parameter]:
@@ -81,7 +81,14 @@ class Optimizer:
         self._inner.state.update(fresh)
 
 
-def _fastest(optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]) -> dict[str, bool]:
+def _public_name(optimizer_class: type[torch.optim.Optimizer]) -> str:
+    """`torch.optim.Adam` rather than the module it is defined in; any other class by its module."""
+    name = optimizer_class.__name__
+    module = "torch.optim" if getattr(torch.optim, name, None) is optimizer_class else optimizer_class.__module__
+    return f"{module}.{name}"
+
+
+def _fastest(optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]) -> dict[str, Any]:
     known = inspect.signature(optimizer_class).parameters
     if options.get("differentiable") or "fused" in options or "foreach" in options:
         return {}
