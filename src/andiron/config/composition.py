@@ -39,6 +39,10 @@ def run(task: Task, conf_dir: Path, arguments: list[str]) -> None:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
     except HydraException as error:
         raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
+    except OSError as error:  # what a task raises is kept above: this is Hydra, making the folder
+        raise errors.RunFolderError(
+            f"{error.filename} cannot be made ({error.strerror}); choose another place with hydra.run.dir=..."
+        ) from error
     if len(failures) == 1:
         raise failures[0][1]
     if failures:
@@ -51,7 +55,7 @@ def _checked(config: DictConfig, run_dir: Path) -> schema.Train:
         if not any(run_dir.iterdir()):  # made by Hydra, and nothing will come to fill it
             run_dir.rmdir()
         raise errors.ConfigError(found)
-    return schema.Train(**diagnosis.plain(config))
+    return schema.with_absolute_paths(schema.Train(**diagnosis.plain(config)))
 
 
 def _hydra_record(config: DictConfig) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -22,18 +23,20 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     Each override is judged alone first (its syntax, its group, its option). The sound ones are then composed with
     Hydra's refusal of unknown keys switched off, so that the schema reports all of those in its own words.
     """
+    options = get_args_parser().parse_args(arguments)
+    known = groups(conf_dir, *([Path(options.config_dir)] if options.config_dir else []))
     found, sound = [], []
-    for text in (argument for argument in arguments if not argument.startswith("-")):
+    for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as unreadable:
             found.append(f"{text}: cannot be read as option=value: {str(unreadable).splitlines()[0]}")
             continue
-        complaint = _group_problem(override, conf_dir)
+        complaint = _group_problem(override, known)
         if complaint:
             found.append(complaint)
         elif not str(override.key_or_group).startswith("hydra"):
-            sound.append(_forced(override, conf_dir))
+            sound.append(_forced(override, known))
     return (found + _schema_problems(sound, conf_dir)) or [" ".join(str(error).split())]
 
 
@@ -75,14 +78,16 @@ def _repeats(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
 
 
-def groups(conf_dir: Path) -> dict[str, list[str]]:
+def groups(*conf_dirs: Path) -> dict[str, list[str]]:
     """The options of every config group, by group name."""
-    folders = sorted(folder for folder in conf_dir.iterdir() if folder.is_dir() and folder.name != "hydra")
-    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders}
+    found: dict[str, list[str]] = {}
+    for file in sorted(file for conf_dir in conf_dirs for file in conf_dir.glob("*/*.yaml")):
+        found.setdefault(file.parent.name, []).append(file.stem)
+    return found
 
 
-def _group_problem(override: Override, conf_dir: Path) -> str | None:
-    known, group = groups(conf_dir), override.key_or_group
+def _group_problem(override: Override, known: dict[str, list[str]]) -> str | None:
+    group = override.key_or_group
     if group not in known or override.is_delete():
         return None
     for option in _values(override):
@@ -98,12 +103,12 @@ def _values(override: Override) -> list[object]:
     return [override.value()]
 
 
-def _forced(override: Override, conf_dir: Path) -> str:
+def _forced(override: Override, known: dict[str, list[str]]) -> str:
     """The override with its first value, told to add the key if it is not there."""
     if override.is_delete():
         return str(override.input_line)
     values = override.sweep_string_iterator() if override.is_sweep_override() else iter([override.get_value_element_as_str()])
-    in_groups = override.key_or_group in groups(conf_dir)
+    in_groups = override.key_or_group in known
     return f"{'' if in_groups else '++'}{override.get_key_element().lstrip('+')}={next(values)}"
 
 

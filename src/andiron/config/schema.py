@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from andiron.config import nodes
 
 Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
 TARGET_GROUPS = ("data", "model", "optimizer", "scheduler", "checkpoint", "render")
+PATH_ARGUMENTS = ("root",)  # of a data set
 DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
 
 
@@ -61,6 +63,12 @@ class Train:
         if found:
             raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
         return cls(**plain)
+
+
+def with_absolute_paths(config: Train) -> Train:
+    """The configuration with every path made absolute against the current directory."""
+    data = {name: os.path.abspath(value) if name in PATH_ARGUMENTS else value for name, value in config.data.items()}
+    return dataclasses.replace(config, data=data)
 
 
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
