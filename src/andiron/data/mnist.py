@@ -61,8 +61,9 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
             raise errors.DataError(
                 f"{folder}: a file there is damaged ({error}); remove the folder to download it again"
             ) from error
+        why = " ".join(str(error).split())
         raise errors.DataError(
-            f"{name} is not in {folder} and could not be downloaded ({' '.join(str(error).split())}); put its four files there, point "
+            f"{name} is not in {folder} and could not be downloaded ({why}); put its four files there, point "
             "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
         ) from error
     if len(dataset.data) != SIZES[train] or len(dataset.targets) != SIZES[train]:
