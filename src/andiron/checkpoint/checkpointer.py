@@ -11,11 +11,12 @@ from typing import Any
 
 from torch import Tensor
 
-from andiron import files, records
+from andiron import errors, files, records
 from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 
 TENSOR_FILES = ("model", "optimizer")
+STATE = "state.json"
 MANIFEST = "manifest.json"
 SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
 
@@ -40,9 +41,9 @@ class FileCheckpointer:
     def __init__(self, folder: Path, strategy: Strategy):
         self.folder = folder
         self.strategy = strategy
-        self.saved: list[Saved] = []
-        self._unwritten: dict[int, Checkpoint] = {}
-        self._dropped: list[int] = []
+        self.saved: list[Saved] = []  # those to be kept
+        self._copies: dict[int, Checkpoint] = {}  # of those not written yet
+        self._on_disk: set[int] = set()
         self._last_write = -math.inf
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
@@ -50,15 +51,14 @@ class FileCheckpointer:
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy to be written; waits only if the write before it is still under way.
 
-        Raises: whatever an earlier write failed with.
+        Raises: whatever an earlier write failed with; what it should have written is tried again by the next.
         """
         self.saved.append(Saved(updates, values))
         kept = self.strategy(self.saved)
-        dropped = [saved.updates for saved in self.saved if saved.updates not in kept]
         self.saved = [saved for saved in self.saved if saved.updates in kept]
         if updates in kept:
-            self._unwritten[updates] = _copied(checkpoint)
-        self._dropped += [old for old in dropped if old != updates and self._unwritten.pop(old, None) is None]
+            self._copies[updates] = _copied(checkpoint)
+        self._copies = {saved: copy for saved, copy in self._copies.items() if saved in kept}
         if time.monotonic() - self._last_write >= SECONDS_BETWEEN_WRITES:
             self._start_writing()
 
@@ -83,31 +83,51 @@ class FileCheckpointer:
 
     def _start_writing(self) -> None:
         self._finish_writing()
-        unwritten, self._unwritten = self._unwritten, {}
-        dropped, self._dropped = self._dropped, []
         self._last_write = time.monotonic()
-        self._writing = self._writer.submit(self._write, unwritten, dropped)
+        self._writing = self._writer.submit(self._write, dict(self._copies), {saved.updates for saved in self.saved})
 
     def _finish_writing(self) -> None:
         writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+        try:
+            if writing is not None:
+                writing.result()
+        finally:
+            self._copies = {saved: copy for saved, copy in self._copies.items() if saved not in self._on_disk}
 
-    def _write(self, unwritten: dict[int, Checkpoint], dropped: list[int]) -> None:
-        for updates, checkpoint in unwritten.items():
+    def _write(self, copies: dict[int, Checkpoint], kept: set[int]) -> None:
+        for updates, checkpoint in copies.items():
             contents = _serialised(checkpoint)
             files.write_folder(self.path(updates), {**contents, MANIFEST: files.as_json(manifest(contents))})
-        for updates in dropped:  # last: an old checkpoint goes only when the new ones are safe
+            self._on_disk.add(updates)
+        for updates in self._on_disk - kept:  # last: an old checkpoint goes only when the new ones are safe
             files.remove_folder(self.path(updates))
+            self._on_disk.remove(updates)
 
 
 def load(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`.
+    """The checkpoint in `folder`, each of its files checked against the manifest first.
 
-    Raises: DataError if a file is missing or damaged.
+    Raises: DataError naming the file that is missing or damaged.
     """
+    _verify(folder)
     tensors = {name: records.load_tensors(folder / f"{name}.safetensors") for name in TENSOR_FILES}
-    return Checkpoint(**tensors, state=files.read_json(folder / "state.json"))
+    return Checkpoint(**tensors, state=files.read_json(folder / STATE))
+
+
+def _verify(folder: Path) -> None:
+    try:
+        expected = files.read_json(folder / MANIFEST)
+        wanted = {name: entry["sha256"] for name, entry in expected.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise errors.DataError(f"{folder / MANIFEST}: missing or damaged ({error}); use another checkpoint") from error
+    for name in (*(f"{part}.safetensors" for part in TENSOR_FILES), STATE):
+        path = folder / name
+        if not path.is_file():
+            raise errors.DataError(f"{path}: missing; use another checkpoint")
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != wanted.get(name):
+            raise errors.DataError(f"{path}: SHA-256 is {found}, not {wanted.get(name)}: damaged; use another checkpoint")
 
 
 def manifest(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
@@ -126,4 +146,4 @@ def _copied(checkpoint: Checkpoint) -> Checkpoint:
 
 def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
     tensors = {f"{name}.safetensors": records.as_safetensors(getattr(checkpoint, name)) for name in TENSOR_FILES}
-    return {**tensors, "state.json": files.as_json(checkpoint.state)}
+    return {**tensors, STATE: files.as_json(checkpoint.state)}

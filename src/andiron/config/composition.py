@@ -37,9 +37,9 @@ def run(task: Task, conf_dir: Path, arguments: list[str]) -> None:
 
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
-    except HydraException as error:
+    except (HydraException, ValueError) as error:  # what a task raises is kept above: this is Hydra's
         raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
-    except OSError as error:  # what a task raises is kept above: this is Hydra, making the folder
+    except OSError as error:  # from making the folder
         raise errors.RunFolderError(
             f"{error.filename} cannot be made ({error.strerror}); choose another place with hydra.run.dir=..."
         ) from error

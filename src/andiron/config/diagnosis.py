@@ -24,8 +24,9 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     Hydra's refusal of unknown keys switched off, so that the schema reports all of those in its own words.
     """
     options = get_args_parser().parse_args(arguments)
-    known = groups(conf_dir, *([Path(options.config_dir)] if options.config_dir else []))
-    found, sound = [], []
+    own_dirs = [Path(options.config_dir).absolute()] if options.config_dir else []
+    known = groups(conf_dir, *own_dirs)
+    found, sound = [], [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in own_dirs)}]"]
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
@@ -90,10 +91,11 @@ def _group_problem(override: Override, known: dict[str, list[str]]) -> str | Non
     group = override.key_or_group
     if group not in known or override.is_delete():
         return None
-    for option in _values(override):
-        if option not in (*known[group], None, "null") and isinstance(option, str):
+    for option in ("null" if value is None else str(value) for value in _values(override)):
+        if option not in known[group]:
             hint = errors.nearest(option, known[group])
-            return f"{group}={option}: no such {group}{hint}; there is: {', '.join(known[group]) or 'null'}"
+            instead = f"; ~{group} leaves it out" if option == "null" else ""
+            return f"{group}={option}: no such {group}{hint}; there is: {', '.join(known[group])}{instead}"
     return None
 
 

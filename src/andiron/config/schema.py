@@ -31,7 +31,7 @@ class Train:
     model: Node
     optimizer: Node
     scheduler: Node
-    metrics: dict[str, Node]
+    metrics: dict[str, Any]  # a node each
     checkpoint: Node | None = None
     render: Node | None = None
     param_groups: None = None  # no rules yet: the one optimizer owns every parameter
@@ -67,8 +67,8 @@ class Train:
 
 def with_absolute_paths(config: Train) -> Train:
     """The configuration with every path made absolute against the current directory."""
-    data = {name: os.path.abspath(value) if name in PATH_ARGUMENTS else value for name, value in config.data.items()}
-    return dataclasses.replace(config, data=data)
+    paths = {name: os.path.abspath(config.data[name]) for name in PATH_ARGUMENTS if isinstance(config.data.get(name), str)}
+    return dataclasses.replace(config, data=config.data | paths)
 
 
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
@@ -79,12 +79,13 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
             found |= _node_problems(group, plain[group])
     if isinstance(plain.get("metrics"), dict):
         for name, node in plain["metrics"].items():
-            if isinstance(node, dict):
-                found |= _node_problems(f"metrics.{name}", node)
+            found |= _node_problems(f"metrics.{name}", node)
     return found
 
 
-def _node_problems(path: str, node: Node) -> dict[str, str]:
+def _node_problems(path: str, node: Any) -> dict[str, str]:
+    if not isinstance(node, dict):
+        return {path: f"{path}={node}: should be an object"}
     target = node.get("_target_")
     if not isinstance(target, str):
         option = f"{path}._target_"
@@ -101,26 +102,29 @@ def _violations(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str
         # JSON and back: in strict mode a list is then accepted where a tuple is meant, and nothing else is bent
         pydantic.TypeAdapter(schema).validate_json(json.dumps(plain, default=str))
     except pydantic.ValidationError as error:
-        found: dict[str, str] = {}
-        for detail in error.errors():  # a union complains once for every alternative: the first will do
-            found.setdefault(f"{prefix}{detail['loc'][0]}", _line(detail, prefix, names, plain))
-        return found
+        by_option: dict[str, list[Any]] = {}  # a union complains once for every alternative
+        for detail in error.errors():
+            by_option.setdefault(str(detail["loc"][0]), []).append(detail)
+        return {prefix + name: _line(details, prefix, names, plain) for name, details in by_option.items()}
     return {}
 
 
-def _line(detail: Any, prefix: str, names: list[str], plain: Mapping[str, Any]) -> str:
-    name, *inner = [str(part) for part in detail["loc"]]
-    option = prefix + name
-    if detail["type"] == "unexpected_keyword_argument":
+def _line(details: list[Any], prefix: str, names: list[str], plain: Mapping[str, Any]) -> str:
+    name, *inner = details[0]["loc"]
+    option = f"{prefix}{name}"
+    if details[0]["type"] == "unexpected_keyword_argument":
         hint = errors.nearest(name, names) or f"; allowed here: {', '.join(names)}"
         return f"{option}: no such option{hint}"
-    if detail["type"] == "missing":
+    if details[0]["type"] == "missing" and not inner:
         return f"{option}: no value; give one as {option}=..."
-    where = f" (item {inner[0]})" if inner and inner[0].isdigit() else ""
-    return f"{option}={plain[name]}: {_allowed(detail)}{where}"
+    item = next((part for part in inner if isinstance(part, int)), None)
+    if details[0]["type"] == "missing":
+        return f"{option}={plain[name]}: item {item} is missing"
+    allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
+    return f"{option}={plain[name]}: should be {allowed}" + ("" if item is None else f" (item {item})")
 
 
 def _allowed(detail: Any) -> str:
     if detail["type"] == "string_pattern_mismatch":
-        return f"should be {DEVICES}"
-    return str(detail["msg"]).removeprefix("Input ")
+        return DEVICES
+    return str(detail["msg"]).removeprefix("Input should be ")

@@ -18,7 +18,12 @@ def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
     Raises: ConfigError if the target cannot be imported or its arguments do not fit its signature.
     """
     target = function(option, node)
-    known = inspect.signature(target.func).parameters
+    try:
+        known = inspect.signature(target.func).parameters
+    except ValueError as error:
+        raise errors.ConfigError(
+            [f"{option}._target_={node['_target_']}: does not tell which arguments it takes; name a Python function or class"]
+        ) from error
     fitting = {name: value for name, value in offered.items() if name in known and target.keywords.get(name) is None}
     arguments = {**target.keywords, **fitting}
     _check_arguments(option, target.func, arguments)
@@ -31,6 +36,9 @@ def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
     Hydra resolves it, so its policy on what a config may name holds; its deferred object would check that policy
     again at every call (0.4 ms), so only the plain function leaves here.
     """
+    for name in node:
+        if name.startswith("_") and name != "_target_":
+            raise errors.ConfigError([f"{option}.{name}: arguments go by name here; give each under its own"])
     try:
         deferred = hydra.utils.instantiate({**node, "_partial_": True, "_convert_": "all"})
     except HydraException as error:

@@ -16,7 +16,7 @@ class ImageBatcher:
     scale: float = 255.0
 
     def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
-        inputs = raw.inputs.to(device, non_blocking=True).to(torch.float32)
+        pixels = raw.inputs.to(device, non_blocking=True).to(torch.float32)
         # one multiplication and one addition: (x / scale - mean) / std = x * slope - offset
-        inputs.mul_(1 / (self.scale * self.std)).sub_(self.mean / self.std)
+        inputs = pixels.mul(1 / (self.scale * self.std)).sub_(self.mean / self.std)
         return Batch(inputs, raw.targets.to(device, non_blocking=True))

@@ -1,9 +1,10 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from andiron import randomness
@@ -47,32 +48,40 @@ class DataLoader:
         self.batcher = batcher
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
-        self._plan = _Plan(self)
+        self._plan = _Plan(len(dataset), batch_size, shuffle_seed)
         self._workers = _workers(self.dataset, self._plan, num_workers) if num_workers else None
 
     def __len__(self) -> int:
-        return -(-self.num_items // self.batch_size)
+        return len(self._plan)
 
     @property
     def num_items(self) -> int:
         """Samples in an epoch."""
-        return len(self.dataset)
+        return self._plan.size
 
-    def order(self, epoch: int) -> Tensor:
+    def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in the order they come."""
-        if self.shuffle_seed is None:
-            return torch.arange(self.num_items)
-        return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
+        return self._plan.order(epoch)
 
     def epoch(self, epoch: int) -> Iterator[Any]:
-        """The batches of one epoch; the last may be short."""
-        self._plan.epoch = epoch
+        """The batches of one epoch; the last may be short.
+
+        Raises: RuntimeError if worker processes are asked to go on with an epoch after another has begun.
+        """
         if self._workers is not None:
-            yield from (self.batcher(raw, self.device) for raw in self._workers)
+            yield from self._gathered_by_workers(self._workers, epoch)
             return
         order = self.order(epoch).to(self.device) if self.in_memory else self.order(epoch)
         for indices in torch.split(order, self.batch_size):
             yield self.batcher(self.dataset.__getitems__(indices), self.device)
+
+    def _gathered_by_workers(self, workers: Iterable[Any], epoch: int) -> Iterator[Any]:
+        self._plan.epoch, self._plan.begun = epoch, self._plan.begun + 1
+        mine = self._plan.begun
+        for raw in workers:
+            yield self.batcher(raw, self.device)
+            if self._plan.begun != mine:
+                raise RuntimeError(f"epoch {epoch} was left for another; its worker processes have moved on")
 
     def __iter__(self) -> Iterator[Any]:
         if self.shuffle_seed is not None:
@@ -109,18 +118,26 @@ class DataLoaderBuilder:
 
 
 class _Plan:
-    """The current epoch's batches as lists of indices; what torch's loader calls a batch sampler."""
+    """The batches of an epoch as lists of indices; what torch's loader calls a batch sampler."""
 
-    def __init__(self, loader: DataLoader):
-        self.loader = loader
-        self.epoch = 0
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for indices in torch.split(self.loader.order(self.epoch), self.loader.batch_size):
-            yield indices.tolist()
+    def __init__(self, size: int, batch_size: int, shuffle_seed: int | None):
+        self.size = size
+        self.batch_size = batch_size
+        self.shuffle_seed = shuffle_seed
+        self.epoch = 0  # the one that iterating gives
+        self.begun = 0  # how many times it was iterated
 
     def __len__(self) -> int:
-        return len(self.loader)
+        return -(-self.size // self.batch_size)
+
+    def order(self, epoch: int) -> Tensor:
+        if self.shuffle_seed is None:
+            return torch.arange(self.size)
+        return randomness.permutation(self.size, self.shuffle_seed, epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for indices in torch.split(self.order(self.epoch), self.batch_size):
+            yield indices.tolist()
 
 
 def _workers(dataset: Dataset, plan: _Plan, number: int) -> "torch.utils.data.DataLoader[Any]":

@@ -56,7 +56,7 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
     dataset_class: Any = getattr(datasets, name)
     try:
         dataset = dataset_class(root, train=train, download=not _present(dataset_class, folder))
-    except (OSError, RuntimeError, ValueError, AssertionError) as error:
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, AssertionError) as error:
         if _present(dataset_class, folder):
             raise errors.DataError(
                 f"{folder}: a file there is damaged ({error}); remove the folder to download it again"
