@@ -58,7 +58,7 @@ class Gradients(Mapping[str, Tensor]):
         for name in names:
             if name not in self._tensors:
                 raise KeyError(f"no gradient for parameter {name!r}; there are: {', '.join(self._tensors)}")
-        return self._taken(names)
+        return self._taken(dict.fromkeys(names))
 
     def _taken(self, names: Iterable[str | None]) -> "Gradients":
         return Gradients({name: self._tensors.pop(name) for name in names if name is not None}, self._model)

@@ -82,8 +82,8 @@ def _repeats(value: Any) -> bool:
 def groups(*conf_dirs: Path) -> dict[str, list[str]]:
     """The options of every config group, by group name."""
     found: dict[str, list[str]] = {}
-    for file in sorted(file for conf_dir in conf_dirs for file in conf_dir.glob("*/*.yaml")):
-        found.setdefault(file.parent.name, []).append(file.stem)
+    for group, option in sorted((file.parent.name, file.stem) for folder in conf_dirs for file in folder.glob("*/*.yaml")):
+        found.setdefault(group, []).append(option)
     return found
 
 

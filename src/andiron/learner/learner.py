@@ -72,13 +72,18 @@ class Learner:
             if test is not None:
                 self.measure(test, "test")
         finally:
-            if self.checkpointer:
-                self.checkpointer.wait()
-            self.journal.stop()
+            self._settle()
         if self.summary_dir:
             self.summarise(self.summary_dir)
         trained: nn.Module = self.model
         return trained
+
+    def _settle(self) -> None:
+        try:
+            if self.checkpointer:
+                self.checkpointer.wait()
+        finally:
+            self.journal.stop()
 
     def update(self, batch: Any) -> None:
         """One step of the model and one update of its parameters."""
