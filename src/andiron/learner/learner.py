@@ -53,10 +53,11 @@ class Learner:
 
         Raises: NonFiniteError when the loss is no number any more.
         """
+        if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
+            self.model.train()
         self.journal.start(train, self.epoch, self.updates)
         try:
             while self.epoch < self.num_epochs:
-                self.model.train()
                 self.journal.start_epoch(self.epoch)
                 for batch in train.epoch(self.epoch):
                     self.update(batch)
