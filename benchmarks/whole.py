@@ -1,0 +1,88 @@
+"""The whole Learner at work, with everything on that `python train.py` has on, drawn on a terminal."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+import torch
+from rich.console import Console
+from torch import nn
+
+import rounds
+from andiron.checkpoint import last_and_best
+from andiron.data import DataLoaderBuilder, Splits
+from andiron.learner import Learner, LearnerBuilder
+from andiron.metrics import Accuracy, Loss
+from andiron.optim import Optimizer
+from andiron.render import Live
+from andiron.tasks import Classifier
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
+
+EVALUATION_BATCH = 256  # as andiron.experiment has it
+
+
+def seconds(network: nn.Module, splits: Splits, *, lr: float, batch_size: int, epochs: int) -> float:
+    """The time of `fit`, from before the first update until the last checkpoint is on the disk and all writers closed.
+
+    Raises: RuntimeError if something was not left behind that should have been.
+    """
+    train = DataLoaderBuilder(splits.batcher).batch_size(batch_size).shuffle(0).build(splits.train)
+    valid = DataLoaderBuilder(splits.batcher).batch_size(EVALUATION_BATCH).build(splits.valid)
+    with tempfile.TemporaryDirectory() as folder:
+        with terminal() as (console, drawn):
+            learner = everything_on(network, Path(folder), console, lr=lr, epochs=epochs)
+            with rounds.stopwatch() as elapsed, learner:
+                learner.fit(train, valid)
+        _check(Path(folder), bytes(drawn), updates=epochs * len(train), epochs=epochs)
+    return elapsed()
+
+
+def everything_on(network: nn.Module, run_dir: Path, console: Console, *, lr: float, epochs: int) -> Learner:
+    """A learner as andiron.experiment builds it from the default configuration."""
+    model, metrics = Classifier(network), (Loss(), Accuracy())
+    return (
+        LearnerBuilder(run_dir)
+        .metric_train_numeric(*metrics)
+        .metric_valid_numeric(*metrics)
+        .with_writers(JsonLinesWriter(run_dir / "metrics.jsonl"), TensorBoardWriter(run_dir / "tensorboard"))
+        .with_file_checkpointer(last_and_best(last=2, metric="loss", split="valid", direction="lowest"))
+        .renderer(Live(console))
+        .num_epochs(epochs)
+        .summary()
+        .build(model, Optimizer(torch.optim.Adam, model), lr)
+    )
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[Console, bytearray]]:
+    """A console on a pseudo-terminal, and what is drawn there: all of it once the block is left."""
+    ours, theirs = os.openpty()
+    drawn = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):  # by which Linux says that the other end is closed
+            while chunk := os.read(ours, 65536):
+                drawn.extend(chunk)
+
+    reader = Thread(target=read)
+    reader.start()
+    try:
+        with open(theirs, "w", encoding="utf-8") as file:
+            yield Console(file=file, force_terminal=True, width=120), drawn
+    finally:
+        reader.join()
+        os.close(ours)
+
+
+def _check(run_dir: Path, drawn: bytes, *, updates: int, epochs: int) -> None:
+    """That the time was spent on what it is said to have been spent on."""
+    expected = ("metrics.jsonl", "summary.json", f"checkpoints/step-{updates}/manifest.json")
+    absent = [name for name in expected if not (run_dir / name).is_file()]
+    absent += [f"events of {split}" for split in ("train", "valid") if not any(run_dir.glob(f"tensorboard/{split}/*"))]
+    shown = (f"epoch {epochs}/{epochs}  update", "━", "trained in")  # the last epoch's line, the bar, the summary
+    absent += [f"{text!r} on the terminal" for text in shown if text.encode() not in drawn]
+    if absent:
+        raise RuntimeError(f"not everything was on; there is no {', no '.join(absent)}")

@@ -1,0 +1,213 @@
+"""A run's configuration: what it takes, what it refuses and in which words, and that its record reads back equal."""
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import pytest
+
+from andiron import errors
+from andiron.config import schema
+from andiron.config.schema import Train
+
+PLAIN: dict[str, Any] = {
+    "lr": 0.1 / 3,
+    "data": {"_target_": "andiron.data.digits", "valid": 0.1, "split_seed": 0},
+    "model": {"_target_": "andiron.models.MLP", "hidden": [7, 5], "dropout": 0.0},
+    "optimizer": {"_target_": "torch.optim.Adam", "betas": [0.9, 0.999], "eps": 1e-8},
+    "scheduler": {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.1 / 3, "min_lr": 0.0, "num_updates": None},
+    "metrics": {"loss": {"_target_": "andiron.metrics.Loss"}},
+}
+
+
+def said(**changes: Any) -> list[str]:
+    """What is wrong once these top options are changed."""
+    return list(schema.problems({**PLAIN, **changes}).values())
+
+
+def said_of(group: str, **changes: Any) -> list[str]:
+    """What is wrong once these arguments of the group's node are changed."""
+    return said(**{group: {**PLAIN[group], **changes}})
+
+
+def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
+    texts = {"_target_": "a.user's.own", "path": "Übung/\n\t\"x\"", "sizes": [1, [2.5e-300, None, True]]}
+    config = Train(**{**PLAIN, "seed": 2**63 - 1, "overwrite": True, "checkpoint": texts, "device": "cuda:1"})
+
+    config.save(tmp_path / "config.json")
+
+    assert Train.load(tmp_path / "config.json") == config
+
+
+def test_a_saved_configuration_is_one_json_object_of_all_options(tmp_path):
+    Train(**PLAIN).save(tmp_path / "config.json")
+
+    names = [field.name for field in dataclasses.fields(Train)]
+    assert list(json.loads((tmp_path / "config.json").read_text())) == names
+
+
+def test_loading_fills_missing_options_with_the_defaults(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({**PLAIN, "num_epochs": 3}))
+
+    config = Train.load(tmp_path / "config.json")
+
+    assert config == Train(**PLAIN, num_epochs=3)
+    assert (config.seed, config.batch_size, config.num_workers, config.device) == (42, 64, 0, "auto")
+    assert (config.log_every, config.overwrite, config.checkpoint, config.render) == (20, False, None, None)
+
+
+def test_loading_names_the_file_and_everything_that_is_wrong_in_it(tmp_path):
+    path = tmp_path / "config.json"
+    wrong = {**PLAIN, "lr": -1, "batch_sise": 3, "optimizer": {"_target_": "torch.optim.Adam", "beta": 1}}
+    path.write_text(json.dumps({name: value for name, value in wrong.items() if name != "data"}))
+
+    with pytest.raises(errors.ConfigError) as caught:
+        Train.load(path)
+
+    assert str(caught.value).splitlines() == [
+        "4 problems in the configuration; nothing was trained:",
+        f"  {path}: lr=-1: should be greater than 0",
+        f"  {path}: data: no value; give one as data=...",
+        f"  {path}: batch_sise: no such option; did you mean 'batch_size'?",
+        f"  {path}: optimizer.beta: no such option; did you mean 'betas'?",
+    ]
+
+
+@pytest.mark.parametrize(("content", "words"), [('{"lr": 0.1', "not JSON: "), ("[1]", "holds list, not an object of options")])
+def test_a_file_that_is_no_object_of_options_is_refused_by_name(tmp_path, content, words):
+    (tmp_path / "config.json").write_text(content)
+
+    with pytest.raises(errors.ConfigError) as caught:
+        Train.load(tmp_path / "config.json")
+
+    assert caught.value.problems[0].startswith(f"{tmp_path / 'config.json'}: {words}")
+
+
+def test_a_sound_configuration_has_no_problems():
+    assert said() == []
+
+
+def test_an_integer_is_accepted_where_a_float_is_meant_and_not_the_other_way_round():
+    assert said(lr=1) == []
+    assert said(seed=1.0) == ["seed=1.0: should be a valid integer"]
+
+
+def test_a_bool_is_not_a_number():
+    assert said(lr=True) == ["lr=True: should be a valid number"]
+    assert said(seed=True) == ["seed=True: should be a valid integer"]
+    assert said_of("optimizer", eps=False) == ["optimizer.eps=False: should be a valid number"]
+
+
+def test_a_number_is_not_a_bool():
+    assert said(overwrite=1) == ["overwrite=1: should be a valid boolean"]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_learning_rate_is_finite(value):
+    assert said(lr=value) == [f"lr={value}: should be a finite number"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "allowed"),
+    [
+        ("lr", 0.0, "should be greater than 0"),
+        ("lr", "abc", "should be a valid number"),
+        ("lr", [0.1], "should be a valid number"),
+        ("num_epochs", 0, "should be greater than or equal to 1"),
+        ("batch_size", -4, "should be greater than or equal to 1"),
+        ("num_workers", -1, "should be greater than or equal to 0"),
+        ("log_every", 0, "should be greater than or equal to 1"),
+        ("seed", -1, "should be greater than or equal to 0"),
+        ("seed", 2**63, "should be less than 9223372036854775808"),
+        ("device", "gpu", "should be auto, cpu, mps, cuda or cuda:<index>"),
+        ("device", "cuda:x", "should be auto, cpu, mps, cuda or cuda:<index>"),
+        ("model", None, "should be an object"),
+        ("render", "plain", "should be an object"),
+        ("param_groups", 3, "should be null"),
+    ],
+)
+def test_a_wrong_value_is_answered_by_what_is_allowed(option, value, allowed):
+    assert said(**{option: value}) == [f"{option}={value}: {allowed}"]
+
+
+@pytest.mark.parametrize(
+    ("group", "argument", "value", "allowed"),
+    [
+        ("model", "dropout", 1.0, "should be less than 1"),
+        ("model", "hidden", [7, 0], "should be greater than or equal to 1 (item 1)"),
+        ("model", "hidden", 7, "should be a valid array"),
+        ("optimizer", "betas", [0.9, 1.5], "should be less than 1 (item 1)"),
+        ("optimizer", "eps", math.inf, "should be a finite number"),
+        ("optimizer", "weight_decay", -0.1, "should be greater than or equal to 0"),
+        ("scheduler", "num_updates", 0, "should be greater than or equal to 1"),
+        ("data", "valid", 0, "should be greater than 0 or 'test'"),
+        ("data", "valid", "tests", "should be a valid number or 'test'"),
+    ],
+)
+def test_a_wrong_argument_is_answered_by_what_is_allowed(group, argument, value, allowed):
+    assert said_of(group, **{argument: value}) == [f"{group}.{argument}={value}: {allowed}"]
+
+
+def test_a_pair_with_one_value_has_a_value_missing_and_is_not_missing_itself():
+    assert said_of("optimizer", betas=[0.9]) == ["optimizer.betas=[0.9]: item 1 is missing"]
+
+
+def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
+    assert said(learning_rates=3)[0].startswith("learning_rates: no such option; allowed here: lr, data, model, optimizer")
+    assert said(num_epoch=3) == ["num_epoch: no such option; did you mean 'num_epochs'?"]
+    assert said_of("model", hiden=[3]) == ["model.hiden: no such option; did you mean 'hidden'?"]
+    assert said_of("model", activation="relu") == ["model.activation: no such option; allowed here: hidden, dropout"]
+
+
+def test_a_missing_argument_is_asked_for():
+    assert said(model={"_target_": "andiron.models.MLP", "dropout": 0.0}) == [
+        "model.hidden: no value; give one as model.hidden=..."
+    ]
+
+
+@pytest.mark.parametrize("target", [{}, {"_target_": None}, {"_target_": 3}])
+def test_a_node_without_the_name_of_its_target_is_refused(target):
+    assert said(model=target) == [
+        f"model._target_={target.get('_target_')}: names no class or function; "
+        "give its dotted name, such as torch.optim.Adam"
+    ]
+
+
+def test_metrics_are_checked_one_by_one():
+    wrong = {"loss": {"_target_": "andiron.metrics.Loss", "beta": 1}, "f1": {}, "auc": 3}
+
+    assert [line.split(":")[0] for line in said(metrics=wrong)] == ["metrics.loss.beta", "metrics.f1._target_=None", "metrics.auc=3"]
+    assert said(metrics={"auc": 3}) == ["metrics.auc=3: should be an object"]
+
+
+def test_a_target_of_the_users_own_may_have_any_arguments():
+    assert said(model={"_target_": "mine.Network", "anything": [1, {"at": "all"}]}) == []
+
+
+def test_everything_wrong_is_told_at_once_a_line_an_option():
+    lines = said(lr=-1, seeds=3, model={"_target_": "andiron.models.MLP", "hidden": [], "dropout": 2, "widht": 3})
+
+    assert lines == [
+        "lr=-1: should be greater than 0",
+        "seeds: no such option; did you mean 'seed'?",
+        "model.dropout=2: should be less than 1",
+        "model.widht: no such option; allowed here: hidden, dropout",
+    ]
+
+
+def test_the_root_of_the_data_is_made_absolute_against_the_current_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = Train(**{**PLAIN, "data": {"_target_": "andiron.data.mnist", "root": "my/data", "valid": "test"}})
+
+    absolute = schema.with_absolute_paths(config)
+
+    assert absolute.data == {"_target_": "andiron.data.mnist", "root": f"{tmp_path}/my/data", "valid": "test"}
+    assert schema.with_absolute_paths(absolute) == absolute
+
+
+@pytest.mark.parametrize("data", [{"_target_": "mine.data", "root": None}, {"_target_": "mine.data"}])
+def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
+    config = Train(**{**PLAIN, "data": data})
+
+    assert schema.with_absolute_paths(config) == config

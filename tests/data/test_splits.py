@@ -1,0 +1,93 @@
+"""A data set's parts: disjoint, complete, with every class in proportion."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from andiron import errors
+from andiron.data import ArrayDataset, ImageBatcher, Splits
+from andiron.data.splits import hold_out, stratified_split
+
+TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[torch.randperm(43, generator=torch.Generator().manual_seed(0))]
+
+
+def dataset(targets):
+    """Samples whose inputs are their indices."""
+    return ArrayDataset(torch.arange(len(targets)).unsqueeze(1), targets)
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(
+    targets=st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    fraction=st.floats(0.01, 0.99),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_the_two_parts_are_disjoint_and_cover_all(targets, fraction, seed):
+    kept, held = stratified_split(torch.tensor(targets), fraction, seed)
+    assert kept.tolist() == sorted(kept.tolist())
+    assert held.tolist() == sorted(held.tolist())
+    assert sorted(kept.tolist() + held.tolist()) == list(range(len(targets)))
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(
+    targets=st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    fraction=st.floats(0.01, 0.99),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_every_class_is_divided_in_the_same_proportion_within_rounding(targets, fraction, seed):
+    _, held = stratified_split(torch.tensor(targets), fraction, seed)
+    chosen = [targets[index] for index in held.tolist()]
+    for label in set(targets):
+        assert abs(chosen.count(label) - targets.count(label) * fraction) <= 0.5
+
+
+def test_a_fifth_of_each_class_by_hand():
+    kept, held = stratified_split(TARGETS, 0.2, 0)
+    assert torch.bincount(TARGETS[held]).tolist() == [2, 5, 0, 1]  # of 10, 25, 0 and 7; a fifth of the one 4 is none
+    assert torch.bincount(TARGETS[kept]).tolist() == [8, 20, 0, 6, 1]
+
+
+def test_the_split_is_a_function_of_its_seed_alone():
+    torch.manual_seed(1)
+    first = stratified_split(TARGETS, 0.2, 0)
+    torch.manual_seed(2)
+    again = stratified_split(TARGETS, 0.2, 0)
+    assert torch.equal(first[0], again[0])
+    assert torch.equal(first[1], again[1])
+    held = {tuple(stratified_split(TARGETS, 0.2, seed)[1].tolist()) for seed in range(5)}
+    assert len(held) == 5
+
+
+def test_held_out_samples_are_those_of_the_split():
+    training, test = dataset(TARGETS), dataset(TARGETS[:3])
+    train, valid = hold_out(training, test, valid=0.2, split_seed=7)
+    kept, held = stratified_split(TARGETS, 0.2, 7)
+    assert torch.equal(train.inputs.flatten(), kept)
+    assert torch.equal(valid.inputs.flatten(), held)
+    assert torch.equal(train.targets, TARGETS[kept])
+    assert torch.equal(valid.targets, TARGETS[held])
+
+
+def test_validating_on_the_test_set_trains_on_all_training_data():
+    training, test = dataset(TARGETS), dataset(TARGETS[:3])
+    train, valid = hold_out(training, test, valid="test", split_seed=7)
+    assert train is training
+    assert valid is test
+
+
+@pytest.mark.parametrize("valid, kept, held", [(0.1, 3, 0), (0.9, 0, 3)])
+def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
+    with pytest.raises(errors.DataError) as raised:
+        hold_out(dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid, split_seed=0)
+    assert str(raised.value) == (
+        f"data.valid={valid}: of 3 training samples, {kept} would train and {held} validate; "
+        "choose a fraction that leaves both some"
+    )
+
+
+def test_the_input_shape_is_that_of_one_sample():
+    part = ArrayDataset(torch.zeros(5, 3, 4, 2), torch.zeros(5, dtype=torch.long))
+    splits = Splits("x", part, part, part, ImageBatcher(0.0, 1.0), num_classes=1, fingerprint="", validates_on_test=True)
+    assert splits.input_shape == (3, 4, 2)

@@ -1,0 +1,468 @@
+"""The loop: the same bits as one written by hand, however data is loaded, validated, logged, stopped and resumed."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from andiron import data, errors, randomness
+from andiron.checkpoint import KeepLast, load
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Accuracy, Loss
+from andiron.models import ConvNet
+from andiron.optim import Optimizer
+from andiron.protocols import TrainOutput
+from andiron.schedules import Linear
+from andiron.tasks import Classifier
+
+DIGITS = data.digits(valid=0.1, split_seed=0)
+TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
+BATCH_SIZE, BATCHES = 8, 7  # the last has 5
+ORDER_SEED, SEED, LR = 3, 5, 0.01
+
+
+class Kept(list):
+    """A writer that keeps the points."""
+
+    def write(self, point):
+        self.append(point)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Shown:
+    """A renderer that keeps the names of its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, progress):
+        self.calls.append("start")
+
+    def epoch_ended(self, progress, seconds):
+        self.calls.append(f"epoch {progress.epoch}")
+
+    def stop(self):
+        self.calls.append("stop")
+
+    def show(self, summary):
+        self.calls.append("show")
+
+
+class Reads(TorchDispatchMode):
+    """Counts how often a tensor's value is read, which is when a GPU would have to be waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+class Failing:
+    """A loader that raises before the third batch of one epoch."""
+
+    def __init__(self, loader, error, *, in_epoch=1):
+        self.loader, self.error, self.in_epoch = loader, error, in_epoch
+        self.num_items = loader.num_items
+
+    def __len__(self):
+        return len(self.loader)
+
+    def epoch(self, epoch):
+        for number, batch in enumerate(self.loader.epoch(epoch)):
+            if (epoch, number) == (self.in_epoch, 2):
+                raise self.error
+            yield batch
+
+
+def classifier(*, dropout=0.5):
+    torch.manual_seed(1)
+    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
+
+
+def train_loader(*, num_workers=0, batch_size=BATCH_SIZE):
+    return data.DataLoader(TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=ORDER_SEED, num_workers=num_workers)
+
+
+def measuring_loader(dataset=VALID, *, batch_size=6):
+    return data.DataLoader(dataset, DIGITS.batcher, batch_size=batch_size)
+
+
+def builder(folder, *, writers=(), num_epochs=2, log_every=3, seed=SEED):
+    metrics = Loss(), Accuracy()
+    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
+            .with_writers(*writers).num_epochs(num_epochs).log_every(log_every).seed(seed))  # fmt: skip
+
+
+def learner(folder, *, model=None, lr=LR, optimizer_class=torch.optim.Adam, **options):
+    model = model or classifier()
+    return builder(folder, **options).build(model, Optimizer(optimizer_class, model), lr)
+
+
+def fitted(folder, *, train=None, valid=None, test=None, **options):
+    """A learner after `fit`."""
+    made = learner(folder, **options)
+    made.fit(train or train_loader(), valid or measuring_loader(), test)
+    return made
+
+
+def same(one, other):
+    """Whether two state dicts are equal, bit for bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def without_speed(points):
+    """The points less the one value that is no function of the run's seed."""
+    return [
+        dataclasses.replace(point, values={name: value for name, value in point.values.items() if not name.startswith("time/")})
+        for point in points
+    ]
+
+
+def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
+    """The model a plain loop trains, and the loss, the number of right answers and the size of every batch."""
+    model, seen = classifier(), []
+    optimizer = optimizer_class(model.parameters(), lr=lr, fused=True)
+    model.train()
+    for epoch in range(num_epochs):
+        order = torch.randperm(len(TRAIN), generator=torch.Generator().manual_seed(randomness.derive(ORDER_SEED, "order", epoch)))
+        for indices in order.split(BATCH_SIZE):
+            inputs, targets = DIGITS.batcher(TRAIN.__getitems__(indices), torch.device("cpu"))
+            torch.manual_seed(randomness.derive(SEED, "update", len(seen)))
+            logits = model(inputs)
+            loss = functional.cross_entropy(logits, targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seen.append((loss.item(), (logits.argmax(dim=1) == targets).sum().item(), len(targets)))
+    return model, seen
+
+
+@pytest.mark.parametrize("optimizer_class", [torch.optim.Adam, torch.optim.SGD])
+def test_fit_is_the_loop_written_by_hand(tmp_path, optimizer_class):
+    found = fitted(tmp_path, num_epochs=3, optimizer_class=optimizer_class)
+    expected, _ = by_hand(num_epochs=3, optimizer_class=optimizer_class)
+    assert same(found.model.state_dict(), expected.state_dict())
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
+    points = Kept(), Kept()
+    one, again = (fitted(tmp_path, writers=[kept]) for kept in points)
+    other = fitted(tmp_path, seed=SEED + 1)
+    assert same(one.model.state_dict(), again.model.state_dict())
+    assert without_speed(points[0]) == without_speed(points[1])
+    assert not same(one.model.state_dict(), other.model.state_dict())
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_worker_processes_change_no_bit(tmp_path, num_workers):
+    alone, helped = fitted(tmp_path), fitted(tmp_path, train=train_loader(num_workers=num_workers))
+    assert same(alone.model.state_dict(), helped.model.state_dict())
+
+
+class Drawing(Classifier):
+    """Draws random numbers wherever it is measured."""
+
+    def valid_step(self, batch):
+        torch.rand(len(batch.targets))
+        return super().valid_step(batch)
+
+
+def test_validation_does_not_disturb_training(tmp_path):
+    expected = fitted(tmp_path).model.state_dict()
+    for valid in (measuring_loader(VALID.subset(range(3))), measuring_loader(TRAIN), measuring_loader(VALID, batch_size=1)):
+        assert same(fitted(tmp_path, valid=valid, test=measuring_loader(TEST)).model.state_dict(), expected)
+    drawing = Drawing(classifier().network)
+    assert same(fitted(tmp_path, model=drawing).model.state_dict(), expected)
+
+
+def test_neither_logging_nor_checkpoints_disturb_training(tmp_path):
+    expected = fitted(tmp_path, log_every=1000).model.state_dict()
+    model = classifier()
+    watched = builder(tmp_path, log_every=1).with_file_checkpointer(KeepLast(1)).renderer(Shown())
+    with watched.build(model, Optimizer(torch.optim.Adam, model), LR) as made:
+        made.fit(train_loader(), measuring_loader())
+    assert same(model.state_dict(), expected)
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_stopping_after_an_epoch_and_resuming_is_never_having_stopped(tmp_path, stop_after):
+    straight, first, second = Kept(), Kept(), Kept()
+    whole = fitted(tmp_path, num_epochs=4, writers=[straight])
+    stopped = fitted(tmp_path, num_epochs=stop_after, writers=[first])
+    resumed = learner(tmp_path, num_epochs=4, writers=[second])
+    resumed.load(stopped.state())
+    resumed.fit(train_loader(), measuring_loader())
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert same(resumed.optimizer.state_dict(), whole.optimizer.state_dict())
+    assert without_speed(first + second) == without_speed(straight)
+    assert resumed.journal.history.standings == whole.journal.history.standings
+    assert (resumed.updates, resumed.epoch) == (whole.updates, whole.epoch) == (28, 4)
+
+
+def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
+    whole = fitted(tmp_path, num_epochs=3)
+    model = classifier()
+    with builder(tmp_path).with_file_checkpointer().build(model, Optimizer(torch.optim.Adam, model), LR) as stopped:
+        stopped.fit(train_loader(), measuring_loader())
+    resumed = learner(tmp_path, num_epochs=3, seed=99)  # the seed is the checkpoint's
+    resumed.load(load(tmp_path / "checkpoints" / "step-14"))
+    resumed.fit(train_loader(), measuring_loader())
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert resumed.state().state == whole.state().state
+
+
+def test_a_run_with_nothing_left_to_train_is_measured_as_what_it_is(tmp_path):
+    kept = Kept()
+    resumed = learner(tmp_path, num_epochs=2, writers=[kept])
+    resumed.load(fitted(tmp_path, num_epochs=2).state())
+    before = {name: tensor.clone() for name, tensor in resumed.model.state_dict().items()}
+    resumed.fit(train_loader(), measuring_loader(), measuring_loader(TEST))
+    assert [(point.split, point.updates, point.epoch) for point in kept] == [("test", 14, 2)]
+    assert same(resumed.model.state_dict(), before)
+
+
+def test_the_training_values_are_those_of_the_updates_in_the_window(tmp_path):
+    kept = Kept()
+    fitted(tmp_path, writers=[kept])
+    _, seen = by_hand(num_epochs=2)
+    windows = {3: (0, 3), 6: (3, 6), 7: (6, 7), 9: (7, 9), 12: (9, 12), 14: (12, 14)}
+    found = {point.updates: point.values for point in kept if point.split == "train" and not point.whole_epoch}
+    assert set(found) == set(windows)
+    for updates, (start, end) in windows.items():
+        count = sum(size for _, _, size in seen[start:end])
+        assert found[updates]["accuracy"] == sum(right for _, right, _ in seen[start:end]) / count
+        # at most 3 products and 2 sums in float32, each rounded by at most 2**-24
+        expected = sum(loss * size for loss, _, size in seen[start:end]) / count
+        assert found[updates]["loss"] == pytest.approx(expected, rel=5 * 2**-24)
+
+
+def test_the_epochs_values_are_weighted_by_what_was_counted(tmp_path):
+    kept = Kept()
+    fitted(tmp_path, writers=[kept])
+    _, seen = by_hand(num_epochs=2)
+    epochs = [point.values for point in kept if point.split == "train" and point.whole_epoch]
+    for values, batches in zip(epochs, (seen[:7], seen[7:]), strict=True):
+        assert values["accuracy"] == sum(right for _, right, _ in batches) / 53
+        # each of the at most 3 windows: 3 products and 2 sums in float32, each rounded by at most 2**-24
+        assert values["loss"] == pytest.approx(sum(loss * size for loss, _, size in batches) / 53, rel=5 * 2**-24)
+
+
+def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_path):
+    kept = Kept()
+    model = fitted(tmp_path, writers=[kept], test=measuring_loader(TEST)).model.eval()
+    last = {point.split: point.values for point in kept if point.split != "train"}
+    for split, dataset in (("valid", VALID), ("test", TEST)):
+        inputs, targets = DIGITS.batcher(dataset.__getitems__(range(len(dataset))), torch.device("cpu"))
+        logits = model(inputs)
+        assert last[split]["accuracy"] == (logits.argmax(dim=1) == targets).sum().item() / len(dataset)
+        # in one batch instead of several the matrix products sum in another order: float32 epsilon, a few times
+        expected = functional.cross_entropy(logits, targets).item()
+        assert last[split]["loss"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_points_of_a_run_are_windows_then_the_epoch_then_validation_and_the_test_set_last(tmp_path):
+    kept = Kept()
+    fitted(tmp_path, writers=[kept], test=measuring_loader(TEST))
+    assert [(point.split, point.updates, point.epoch, point.whole_epoch) for point in kept] == [
+        ("train", 3, 1, False), ("train", 6, 1, False), ("train", 7, 1, False), ("train", 7, 1, True), ("valid", 7, 1, True),
+        ("train", 9, 2, False), ("train", 12, 2, False), ("train", 14, 2, False), ("train", 14, 2, True), ("valid", 14, 2, True),
+        ("test", 14, 2, True),
+    ]  # fmt: skip
+
+
+def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
+    kept = Kept()
+    fitted(tmp_path, writers=[kept], log_every=7)
+    windows = [point for point in kept if point.split == "train" and not point.whole_epoch]
+    assert [point.updates for point in windows] == [7, 14]
+    assert all(point.values.keys() == {"loss", "accuracy", "lr/base", "time/samples_per_second"} for point in windows)
+
+
+def test_updates_and_epochs_are_counted(tmp_path):
+    made = learner(tmp_path, num_epochs=3)
+    assert (made.updates, made.epoch) == (0, 0)
+    made.fit(train_loader(), measuring_loader())
+    assert (made.updates, made.epoch) == (3 * BATCHES, 3)
+
+
+def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
+    kept, used, schedule = Kept(), [], Linear(0.1, 0.0, 14)
+    model = classifier()
+    optimizer = Optimizer(torch.optim.Adam, model)
+    step = optimizer.step
+    optimizer.step = lambda lr, model, gradients: (used.append(lr), step(lr, model, gradients))[1]
+    builder(tmp_path, writers=[kept]).build(model, optimizer, schedule).fit(train_loader(), measuring_loader())
+    assert used == [schedule(updates) for updates in range(14)]
+    logged = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
+    assert logged == {updates: used[updates - 1] for updates in (3, 6, 7, 9, 12, 14)}
+
+
+def test_no_gradient_is_left_on_a_parameter(tmp_path):
+    model = fitted(tmp_path).model
+    assert [name for name, parameter in model.named_parameters() if parameter.grad is not None] == []
+
+
+@pytest.mark.parametrize(
+    "log_every, batch_size, windows",
+    [
+        (3, 8, 6),  # 7 updates an epoch: after 3, 6, 7, 9, 12 and 14
+        (1000, 8, 2),  # the end of each epoch
+        (1000, 3, 2),  # 18 updates an epoch instead of 7
+        (1, 8, 14),
+    ],
+)
+def test_values_are_read_at_log_points_and_after_validation_alone(tmp_path, log_every, batch_size, windows):
+    made = learner(tmp_path, log_every=log_every)
+    train, valid = train_loader(batch_size=batch_size), measuring_loader()
+    with Reads() as reads:
+        made.fit(train, valid)
+    num_metrics, epochs = 2, 2
+    assert reads.number == num_metrics * (windows + epochs)
+
+
+class Attached(Classifier):
+    """Hands out items that still hold on to the graph."""
+
+    def train_step(self, batch):
+        item = self.classify(batch)
+        return TrainOutput(super().train_step(batch).gradients, item)
+
+
+def test_an_item_that_was_not_detached_keeps_no_graph_alive(tmp_path):
+    needing_gradients = []
+
+    class Watched(Loss):
+        def __call__(self, item):
+            total, count = super().__call__(item)
+            needing_gradients.append((item.loss.requires_grad, total.requires_grad))
+            return total, count
+
+    model = Attached(classifier().network)
+    made = LearnerBuilder(tmp_path).metric_train_numeric(Watched()).with_writers().num_epochs(1)
+    made.build(model, Optimizer(torch.optim.Adam, model), LR).fit(train_loader(), measuring_loader())
+    assert needing_gradients == [(True, False)] * BATCHES
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_path):
+    model = classifier()
+    made = (
+        LearnerBuilder(tmp_path).metric_train_numeric(Loss(), Accuracy()).metric_valid_numeric(Loss(), Accuracy())
+        .with_file_checkpointer().num_epochs(3).log_every(3).seed(SEED)
+        .build(model, Optimizer(torch.optim.SGD, model), lambda updates: math.inf if updates == 9 else LR)
+    )  # fmt: skip
+    with pytest.raises(errors.NonFiniteError) as raised, made:
+        made.fit(train_loader(), measuring_loader())
+    assert str(raised.value) == (
+        "train loss is nan after update 12 (epoch 2); "
+        "the weights are no good from there on: lower lr, or look at the batches just before"
+    )
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["split"], line["updates"]) for line in lines] == [
+        ("train", 3), ("train", 6), ("train", 7), ("train", 7), ("valid", 7), ("train", 9),
+    ]  # fmt: skip
+    assert all(math.isfinite(line["loss"]) for line in lines)
+    shown = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload().Scalars("loss")
+    assert [event.step for event in shown] == [3, 6, 7, 9]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-7"]
+    weights = load(tmp_path / "checkpoints" / "step-7").model
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
+    model = classifier()
+    made = builder(tmp_path).with_file_checkpointer().build(
+        model, Optimizer(torch.optim.SGD, model), lambda updates: math.inf if updates == 13 else LR
+    )  # fmt: skip
+    with pytest.raises(errors.NonFiniteError, match=r"^valid loss is nan after update 14 \(epoch 2\)"), made:
+        made.fit(train_loader(), measuring_loader())  # spoilt by the last update, after the last training loss
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-7"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a batch is broken"), KeyboardInterrupt()], ids=["error", "interrupt"])
+def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, error):
+    shown, model = Shown(), classifier()
+    made = builder(tmp_path).with_file_checkpointer().renderer(shown).summary()
+    made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
+    with pytest.raises(type(error)) as raised, made:
+        made.fit(Failing(train_loader(), error), measuring_loader())
+    assert raised.value is error
+    assert shown.calls == ["start", "epoch 1", "stop"]
+    assert not (tmp_path / "summary.json").exists()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-7"]
+    assert same(load(tmp_path / "checkpoints" / "step-7").model, fitted(tmp_path, num_epochs=1).model.state_dict())
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_the_run_and_the_renderer(tmp_path):
+    (tmp_path / "checkpoints").write_text("a file where the folder should be")
+    shown, model = Shown(), classifier()
+    made = builder(tmp_path).with_file_checkpointer().renderer(shown).build(model, Optimizer(torch.optim.Adam, model), LR)
+    with pytest.raises(NotADirectoryError, match="checkpoints"):
+        made.fit(train_loader(), measuring_loader())
+    assert shown.calls[0] == "start"
+    assert shown.calls[-1] == "stop"
+
+
+def test_every_submodule_has_its_own_mode_back_after_measuring(tmp_path):
+    model = classifier()
+    model.network.features.eval()  # a frozen part
+    before = {name: module.training for name, module in model.named_modules()}
+    during = []
+
+    class Watched(Loss):
+        def __call__(self, item):
+            modes = {module.training for module in model.modules()}
+            during.append((modes, torch.is_inference_mode_enabled(), item.output.requires_grad))
+            return super().__call__(item)
+
+    made = LearnerBuilder(tmp_path).metric_valid_numeric(Watched()).with_writers()
+    made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
+    made.measure(measuring_loader(), "valid")
+    assert during == [({False}, True, False)] * 3
+    assert {name: module.training for name, module in model.named_modules()} == before
+    with pytest.raises(RuntimeError, match="a batch is broken"):
+        made.measure(Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0), "valid")
+    assert {name: module.training for name, module in model.named_modules()} == before
+
+
+def test_fit_gives_back_the_trained_model(tmp_path):
+    made = learner(tmp_path, num_epochs=1)
+    assert made.fit(train_loader(), measuring_loader()) is made.model
+
+
+def test_the_renderer_sees_every_epoch_and_the_summary(tmp_path):
+    shown, model = Shown(), classifier()
+    made = builder(tmp_path).renderer(shown).summary().build(model, Optimizer(torch.optim.Adam, model), LR)
+    made.fit(train_loader(), measuring_loader())
+    assert shown.calls == ["start", "epoch 1", "epoch 2", "stop", "show"]
+
+
+def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(tmp_path):
+    model = classifier()
+    made = builder(tmp_path, num_epochs=3).with_file_checkpointer(KeepLast(3))
+    with made.build(model, Optimizer(torch.optim.Adam, model), LR) as made:
+        made.fit(train_loader(), measuring_loader())
+        at_return = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert at_return == {"step-7", "step-14", "step-21"}  # all of them on the disk when fit comes back
+    last, state = load(tmp_path / "checkpoints" / "step-21"), made.state()
+    assert same(last.model, state.model)
+    assert same(last.optimizer, state.optimizer)
+    assert last.state == state.state == {
+        "updates": 21, "epoch": 3, "seed": SEED, "history": made.journal.history.state_dict(),
+    }  # fmt: skip
+
+
+def test_leaving_the_learner_closes_its_writers(tmp_path):
+    kept = Kept()
+    with learner(tmp_path, writers=[kept]):
+        assert not hasattr(kept, "is_closed")
+    assert kept.is_closed

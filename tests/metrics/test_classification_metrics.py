@@ -1,0 +1,34 @@
+"""What is counted of a classifier's output."""
+
+import pytest
+import torch
+
+from andiron.metrics import Accuracy, Loss
+from andiron.outputs import ClassificationOutput
+
+
+def output(*, loss, logits, targets):
+    return ClassificationOutput(torch.tensor(loss), torch.tensor(logits), torch.tensor(targets))
+
+
+def test_accuracy_counts_the_samples_whose_largest_logit_is_the_targets():
+    item = output(loss=0.0, logits=[[0.1, 0.9, 0.2], [3.0, -1.0, 2.0], [-5.0, -4.0, -3.0]], targets=[1, 2, 2])
+    total, count = Accuracy()(item)
+    assert (int(total), count) == (2, 3)
+
+
+def test_accuracy_is_scikit_learns():
+    reference = pytest.importorskip("sklearn.metrics").accuracy_score
+    draw = torch.Generator().manual_seed(5)
+    logits, targets = torch.randn(137, 4, generator=draw), torch.randint(4, (137,), generator=draw)
+    total, count = Accuracy()(ClassificationOutput(torch.tensor(0.0), logits, targets))
+    assert int(total) / count == reference(targets.numpy(), logits.argmax(dim=1).numpy())
+
+
+def test_loss_is_weighted_by_the_size_of_its_batch():
+    total, count = Loss()(output(loss=0.75, logits=[[0.0, 0.0]] * 5, targets=[0, 1, 0, 1, 1]))
+    assert (float(total), count) == (3.75, 5)
+
+
+def test_less_loss_and_more_accuracy_are_better():
+    assert {metric.name: metric.higher_is_better for metric in (Loss(), Accuracy())} == {"loss": False, "accuracy": True}

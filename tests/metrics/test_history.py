@@ -1,0 +1,58 @@
+"""The best and the last of every metric on every split."""
+
+import json
+
+from andiron.metrics import Accuracy, History, Loss
+from andiron.metrics.history import Standing
+from andiron.protocols import Point
+
+
+def history(losses, *, accuracies=None, split="valid"):
+    """After an epoch for each loss, with an accuracy each where there are any."""
+    made = History([Loss(), Accuracy()])
+    for number, loss in enumerate(losses):
+        values = {"loss": loss, **({"accuracy": accuracies[number]} if accuracies else {})}
+        made.add(Point(split, updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True))
+    return made
+
+
+def test_the_best_loss_is_the_lowest_and_the_best_accuracy_the_highest():
+    standings = history([0.5, 0.2, 0.9], accuracies=[0.1, 0.8, 0.3]).standings["valid"]
+    assert standings["loss"] == Standing(best=0.2, epoch_of_best=2, last=0.9, last_epoch=3)
+    assert standings["accuracy"] == Standing(best=0.8, epoch_of_best=2, last=0.3, last_epoch=3)
+
+
+def test_the_directions_differ_on_the_same_values():
+    standings = history([0.5, 0.2, 0.9], accuracies=[0.5, 0.2, 0.9]).standings["valid"]
+    assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 3)
+
+
+def test_of_equals_the_earliest_is_best():
+    standings = history([0.5, 0.2, 0.2, 0.2], accuracies=[0.3, 0.8, 0.8, 0.1]).standings["valid"]
+    assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 2)
+    assert (standings["loss"].last_epoch, standings["accuracy"].last_epoch) == (4, 4)
+
+
+def test_only_whole_epochs_count():
+    made = history([0.5])
+    made.add(Point("valid", updates=9, epoch=2, values={"loss": 0.1}))
+    assert made.standings == history([0.5]).standings
+
+
+def test_each_split_stands_alone():
+    made = history([0.5, 0.7])
+    made.add(Point("train", updates=14, epoch=2, values={"loss": 0.1}, whole_epoch=True))
+    assert made.standings["valid"] == history([0.5, 0.7]).standings["valid"]
+    assert made.standings["train"] == {"loss": Standing(best=0.1, epoch_of_best=2, last=0.1, last_epoch=2)}
+
+
+def test_going_on_from_a_saved_state_is_never_having_stopped():
+    losses, accuracies = [0.5, 0.2, 0.9, 0.2, 0.1], [0.1, 0.8, 0.3, 0.8, 0.2]
+    straight = history(losses, accuracies=accuracies)
+    resumed = History([Loss(), Accuracy()])
+    resumed.load_state_dict(json.loads(json.dumps(history(losses[:3], accuracies=accuracies[:3]).state_dict())))
+    for number in (3, 4):
+        values = {"loss": losses[number], "accuracy": accuracies[number]}
+        resumed.add(Point("valid", updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True))
+    assert resumed.standings == straight.standings
+    assert resumed.state_dict() == straight.state_dict()

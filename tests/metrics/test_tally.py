@@ -1,0 +1,133 @@
+"""Totals over windows and epochs: the whole epoch's mean, however it was cut, and few reads from the device."""
+
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from andiron.metrics import Accuracy, Loss, Tally
+from andiron.outputs import ClassificationOutput
+
+# Losses are eighths below 128 and batches below 64, at most 20 of them: every float32 sum on the way is exact.
+BATCHES = st.lists(st.tuples(st.integers(-1023, 1023), st.integers(1, 63)), min_size=1, max_size=20)
+
+
+class Reads(TorchDispatchMode):
+    """Counts how often a tensor's value is read, which is when a GPU would have to be waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+class Total:
+    """An item that is (total, count) itself."""
+
+    name = "total"
+    higher_is_better = False
+
+    def __call__(self, item):
+        return item
+
+
+def output(loss, count, num_right=0):
+    """`count` samples of two classes, of which the first `num_right` are named rightly."""
+    logits = torch.zeros(count, 2)
+    logits[num_right:, 1] = 1.0
+    return ClassificationOutput(torch.tensor(loss), logits, torch.zeros(count, dtype=torch.long))
+
+
+def mean(batches):
+    """Of eighths, weighted by count, rounded once."""
+    return float(Fraction(sum(eighths * count for eighths, count in batches), 8 * sum(count for _, count in batches)))
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(batches=BATCHES, data=st.data())
+def test_the_epochs_mean_is_the_same_for_any_windows_and_any_order(batches, data):
+    tally = Tally([Loss()])
+    for eighths, count in data.draw(st.permutations(batches)):
+        tally.add(output(eighths / 8, count))
+        if data.draw(st.booleans()):
+            tally.close_window()
+    assert tally.close_epoch() == {"loss": mean(batches)}
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(windows=st.lists(BATCHES, min_size=1, max_size=4))
+def test_a_windows_mean_is_over_its_own_batches(windows):
+    tally = Tally([Loss()])
+    for window in windows:
+        for eighths, count in window:
+            tally.add(output(eighths / 8, count))
+        assert tally.close_window() == {"loss": mean(window)}
+
+
+def test_a_short_last_batch_weighs_by_its_size():
+    tally = Tally([Loss(), Accuracy()])
+    tally.add(output(1.0, 8, num_right=6))
+    tally.add(output(4.0, 2, num_right=0))
+    assert tally.close_epoch() == {"loss": 1.6, "accuracy": 0.6}  # not the means of the means, 2.5 and 0.375
+
+
+def test_an_epoch_begins_anew():
+    tally = Tally([Loss()])
+    tally.add(output(8.0, 3))
+    tally.close_epoch()
+    tally.add(output(1.0, 5))
+    assert tally.close_epoch() == {"loss": 1.0}
+
+
+def test_nothing_counted_has_no_mean():
+    tally = Tally([Loss(), Total()])
+    assert tally.close_window() == {}
+    assert tally.close_epoch() == {}
+    padding = Tally([Total()])
+    padding.add((torch.tensor(0.0), 0))
+    assert padding.close_window() == {}
+
+
+def test_a_long_epoch_loses_no_precision():
+    tally = Tally([Total()])
+    for value in (2.0**24, 1.0, 1.0, 1.0):  # in float32, 2**24 + 1 is 2**24
+        tally.add((torch.tensor(value), 1))
+        tally.close_window()
+    assert tally.close_epoch() == {"total": (2.0**24 + 3) / 4}
+
+
+@pytest.mark.parametrize("count", [5, torch.tensor(5)], ids=["number", "tensor"])
+def test_a_count_may_be_a_number_or_a_tensor(count):
+    tally = Tally([Total()])
+    tally.add((torch.tensor(3.0), count))
+    tally.add((torch.tensor(4.0), count))
+    assert tally.close_epoch() == {"total": 0.7}
+
+
+def test_adding_a_batch_reads_nothing():
+    tally = Tally([Loss(), Accuracy()])
+    items = [output(0.5, count, num_right=1) for count in (4, 4, 3)]
+    with Reads() as reads:
+        for item in items:
+            tally.add(item)
+    assert reads.number == 0
+
+
+@pytest.mark.parametrize("num_batches", [1, 2, 17])
+def test_a_window_is_one_read_for_each_metric_however_long_it_is(num_batches):
+    tally = Tally([Loss(), Accuracy()])
+    for count in range(1, num_batches + 1):
+        tally.add(output(0.5, count))
+    with Reads() as reads:
+        tally.close_window()
+    assert reads.number == 2
+    with Reads() as reads:
+        tally.close_window()  # empty
+        tally.close_epoch()  # of windows already read
+    assert reads.number == 0

@@ -1,0 +1,294 @@
+"""Dropout from random words: its rate, its scale, its independence in every direction, and what it is a function of.
+
+Every statistical bound is passed by a sound generator with the probability given beside it ("false alarm"), so a
+failure under another seed would mean something too; the seeds are fixed, so a test passes always or never.
+"""
+
+import math
+import statistics
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import gradients, randomness
+from andiron.data import DataLoader, digits
+from andiron.models import Dropout
+from andiron.optim import Optimizer
+
+MANY = 1_000_003  # elements; no multiple of four
+# how many of 65536 levels are dropped, by hand: 65536 p, rounded, and never all of them
+DROPPED_LEVELS = {1 / 65536: 1, 0.01: 655, 0.1: 6554, 0.25: 16384, 1 / 3: 21845, 0.5: 32768, 0.9: 58982, 0.999999: 65535}
+each_p = pytest.mark.parametrize("p", DROPPED_LEVELS)
+
+
+def start(update: int = 0, seed: int = 0) -> None:
+    randomness.start_stream(seed, "update", update)
+
+
+@pytest.fixture(autouse=True)
+def at_the_start() -> None:
+    """Every test begins at the start of the same stream."""
+    start()
+
+
+def kept(p: float, *shape: int) -> Tensor:
+    """Which elements the next dropout layer keeps, as booleans."""
+    return Dropout(p)(torch.ones(shape)) != 0
+
+
+def standardised(mask: Tensor, rate: float) -> Tensor:
+    """The mask with mean 0 and variance 1, if its elements are kept at that rate."""
+    return (mask.double() - rate) / math.sqrt(rate * (1 - rate))
+
+
+def largest_correlation(masks: Tensor, rate: float) -> float:
+    """The largest correlation between two of the rows, in standard deviations of that of independent ones."""
+    rows = standardised(masks, rate)
+    return float((rows @ rows.t() / math.sqrt(rows.shape[1])).fill_diagonal_(0).abs().max())
+
+
+def chi_squared(counts: Tensor, expected: Tensor) -> float:
+    return float(((counts.double() - expected).square() / expected).sum())
+
+
+@each_p
+def test_as_many_elements_are_kept_as_the_binomial_law_allows(p: float) -> None:
+    size = 4 * MANY
+    rate = 1 - DROPPED_LEVELS[p] / 65536
+    deviation = math.sqrt(size * rate * (1 - rate))
+    # 5 standard deviations: false alarm 6e-7, and 2e-6 for the two extreme rates, where 61 are expected
+    assert abs(int(kept(p, size).sum()) - size * rate) < 5 * deviation
+
+
+@each_p
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_what_is_kept_is_scaled_by_the_inverse_of_the_rate_exactly(p: float, dtype: torch.dtype) -> None:
+    inputs = torch.randn(MANY, dtype=dtype)
+    output = Dropout(p)(inputs)
+    assert output.dtype == dtype
+    expected = inputs * (65536 / (65536 - DROPPED_LEVELS[p]))
+    assert torch.equal(output, torch.where(output != 0, expected, 0))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_mean_of_every_element_is_the_element(p: float) -> None:
+    inputs = torch.linspace(-3, 4, 37).double()
+    means = Dropout(p)(inputs.expand(20_011, 37)).mean(0)
+    standard_errors = inputs.abs() * math.sqrt(p / (1 - p) / 20_011)
+    # 5 standard errors for each of 37 elements: false alarm 2e-5; the rate is p to 1/131072, far less than they are
+    assert ((means - inputs).abs() < 5 * standard_errors).all()
+
+
+def test_all_levels_are_equally_likely() -> None:
+    masks = []
+    for sixteenth in range(16):
+        start()
+        masks.append(kept(sixteenth / 16, 4 * MANY))
+    kept_counts = torch.stack([mask.sum() for mask in masks] + [torch.tensor(0)])
+    # between two such rates lie 4096 levels; with 15 degrees of freedom chi-squared exceeds 56.5 with probability 1e-6
+    assert chi_squared(-kept_counts.diff(), torch.tensor(4 * MANY / 16)) < 56.5
+
+
+def test_a_larger_p_drops_whatever_a_smaller_one_drops() -> None:
+    masks = []
+    for p in sorted([0.0, *DROPPED_LEVELS]):
+        start()
+        masks.append(kept(p, MANY))
+    assert [bool((larger <= smaller).all()) for smaller, larger in zip(masks, masks[1:], strict=False)] == [True] * 8
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5, 0.9])
+def test_the_four_lanes_of_a_word_are_independent(p: float) -> None:
+    words = kept(p, MANY, 4)
+    patterns = torch.bincount((words * torch.tensor([8, 4, 2, 1])).sum(1), minlength=16)
+    num_kept = torch.tensor([bin(pattern).count("1") for pattern in range(16)])
+    rate = 1 - DROPPED_LEVELS[p] / 65536
+    # with 15 degrees of freedom chi-squared exceeds 56.5 with probability 1e-6 (false alarm)
+    assert chi_squared(patterns, MANY * rate**num_kept * (1 - rate) ** (4 - num_kept)) < 56.5
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_elements_up_to_a_thousand_apart_are_uncorrelated(p: float) -> None:
+    elements = standardised(kept(p, MANY), 1 - p)
+    spectrum = torch.fft.rfft(elements, n=2 * MANY)  # padded, so that the end does not wrap round to the start
+    correlations = torch.fft.irfft(spectrum.abs().square(), n=2 * MANY)[1:1001] / math.sqrt(MANY)
+    # the largest of 1000 at 6 standard deviations: false alarm 2e-6
+    assert float(correlations.abs().max()) < 6
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_rows_and_columns_are_independent(p: float) -> None:
+    mask = kept(p, 1009, 997)
+    # the largest of 508,536 pairs of rows (496,506 of columns) at 6.5 standard deviations: false alarm 4e-5 each
+    assert largest_correlation(mask, 1 - p) < 6.5
+    assert largest_correlation(mask.t(), 1 - p) < 6.5
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_rows_and_columns_vary_in_how_many_they_keep_as_the_binomial_law_says(p: float) -> None:
+    elements = standardised(kept(p, 1009, 997), 1 - p)
+    # chi-squared with 1009 (997) degrees of freedom leaves 804.3 to 1244.2 (793.6 to 1230.9) with probability 1e-6:
+    # more means elements of a row go together, less that they make room for one another
+    assert 804.3 < float((elements.sum(1) / math.sqrt(997)).square().sum()) < 1244.2
+    assert 793.6 < float((elements.sum(0) / math.sqrt(1009)).square().sum()) < 1230.9
+
+
+def masks_of_layers(p: float) -> Tensor:
+    start()
+    return torch.stack([kept(p, 20_011) for _ in range(64)])
+
+
+def masks_of_updates(p: float) -> Tensor:
+    masks = []
+    for update in range(64):
+        start(update)
+        masks.append(kept(p, 20_011))
+    return torch.stack(masks)
+
+
+def masks_of_seeds(p: float) -> Tensor:
+    masks = []
+    for seed in range(64):
+        start(seed=seed)
+        masks.append(kept(p, 20_011))
+    return torch.stack(masks)
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+@pytest.mark.parametrize("masks", [masks_of_layers, masks_of_updates, masks_of_seeds])
+def test_layers_updates_and_seeds_are_independent(masks: Callable[[float], Tensor], p: float) -> None:
+    found = masks(p)
+    # the largest of 2016 pairs at 6 standard deviations: false alarm 4e-6
+    assert largest_correlation(found, 1 - p) < 6
+    pairs = 2 * found[::2].int() + found[1::2].int()
+    counts = torch.bincount(pairs.flatten(), minlength=4)
+    rates = torch.tensor([p * p, p * (1 - p), (1 - p) * p, (1 - p) * (1 - p)]).double()
+    # with 3 degrees of freedom chi-squared exceeds 30.7 with probability 1e-6 (false alarm)
+    assert chi_squared(counts, pairs.numel() * rates) < 30.7
+
+
+def test_a_mask_is_a_function_of_seed_update_and_layer() -> None:
+    found = []
+    for drawn_before in (0, 7):
+        torch.randn(drawn_before)
+        start(update=5, seed=3)
+        found.append([kept(0.5, 13, 9) for _ in range(3)])
+    for first, again in zip(*found, strict=True):
+        assert torch.equal(first, again)
+
+
+def test_another_seed_update_or_layer_has_another_mask() -> None:
+    start(update=5, seed=3)
+    masks = [kept(0.5, 13, 9), kept(0.5, 13, 9)]
+    for update, seed in ((6, 3), (5, 4)):
+        start(update, seed)
+        masks.append(kept(0.5, 13, 9))
+    assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4
+
+
+def test_each_layer_reads_on_where_the_one_before_stopped() -> None:
+    one = kept(0.5, 5, 8).flatten()
+    start()
+    assert torch.equal(torch.cat([kept(0.5, 3, 8).flatten(), kept(0.5, 16)]), one)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 7, 8, 9, 13])
+def test_a_size_not_divisible_by_four_gets_the_first_elements_of_a_longer_mask(size: int) -> None:
+    longer = kept(0.5, 16)
+    start()
+    assert torch.equal(kept(0.5, size), longer[:size])
+
+
+def test_a_single_number_is_kept_or_dropped() -> None:
+    outputs = {Dropout(0.5)(torch.tensor(3.0)).item() for _ in range(64)}  # all alike: false alarm 1e-19
+    assert outputs == {0.0, 6.0}
+
+
+def test_a_mask_goes_by_index_not_by_how_the_input_lies_in_memory() -> None:
+    inputs = torch.randn(2, 3, 5, 7)
+    start()
+    expected = Dropout(0.5)(inputs)
+    for other in (inputs.to(memory_format=torch.channels_last), inputs.transpose(0, 3).contiguous().transpose(0, 3)):
+        start()
+        assert torch.equal(Dropout(0.5)(other), expected)
+
+
+@pytest.mark.parametrize("p", [0.25, 0.9])
+def test_gradient_is_the_mask_times_the_scale(p: float) -> None:
+    inputs, upstream = torch.randn(13, 7, requires_grad=True), torch.randn(13, 7)
+    start()
+    output = Dropout(p)(inputs)
+    output.backward(upstream)
+    scale = 65536 / (65536 - DROPPED_LEVELS[p])
+    assert inputs.grad is not None
+    assert torch.equal(inputs.grad, torch.where(output != 0, upstream * scale, 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_kept_and_a_scale_of_two_is_exact_in_it(dtype: torch.dtype) -> None:
+    inputs = torch.randn(101).to(dtype)
+    output = Dropout(0.5)(inputs)
+    assert output.dtype == dtype
+    assert torch.equal(output, torch.where(output != 0, inputs * 2, 0))
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    inputs = torch.ones(101)
+    Dropout(0.5)(inputs)
+    assert torch.equal(inputs, torch.ones(101))
+
+
+def test_evaluation_mode_returns_the_input_itself() -> None:
+    inputs = torch.randn(5, 3)
+    assert Dropout(0.5).eval()(inputs) is inputs
+
+
+def test_a_probability_of_zero_returns_the_input_itself_and_draws_nothing() -> None:
+    inputs = torch.randn(5, 3)
+    before = torch.get_rng_state()
+    assert Dropout(0.0)(inputs) is inputs
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan"), float("inf")])
+def test_a_probability_outside_zero_to_one_is_refused(p: float) -> None:
+    with pytest.raises(ValueError) as error:
+        Dropout(p)
+    assert str(error.value) == f"dropout probability {p} is not in [0, 1)"
+
+
+def test_it_has_no_state_to_save_and_shows_its_probability() -> None:
+    assert Dropout(0.3).state_dict() == {}
+    assert repr(Dropout(0.3)) == "Dropout(p=0.3)"
+
+
+def accuracy(dropout: type[nn.Module], seed: int) -> float:
+    """The test accuracy, in percent, of a small network after eight epochs on the digits."""
+    splits = digits(valid="test", split_seed=0)
+    randomness.start_stream(seed, "init")
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), dropout(0.5), nn.Linear(64, 10))
+    optimizer = Optimizer(torch.optim.Adam, model)
+    loader = DataLoader(splits.train, splits.batcher, batch_size=37, shuffle_seed=seed)
+    updates = 0
+    for epoch in range(8):
+        for batch in loader.epoch(epoch):
+            start(updates, seed)
+            loss = functional.cross_entropy(model(batch.inputs), batch.targets)
+            model = optimizer.step(0.005, model, gradients.backward(loss, model))
+            updates += 1
+    test = next(DataLoader(splits.test, splits.batcher, batch_size=len(splits.test)).epoch(0))
+    return 100 * float((model.eval()(test.inputs).argmax(1) == test.targets).float().mean())
+
+
+@pytest.mark.slow
+def test_accuracy_over_seeds_is_that_of_torchs_dropout() -> None:
+    ours, torchs = ([accuracy(dropout, seed) for seed in range(8)] for dropout in (Dropout, nn.Dropout))
+    differences = [a - b for a, b in zip(ours, torchs, strict=True)]  # paired: same initialisation, same batches
+    standard_error = statistics.stdev(differences) / math.sqrt(len(differences))
+    # t with 7 degrees of freedom leaves +-5.4 with probability 1e-3 (false alarm)
+    assert abs(statistics.mean(differences)) < 5.4 * standard_error
+    assert standard_error < 0.4  # percentage points: the comparison can see a difference of two
+    assert min(ours + torchs) > 85

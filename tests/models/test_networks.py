@@ -1,0 +1,137 @@
+"""The networks: their layers, their sizes from the data, and what they compute."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from andiron import randomness
+from andiron.models import MLP, ConvNet, Dropout
+
+
+def images(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=randomness.stream(0, "images", *shape))
+
+
+def kinds(model: nn.Module) -> list[str]:
+    """The layers in order, each as its representation."""
+    return [repr(module) for module in model.modules() if not list(module.children())]
+
+
+def guide(channels: int = 1, num_classes: int = 10) -> nn.Sequential:
+    """The network of the Burn book's guide, by hand."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 8, kernel_size=3),
+        Dropout(0.5),
+        nn.Conv2d(8, 16, kernel_size=3),
+        Dropout(0.5),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d((8, 8)),
+        nn.Flatten(),
+        nn.Linear(1024, 512),
+        Dropout(0.5),
+        nn.ReLU(),
+        nn.Linear(512, num_classes),
+    )
+
+
+def with_the_weights_of(model: nn.Module, by_hand: nn.Sequential) -> nn.Sequential:
+    for mine, given in zip(by_hand.parameters(), model.parameters(), strict=True):
+        mine.data.copy_(given)
+    return by_hand
+
+
+def test_convnet_has_the_layers_of_the_guide() -> None:
+    assert kinds(ConvNet((1, 28, 28), 10)) == [
+        "Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1))",
+        "Dropout(p=0.5)",
+        "Conv2d(8, 16, kernel_size=(3, 3), stride=(1, 1))",
+        "Dropout(p=0.5)",
+        "ReLU()",
+        "AdaptiveAvgPool2d(output_size=8)",
+        "Flatten(start_dim=1, end_dim=-1)",
+        "Linear(in_features=1024, out_features=512, bias=True)",
+        "Dropout(p=0.5)",
+        "ReLU()",
+        "Linear(in_features=512, out_features=10, bias=True)",
+    ]
+
+
+def test_convnet_has_as_many_parameters_as_the_guide_counts() -> None:
+    sizes = [parameter.numel() for parameter in ConvNet((1, 28, 28), 10).parameters()]
+    assert sizes == [8 * 1 * 3 * 3, 8, 16 * 8 * 3 * 3, 16, 1024 * 512, 512, 512 * 10, 10]
+    assert sum(sizes) == 531_178  # as the guide's own summary of the model says
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 17, 23), (1, 8, 8)], ids=str)
+def test_convnet_equals_the_guides_layers_by_hand(shape: Sequence[int]) -> None:
+    model = ConvNet(shape, 10).eval()
+    by_hand = with_the_weights_of(model, guide(channels=shape[0])).eval()
+    inputs = images(5, *shape)
+    assert torch.equal(model(inputs), by_hand(inputs))
+    assert model(inputs).shape == (5, 10)
+
+
+def test_convnet_drops_where_the_guide_drops() -> None:
+    model = ConvNet((1, 28, 28), 10)
+    by_hand = with_the_weights_of(model, guide())
+    inputs, found = images(7, 1, 28, 28), []
+    for network in (model, by_hand):
+        randomness.start_stream(0, "update", 0)
+        found.append(network(inputs))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(model(inputs), found[0])  # the masks that come next
+
+
+def test_convnet_takes_its_channels_and_classes_from_the_data_and_the_rest_from_its_options() -> None:
+    model = ConvNet((3, 32, 32), 7, hidden=24, dropout=0.25)
+    assert [list(parameter.shape) for parameter in model.parameters()] == [
+        [8, 3, 3, 3], [8], [16, 8, 3, 3], [16], [24, 1024], [24], [7, 24], [7]
+    ]  # fmt: skip
+    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [0.25, 0.25, 0.25]
+
+
+def test_mlp_takes_its_sizes_from_the_data() -> None:
+    model = MLP((3, 4, 5), 7, hidden=(11, 6))
+    assert [list(parameter.shape) for parameter in model.parameters()] == [[11, 60], [11], [6, 11], [6], [7, 6], [7]]
+
+
+def test_mlp_without_hidden_layers_is_one_linear_layer() -> None:
+    model = MLP((1, 4, 5), 7, hidden=())
+    weight, bias = model.parameters()
+    inputs = images(5, 1, 4, 5)
+    assert torch.equal(model(inputs), nn.functional.linear(inputs.flatten(1), weight, bias))
+
+
+def test_mlp_equals_its_formula() -> None:
+    model = MLP((1, 4, 5), 3, hidden=(11, 6)).double()
+    a, a0, b, b0, c, c0 = model.parameters()
+    inputs = images(5, 1, 4, 5).double()
+    hidden = (inputs.reshape(5, 20) @ a.t() + a0).clamp(min=0)
+    expected = (hidden @ b.t() + b0).clamp(min=0) @ c.t() + c0
+    # float64 sums of at most 20 products below 10, in another order: 20 * 10 * 1.1e-16
+    torch.testing.assert_close(model(inputs), expected, rtol=0, atol=2.2e-14)
+
+
+@pytest.mark.parametrize(
+    ("dropout", "layers"),
+    [
+        (0.0, ["Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]),
+        (0.3, ["Flatten", "Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear"]),
+    ],
+)
+def test_mlp_drops_after_each_hidden_layer_and_has_no_dropout_at_zero(dropout: float, layers: list[str]) -> None:
+    model = MLP((1, 4, 5), 3, hidden=(11, 6), dropout=dropout)
+    assert [type(layer).__name__ for layer in model.layers] == layers
+    assert {layer.p for layer in model.layers if isinstance(layer, Dropout)} == ({dropout} if dropout else set())
+
+
+@pytest.mark.parametrize("network", [ConvNet, MLP])
+def test_initial_weights_are_a_function_of_the_stream(network: type[nn.Module]) -> None:
+    found = []
+    for seed in (3, 3, 4):
+        randomness.start_stream(seed, "init")
+        found.append(torch.cat([p.detach().flatten() for p in network((1, 8, 8), 10).parameters()]))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])

@@ -1,0 +1,232 @@
+"""Gradients as values: what `backward` gives, and how parts are taken out of it."""
+
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from andiron import gradients, randomness
+from andiron.gradients import Gradients
+
+
+class Scaled(nn.Module):
+    """A nested model with a parameter of its own, a frozen one, a list, an absent bias and a part nobody calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Linear(5, 7), nn.Sequential(nn.Tanh(), nn.LayerNorm(7)), nn.Linear(7, 3, bias=False)
+        )
+        self.gains = nn.ParameterList([nn.Parameter(torch.ones(3)), nn.Parameter(torch.full((3,), 0.5))])
+        self.frozen = nn.Parameter(torch.full((3,), 2.0), requires_grad=False)
+        self.unused = nn.Linear(3, 2)
+        self.scale = nn.Parameter(torch.tensor(1.5))  # the model's own comes first in named_parameters()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.scale * self.body(inputs) * (self.gains[0] + self.gains[1]) * self.frozen
+
+
+REACHED = [
+    "scale", "body.0.weight", "body.0.bias", "body.1.1.weight", "body.1.1.bias", "body.2.weight", "gains.0", "gains.1",
+]  # fmt: skip
+
+
+class Tied(nn.Module):
+    """An output layer that shares the embedding's weight, as in a language model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, 4)
+        self.output = nn.Linear(4, 11, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.output(self.embedding(tokens))
+
+
+def scaled() -> Scaled:
+    randomness.start_stream(0, "init")
+    return Scaled()
+
+
+def loss_of(model: nn.Module, size: int = 13) -> Tensor:
+    inputs = torch.randn(size, 5, generator=randomness.stream(0, "inputs"))
+    return model(inputs).square().mean()
+
+
+def plain(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
+    """What a plain loop finds on `.grad`, which is then cleared."""
+    loss.backward()
+    found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    return found
+
+
+def same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> bool:
+    return list(found) == list(expected) and all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_backward_gives_what_a_plain_loop_finds_on_grad() -> None:
+    model = scaled()
+    for size in (13, 1, 6):
+        assert same(gradients.backward(loss_of(model, size), model), plain(loss_of(model, size), model))
+
+
+def test_names_and_order_are_those_of_named_parameters() -> None:
+    model = scaled()
+    found = gradients.backward(loss_of(model), model)
+    assert list(found) == REACHED
+    assert list(found) == [name for name, _ in model.named_parameters() if name in REACHED]
+    assert len(found) == 8
+
+
+def test_a_parameter_that_the_loss_does_not_reach_has_no_entry() -> None:
+    model = scaled()
+    found = gradients.backward(loss_of(model), model)
+    assert not {"frozen", "unused.weight", "unused.bias"} & found.keys()
+    assert found.get("unused.weight") is None
+
+
+def test_a_parameter_whose_gradient_is_zero_has_an_entry() -> None:
+    model = nn.Linear(3, 2)
+    found = gradients.backward((model(torch.ones(5, 3)) * 0).sum(), model)
+    assert same(found, {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)})
+
+
+def test_nothing_is_left_on_grad() -> None:
+    model = scaled()
+    gradients.backward(loss_of(model), model)
+    assert [name for name, p in model.named_parameters() if p.grad is not None] == []
+
+
+def test_a_second_backward_is_not_added_to_the_first() -> None:
+    model = scaled()
+    first = gradients.backward(loss_of(model), model)
+    kept = {name: tensor.clone() for name, tensor in first.items()}
+    assert same(gradients.backward(loss_of(model), model), kept)
+    assert same(first, kept)
+
+
+def test_a_tied_parameter_has_one_entry_under_its_first_name_with_both_contributions() -> None:
+    randomness.start_stream(0, "init")
+    model = Tied()
+    tokens = torch.tensor([1, 4, 4, 9, 0])
+    expected = plain(model(tokens).square().sum(), model)
+    found = gradients.backward(model(tokens).square().sum(), model)
+    assert same(found, expected)
+    assert list(found) == ["embedding.weight"]
+    assert model.output.weight.grad is None
+
+
+def test_a_module_used_under_two_names_has_its_gradients_under_the_first() -> None:
+    shared = nn.Linear(5, 5)
+    model = nn.Sequential(shared, nn.Tanh(), shared)
+    found = gradients.backward(loss_of(model), model)
+    assert same(found, plain(loss_of(model), model))
+    assert list(found) == ["0.weight", "0.bias"]
+
+
+def test_take_moves_the_gradients_of_one_module() -> None:
+    model = scaled()
+    whole = plain(loss_of(model), model)
+    rest = gradients.backward(loss_of(model), model)
+    part = rest.take(model.body[1])
+    assert same(part, {name: whole[name] for name in ("body.1.1.weight", "body.1.1.bias")})
+    assert same(rest, {name: tensor for name, tensor in whole.items() if name not in part})
+
+
+def test_take_of_the_model_takes_everything() -> None:
+    model = scaled()
+    rest = gradients.backward(loss_of(model), model)
+    assert list(rest.take(model)) == REACHED
+    assert len(rest) == 0
+
+
+def test_take_passes_over_parameters_without_a_gradient() -> None:
+    model = scaled()
+    rest = gradients.backward(loss_of(model), model)
+    assert len(rest.take(model.unused)) == 0
+    assert list(rest) == REACHED
+
+
+def test_a_part_can_be_taken_from_a_part() -> None:
+    model = scaled()
+    body = gradients.backward(loss_of(model), model).take(model.body)
+    assert list(body.take(model.body[0])) == ["body.0.weight", "body.0.bias"]
+    assert list(body) == ["body.1.1.weight", "body.1.1.bias", "body.2.weight"]
+
+
+def test_take_finds_a_tied_parameter_through_either_module() -> None:
+    model = Tied()
+    tokens = torch.tensor([3, 3, 7])
+    for module in (model.embedding, model.output):
+        rest = gradients.backward(model(tokens).sum(), model)
+        assert list(rest.take(module)) == ["embedding.weight"]
+        assert len(rest) == 0
+
+
+def test_take_refuses_a_module_from_elsewhere_and_takes_nothing() -> None:
+    model = scaled()
+    rest = gradients.backward(loss_of(model), model)
+    with pytest.raises(ValueError) as error:
+        rest.take(nn.Sequential(model.body[0], nn.Linear(2, 2)))
+    assert str(error.value) == (
+        "Sequential is no part of the Scaled these gradients belong to; "
+        "take a submodule of the model that was given to backward"
+    )
+    assert list(rest) == REACHED
+
+
+def test_take_names_moves_the_named_gradients_in_the_order_asked() -> None:
+    model = scaled()
+    whole = plain(loss_of(model), model)
+    rest = gradients.backward(loss_of(model), model)
+    part = rest.take_names("gains.1", "scale")
+    assert same(part, {name: whole[name] for name in ("gains.1", "scale")})
+    assert list(rest) == [name for name in REACHED if name not in ("gains.1", "scale")]
+
+
+def test_take_names_refuses_a_name_without_a_gradient_and_takes_nothing() -> None:
+    model = nn.Linear(3, 2)
+    rest = gradients.backward(model(torch.ones(5, 3)).sum(), model)
+    with pytest.raises(KeyError) as error:
+        rest.take_names("weight", "wieght")
+    assert error.value.args[0] == "no gradient for parameter 'wieght'; there are: weight, bias"
+    assert list(rest) == ["weight", "bias"]
+
+
+def test_a_name_asked_for_twice_is_taken_once() -> None:
+    model = nn.Linear(3, 2)
+    rest = gradients.backward(model(torch.ones(5, 3)).sum(), model)
+    assert list(rest.take_names("bias", "bias")) == ["bias"]
+    assert list(rest) == ["weight"]
+
+
+def test_remove_gives_the_gradient_once_and_then_none() -> None:
+    model = scaled()
+    whole = plain(loss_of(model), model)
+    rest = gradients.backward(loss_of(model), model)
+    removed = rest.remove("scale")
+    assert removed is not None and torch.equal(removed, whole["scale"])
+    assert rest.remove("scale") is None
+    assert list(rest) == REACHED[1:]
+
+
+def test_register_replaces_in_place_and_adds_at_the_end() -> None:
+    found = Gradients({"weight": torch.zeros(2, 3)}, nn.Linear(3, 2))
+    found.register("bias", torch.ones(2))
+    found.register("weight", torch.full((2, 3), 4.0))
+    assert same(found, {"weight": torch.full((2, 3), 4.0), "bias": torch.ones(2)})
+
+
+def test_a_gradients_value_is_independent_of_the_mapping_it_was_made_from() -> None:
+    tensors = {"weight": torch.zeros(2, 3), "bias": torch.ones(2)}
+    found = Gradients(tensors, nn.Linear(3, 2))
+    found.remove("bias")
+    assert list(tensors) == ["weight", "bias"]
+
+
+def test_repr_names_each_parameter_and_its_shape() -> None:
+    found = Gradients({"weight": torch.zeros(2, 3), "scale": torch.tensor(1.0)}, nn.Linear(3, 2))
+    assert repr(found) == "Gradients(weight: [2, 3], scale: [])"

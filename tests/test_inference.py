@@ -1,0 +1,111 @@
+"""Evaluation mode for as long as a `with` lasts."""
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import inference, randomness
+
+
+def network() -> nn.Sequential:
+    """A model in training that holds a frozen batch norm, and a part in evaluation that holds one in training."""
+    randomness.start_stream(0, "init")
+    model = nn.Sequential(
+        nn.Linear(4, 6),
+        nn.BatchNorm1d(6),
+        nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(6), nn.Sequential(nn.Dropout(0.9))),
+        nn.Linear(6, 3),
+    )
+    model.train()
+    model[1].eval()
+    model[2].eval()
+    model[2][2].train()
+    return model
+
+
+def modes(model: nn.Module) -> dict[str, bool]:
+    return {name: module.training for name, module in model.named_modules()}
+
+
+MIXED = {
+    "": True, "0": True, "1": False, "2": False, "2.0": False, "2.1": False, "2.2": True, "2.2.0": True, "3": True
+}  # fmt: skip
+INPUTS = torch.arange(20.0).reshape(5, 4)
+
+
+def test_every_submodule_is_in_evaluation_mode_inside() -> None:
+    model = network()
+    assert modes(model) == MIXED
+    with inference.valid(model):
+        assert set(modes(model).values()) == {False}
+
+
+def test_it_gives_the_model_itself() -> None:
+    model = network()
+    with inference.valid(model) as inside:
+        assert inside is model
+
+
+def test_output_is_that_of_evaluation_mode_and_an_inference_tensor() -> None:
+    model = network()
+    with inference.valid(model) as inside:
+        found = inside(INPUTS)
+    assert found.is_inference()
+    assert not found.requires_grad
+    assert torch.equal(found, model.eval()(INPUTS))
+
+
+def test_gradients_flow_again_afterwards() -> None:
+    model = network()
+    with inference.valid(model):
+        assert torch.is_inference_mode_enabled()
+    assert not torch.is_inference_mode_enabled()
+    assert model(INPUTS).requires_grad
+
+
+def test_every_submodule_has_its_own_mode_back() -> None:
+    model = network()
+    with inference.valid(model) as inside:
+        inside(INPUTS)
+    assert modes(model) == MIXED
+
+
+def test_every_submodule_has_its_own_mode_back_after_an_exception() -> None:
+    model = network()
+    with pytest.raises(RuntimeError, match="mat1 and mat2"), inference.valid(model) as inside:
+        inside(torch.ones(5, 3))
+    assert modes(model) == MIXED
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_every_submodule_has_its_own_mode_back_when_interrupted() -> None:
+    model = network()
+    with pytest.raises(KeyboardInterrupt), inference.valid(model):
+        raise KeyboardInterrupt
+    assert modes(model) == MIXED
+
+
+def test_a_model_in_evaluation_stays_in_it() -> None:
+    model = network().eval()
+    with inference.valid(model):
+        pass
+    assert set(modes(model).values()) == {False}
+
+
+def test_within_another_it_changes_nothing_for_the_outer_one() -> None:
+    model = network()
+    with inference.valid(model):
+        with inference.valid(model):
+            pass
+        assert set(modes(model).values()) == {False}
+        assert torch.is_inference_mode_enabled()
+    assert modes(model) == MIXED
+
+
+def test_parameters_and_buffers_are_left_as_they_were() -> None:
+    model = network()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with inference.valid(model) as inside:
+        inside(INPUTS)
+    after = model.state_dict()
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []

@@ -1,0 +1,135 @@
+"""Streams: distinct, repeatable, and the same on every machine and in every version."""
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import randomness
+
+PURPOSES = ("init", "order", "update", "split", "augment")
+
+
+def splitmix64(state: int) -> Iterator[int]:
+    """The generator of Steele, Lea & Flood 2014 as its authors write it, started at `state`."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = state
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        yield z ^ (z >> 31)
+
+
+def test_the_reference_gives_the_published_first_numbers() -> None:
+    numbers = splitmix64(1234567)  # https://rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
+    assert [next(numbers) for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_counters_number_the_outputs_of_splitmix64(purpose: str) -> None:
+    numbers = splitmix64(randomness.derive(42, purpose))
+    assert [randomness.derive(42, purpose, counter) for counter in range(100)] == [next(numbers) for _ in range(100)]
+
+
+def test_a_second_counter_goes_on_from_the_first() -> None:
+    numbers = splitmix64(randomness.derive(42, "augment", 3))
+    assert [randomness.derive(42, "augment", 3, index) for index in range(100)] == [next(numbers) for _ in range(100)]
+
+
+def test_derived_seeds_never_change() -> None:
+    # by `printf 42/order | b2sum -l 64`, read from its last byte, and SplitMix64 in C: other numbers than these
+    # would silently give every recorded run another order and other dropout
+    assert randomness.derive(42, "order") == 0x0FB72EFFE1D47902
+    assert randomness.derive(42, "update") == 0x7A92339BE2B68028
+    assert randomness.derive(0, "init") == 0x6C97319BFA2A6BD8
+    assert randomness.derive(42, "order", 0) == 10103172324241604689
+    assert randomness.derive(42, "order", 1) == 15781213514466698314
+    assert randomness.derive(42, "update", 1000) == 10584197704047107167
+    assert randomness.derive(42, "update", 3, 5) == 635200619515819149
+
+
+def test_no_two_of_half_a_million_streams_share_a_seed() -> None:
+    derive = inspect.unwrap(randomness.derive)  # the check of its types while tests run takes ten times its own time
+    found = [derive(seed, "update", t) for seed in range(8) for t in range(25_000)]
+    found += [derive(42, "augment", epoch, index) for epoch in range(10) for index in range(20_000)]
+    found += [derive(seed, purpose) for seed in range(20_000) for purpose in PURPOSES]
+    # 500,000 numbers of 64 bits drawn at random would agree anywhere with probability 7e-9
+    assert len(found) == 500_000
+    assert len(set(found)) == len(found)
+
+
+def test_counters_are_not_interchangeable() -> None:
+    assert randomness.derive(0, "augment", 1, 2) != randomness.derive(0, "augment", 2, 1)
+    assert randomness.derive(0, "augment", 0) != randomness.derive(0, "augment", 0, 0)
+
+
+def test_derived_seeds_fit_64_bits_for_the_largest_seed_and_counter() -> None:
+    assert 0 <= randomness.derive(2**63 - 1, "update", 2**63) < 2**64
+
+
+def test_a_stream_starts_the_same_each_time_it_is_asked_for() -> None:
+    first = torch.rand(101, generator=randomness.stream(7, "split", 2))
+    assert torch.equal(torch.rand(101, generator=randomness.stream(7, "split", 2)), first)
+
+
+def test_a_stream_of_its_own_leaves_the_default_generator_alone() -> None:
+    before = torch.get_rng_state()
+    torch.rand(101, generator=randomness.stream(7, "split", 2))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 37, 1000])
+def test_permutation_holds_every_index_once(size: int) -> None:
+    assert randomness.permutation(size, seed=3, epoch=5).sort().values.tolist() == list(range(size))
+
+
+def test_permutation_is_a_function_of_seed_and_epoch_alone() -> None:
+    first = randomness.permutation(101, seed=3, epoch=5)
+    torch.rand(17)
+    randomness.permutation(101, seed=3, epoch=6)
+    assert torch.equal(randomness.permutation(101, seed=3, epoch=5), first)
+
+
+def test_permutations_of_all_epochs_and_seeds_differ() -> None:
+    found = {tuple(randomness.permutation(23, seed, epoch).tolist()) for seed in range(20) for epoch in range(50)}
+    assert len(found) == 1000
+
+
+def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
+    firsts = torch.stack([randomness.permutation(5, seed=0, epoch=epoch)[0] for epoch in range(4_000)])
+    counts = torch.bincount(firsts, minlength=5).double()
+    # chi-squared with 4 degrees of freedom exceeds 33.4 with probability 1e-6
+    assert ((counts - 800).square() / 800).sum() < 33.4
+
+
+def draws() -> list[torch.Tensor]:
+    """Uniform, normal and integer numbers, and a mask of torch's own dropout."""
+    return [torch.rand(17), torch.randn(5), torch.randint(10, (9,)), nn.Dropout(0.5)(torch.ones(33)), torch.randn(1)]
+
+
+def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> None:
+    found = []
+    for drawn_before in (0, 1, 6):
+        torch.randn(drawn_before)  # an odd number of normals leaves one of a pair behind in the generator
+        randomness.start_stream(42, "update", 17)
+        found.append(torch.cat([draw.double() for draw in draws()]))
+    assert torch.equal(found[1], found[0])
+    assert torch.equal(found[2], found[0])
+
+
+def test_start_stream_of_another_update_seed_or_purpose_draws_other_numbers() -> None:
+    found = set()
+    for stream in [(42, "update", 17), (42, "update", 18), (43, "update", 17), (42, "init", 17), (42, "update")]:
+        randomness.start_stream(*stream)
+        found.add(tuple(torch.rand(3).tolist()))
+    assert len(found) == 5
+
+
+def test_start_stream_draws_what_the_stream_itself_and_torch_manual_seed_draw() -> None:
+    randomness.start_stream(42, "update", 17)
+    found = torch.rand(101)
+    assert torch.equal(found, torch.rand(101, generator=randomness.stream(42, "update", 17)))
+    torch.manual_seed(randomness.derive(42, "update", 17))
+    assert torch.equal(found, torch.rand(101))

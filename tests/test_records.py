@@ -1,0 +1,147 @@
+"""Tensors to files and back, bit for bit."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from andiron import errors, randomness, records
+
+DTYPES = [
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+]  # fmt: skip
+SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4, 5), (0,), (3, 0, 2)]
+
+
+def bits(tensor: Tensor) -> list[int]:
+    return tensor.contiguous().reshape(-1).view(torch.uint8).tolist()
+
+
+def assert_same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert (name, found[name].dtype, found[name].shape) == (name, tensor.dtype, tensor.shape)
+        assert bits(found[name]) == bits(tensor), name
+
+
+def round_trip(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    records.save_tensors(folder / "record.safetensors", tensors)
+    return records.load_tensors(folder / "record.safetensors")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_shape_of_a_dtype_comes_back_bit_for_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+    stream = randomness.stream(0, "bytes")
+    tensors = {}
+    for shape in SHAPES:
+        values = torch.randint(0, 2 if dtype == torch.bool else 100, shape, generator=stream)
+        tensors[f"shape {list(shape)}"] = (values * 0.37).to(dtype) if dtype.is_floating_point else values.to(dtype)
+    assert_same(round_trip(tmp_path, tensors), tensors)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_values_that_equal_no_other_come_back_bit_for_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+    limits = torch.finfo(dtype)
+    values = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), limits.max, limits.tiny, limits.smallest_normal / 4]
+    tensors = {"special": torch.tensor(values, dtype=dtype)}
+    found = round_trip(tmp_path, tensors)
+    assert_same(found, tensors)
+    assert found["special"].isnan().sum() == 1 and found["special"][1].signbit()
+
+
+def test_the_largest_integers_come_back(tmp_path: Path) -> None:
+    tensors = {"whole": torch.tensor([-(2**63), 2**63 - 1, 2**53 + 1]), "byte": torch.tensor([-128, 127]).to(torch.int8)}
+    found = round_trip(tmp_path, tensors)
+    assert found["whole"].tolist() == [-(2**63), 2**63 - 1, 2**53 + 1]
+    assert found["byte"].tolist() == [-128, 127]
+
+
+def test_tensors_that_lie_otherwise_in_memory_come_back_in_their_order(tmp_path: Path) -> None:
+    whole = torch.arange(120.0).reshape(2, 3, 4, 5)
+    tensors = {
+        "transposed": whole[0, 0].t(),
+        "every other": whole.flatten()[1::2],
+        "channels last": whole.to(memory_format=torch.channels_last),
+        "expanded": torch.tensor([[1.0], [2.0]]).expand(2, 3),
+        "conjugated": torch.tensor([1 + 2j, 3 - 4j]).conj().imag,
+    }
+    found = round_trip(tmp_path, tensors)
+    assert_same(found, tensors)
+    assert found["transposed"][1].tolist() == [1.0, 6.0, 11.0, 16.0]
+    assert found["expanded"].tolist() == [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+
+
+def test_tensors_that_share_memory_are_written_apart(tmp_path: Path) -> None:
+    whole = torch.arange(10.0)
+    found = round_trip(tmp_path, {"whole": whole, "again": whole, "part": whole[3:7], "overlapping": whole[5:]})
+    found["whole"].zero_()
+    assert found["again"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+    assert found["part"].tolist() == [3.0, 4.0, 5.0, 6.0]
+    assert found["overlapping"].tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
+
+
+def test_a_model_with_tied_weights_comes_back(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4))
+    model[2].weight = model[0].weight
+    found = round_trip(tmp_path, model.state_dict())
+    assert_same(found, model.state_dict())
+    assert not any(tensor.requires_grad for tensor in found.values())
+
+
+def test_no_tensors_at_all_come_back_as_none(tmp_path: Path) -> None:
+    assert round_trip(tmp_path, {}) == {}
+
+
+def test_content_is_what_the_tensors_were_when_it_was_made(tmp_path: Path) -> None:
+    weight = torch.ones(3)
+    content = records.as_safetensors({"weight": weight})
+    weight.zero_()
+    (tmp_path / "record.safetensors").write_bytes(content)
+    assert records.load_tensors(tmp_path / "record.safetensors")["weight"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_saving_leaves_a_parameter_and_its_gradient_alone(tmp_path: Path) -> None:
+    weight = nn.Parameter(torch.ones(3))
+    weight.square().sum().backward()
+    assert round_trip(tmp_path, {"weight": weight})["weight"].tolist() == [1.0, 1.0, 1.0]
+    assert weight.requires_grad and weight.grad is not None and weight.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_record_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "record.safetensors"
+    records.save_tensors(path, {"weight": torch.ones(3)})
+    with pytest.raises(KeyError, match="complex128"):
+        records.save_tensors(path, {"weight": torch.ones(3, dtype=torch.complex128)})
+    assert records.load_tensors(path)["weight"].tolist() == [1.0, 1.0, 1.0]
+    assert [file.name for file in tmp_path.iterdir()] == ["record.safetensors"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(errors.DataError) as error:
+        records.load_tensors(tmp_path / "model.safetensors")
+    assert str(error.value) == f"{tmp_path / 'model.safetensors'}: no such file"
+
+
+WHOLE = records.as_safetensors({"weight": torch.arange(10.0), "bias": torch.zeros(3)})
+DAMAGED = {
+    "empty": b"",
+    "cut in the length of the header": WHOLE[:5],
+    "cut in the header": WHOLE[:20],
+    "cut in the tensors": WHOLE[:-1],
+    "with a byte too many": WHOLE + b"\0",
+    "with a header that is not JSON": WHOLE[:8] + b"[" + WHOLE[9:],
+    "a text": b"no tensors here, only a sentence",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_named_with_the_remedy(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(DAMAGED[name])
+    with pytest.raises(errors.DataError) as error:
+        records.load_tensors(path)
+    assert str(error.value).startswith(f"{path}: not a whole safetensors file (")
+    assert str(error.value).endswith("); restore it from a copy")

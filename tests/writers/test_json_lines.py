@@ -1,0 +1,48 @@
+"""metrics.jsonl: every logged value, a line a point, on the disk as soon as it is written."""
+
+import json
+
+from andiron.protocols import Point
+from andiron.writers import JsonLinesWriter
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_line_says_what_was_measured_when_and_over_what(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    writer.write(Point("train", 20, 1, {"loss": 0.5, "accuracy": 0.25, "lr/base": 1e-3}))
+    writer.write(Point("valid", 21, 1, {"loss": 0.75}, whole_epoch=True))
+    writer.write(Point("test", 21, 1, {"loss": 1.5}, whole_epoch=True))
+    writer.close()
+    assert lines(tmp_path / "metrics.jsonl") == [
+        {"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5, "accuracy": 0.25, "lr/base": 0.001},
+        {"split": "valid", "updates": 21, "epoch": 1, "over": "epoch", "loss": 0.75},
+        {"split": "test", "updates": 21, "epoch": 1, "over": "epoch", "loss": 1.5},
+    ]
+
+
+def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    for updates in range(1, 5):
+        writer.write(Point("train", updates, 1, {"loss": 1 / updates}))
+        assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == list(range(1, updates + 1))
+    writer.close()
+
+
+def test_numbers_come_back_exactly(tmp_path):
+    values = {"tenth": 0.1, "third": 1 / 3, "least": 5e-324, "most": 1.7976931348623157e308, "int": 2**53}
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    writer.write(Point("train", 1, 1, values))
+    writer.close()
+    [line] = lines(tmp_path / "metrics.jsonl")
+    assert {name: line[name] for name in values} == values
+
+
+def test_a_second_writer_goes_on_where_the_first_stopped(tmp_path):
+    for updates in (1, 2):
+        writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+        writer.write(Point("train", updates, 1, {"loss": 0.5}))
+        writer.close()
+    assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == [1, 2]

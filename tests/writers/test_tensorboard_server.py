@@ -1,0 +1,156 @@
+"""What a person sees: the real TensorBoard server over a real sweep, asked over HTTP."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = {"0": ("Adam", 1e-3), "1": ("Adam", 1e-4), "2": ("SGD", 1e-3), "3": ("SGD", 1e-4)}
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy does not know this machine's loopback
+STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """The folder of four runs: two optimizers, whose options differ, by two learning rates."""
+    folder = tmp_path_factory.mktemp("sweep")
+    choices = ["optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1", "log_every=5", f"hydra.sweep.dir={folder}"]
+    subprocess.run([sys.executable, ROOT / "train.py", "-m", *choices], cwd=folder, capture_output=True, timeout=300, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(sweep, tmp_path_factory):
+    """Where a server of these runs answers; it is stopped in the end."""
+    said = tmp_path_factory.mktemp("server") / "output.txt"
+    options = ["--logdir", sweep, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1"]
+    with said.open("wb") as output:
+        server = subprocess.Popen([sys.executable, "-m", "tensorboard.main", *options], stdout=output, stderr=subprocess.STDOUT)
+    try:
+        yield until(lambda: found_address(said, server))
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def found_address(said, server):
+    assert server.poll() is None, said.read_text()
+    match = re.search(r"http://127\.0\.0\.1:\d+/", said.read_text())
+    return match and match.group()
+
+
+def until(question):
+    """The first answer that is not empty, within a minute."""
+    deadline = time.monotonic() + 60
+    while not (answer := question()):
+        assert time.monotonic() < deadline, "no answer within a minute"
+        time.sleep(0.1)
+    return answer
+
+
+def ask(address, path, request=None):
+    """The JSON under the path; with a request, as an answer to it."""
+    data = None if request is None else json.dumps(request).encode()
+    sent = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
+    with OPENER.open(sent, timeout=30) as answer:
+        return json.load(answer)
+
+
+def all_runs(address):
+    """The runs, once the server has read them all."""
+    return until(lambda: (runs := ask(address, "data/runs")) and len(runs) == 12 and runs)
+
+
+def session_groups(address):
+    """The rows of the HParams tab by run, once they are all there with all their values."""
+    request = {"experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0, "sliceSize": 100}
+
+    def rows():
+        groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
+        complete = [group for group in groups if len(group.get("metricValues", [])) >= 4]
+        return len(complete) == 4 and {group["name"].split("/")[0]: group for group in groups}
+
+    return until(rows)
+
+
+def last_values(run):
+    """The last value of every split and metric that TensorBoard is shown, rounded to its float32."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    last = {}
+    for line in lines:
+        if line["split"] == "valid" or (line["split"] == "train" and line["over"] == "window"):
+            for name in ("loss", "accuracy"):
+                [last[line["split"], name]] = struct.unpack("f", struct.pack("f", line[name]))
+    return last
+
+
+def test_every_job_is_a_run_with_a_curve_for_each_split(address):
+    expected = {f"{job}/tensorboard{split}" for job in JOBS for split in ("", "/train", "/valid")}
+    assert set(all_runs(address)) == expected
+
+
+def test_loss_is_on_one_chart_for_both_splits(address):
+    all_runs(address)
+    tags = until(lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found)
+    for job in JOBS:
+        assert set(tags[f"{job}/tensorboard/train"]) == {"loss", "accuracy", "lr/base", "time/samples_per_second", "epoch"}
+        assert set(tags[f"{job}/tensorboard/valid"]) == {"loss", "accuracy", "epoch"}
+
+
+def test_a_curve_has_the_points_that_were_logged(address, sweep):
+    all_runs(address)
+    until(lambda: len(ask(address, "data/plugin/scalars/tags")) == 8)
+    lines = [json.loads(line) for line in (sweep / "0" / "metrics.jsonl").read_text().splitlines()]
+    logged = [line for line in lines if line["split"] == "train" and line["over"] == "window"]
+    curve = ask(address, "data/plugin/scalars/scalars?run=0%2Ftensorboard%2Ftrain&tag=loss")
+    assert [step for _, step, _ in curve] == [line["updates"] for line in logged] == [5, 10, 15, 20, 21]
+    assert [value for _, _, value in curve] == [struct.unpack("f", struct.pack("f", line["loss"]))[0] for line in logged]
+
+
+def test_the_hparams_tab_has_a_row_for_each_job_with_its_choices(address):
+    rows = session_groups(address)
+    assert {job: (row["hparams"]["optimizer"], row["hparams"]["lr"]) for job, row in rows.items()} == JOBS
+
+
+def test_the_hparams_tab_has_a_column_for_the_options_of_every_job(address):
+    session_groups(address)
+    experiment = ask(address, "data/plugin/hparams/experiment", {"experimentName": ""})
+    columns = {info["name"]: info for info in experiment["hparamInfos"]}
+    only_adam, only_sgd = {"optimizer.betas", "optimizer.eps", "optimizer.amsgrad"}, {"optimizer.momentum", "optimizer.nesterov"}
+    assert only_adam | only_sgd | {"optimizer", "lr", "seed", "batch_size", "model", "model.hidden", "data.valid"} <= set(columns)
+    assert {name for name, info in columns.items() if info.get("differs")} == {"optimizer", "lr"}
+    for job, row in session_groups(address).items():
+        mine, others = (only_adam, only_sgd) if JOBS[job][0] == "Adam" else (only_sgd, only_adam)
+        assert mine <= set(row["hparams"])
+        assert not others & set(row["hparams"])
+
+
+def test_the_hparams_tab_has_the_metrics_of_both_splits(address, sweep):
+    rows = session_groups(address)
+    for job, row in rows.items():
+        shown = {(value["name"]["group"], value["name"]["tag"]): value for value in row["metricValues"]}
+        expected = last_values(sweep / job)
+        assert set(expected) == {(split, name) for split in ("train", "valid") for name in ("loss", "accuracy")}
+        assert {key: shown[key]["value"] for key in expected} == expected
+        assert {shown[key]["trainingStep"] for key in expected} == {21}
+
+
+def test_every_row_says_that_its_run_succeeded(address):
+    sessions = [session for row in session_groups(address).values() for session in row["sessions"]]
+    assert [session["status"] for session in sessions] == ["STATUS_SUCCESS"] * 4
+
+
+def test_the_text_tab_has_the_pages_of_every_run(address):
+    all_runs(address)
+    pages = until(lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found)
+    expected = {"config/text_summary", "param_groups/text_summary", "provenance/text_summary"}
+    assert {run: set(tags) for run, tags in pages.items()} == {f"{job}/tensorboard": expected for job in JOBS}
