@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,12 @@ def build(config: Train, run_dir: Path) -> Experiment:
     model = build_model(config, splits).to(device)
     optimizer = build_optimizer(config, model)
     schedule: Schedule = targets.build("scheduler", config.scheduler, num_updates=config.num_epochs * len(train))
-    tensorboard = TensorBoardWriter(run_dir / "tensorboard")
-    learner = _builder(config, run_dir, device, tensorboard).build(model, optimizer, schedule)
-    _record(config, run_dir, splits, device, ownership.param_groups(optimizer, schedule(0)), tensorboard)
+    with ExitStack() as on_failure:
+        tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
+        lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
+        learner = _builder(config, run_dir, device).with_writers(lines, tensorboard).build(model, optimizer, schedule)
+        _record(config, run_dir, splits, device, ownership.param_groups(optimizer, schedule(0)), tensorboard)
+        on_failure.pop_all()
     _announce(splits, train, device, run_dir)
     return Experiment(config, run_dir, learner, train, valid, test, tensorboard)
 
@@ -115,13 +119,12 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
     return builder.batch_size(max(config.batch_size, EVALUATION_BATCH)).build(dataset)
 
 
-def _builder(config: Train, run_dir: Path, device: torch.device, tensorboard: TensorBoardWriter) -> LearnerBuilder:
+def _builder(config: Train, run_dir: Path, device: torch.device) -> LearnerBuilder:
     metrics = [targets.build(f"metrics.{name}", node) for name, node in config.metrics.items()]
     builder = (
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
-        .with_writers(JsonLinesWriter(run_dir / "metrics.jsonl"), tensorboard)
         .devices([device])
         .num_epochs(config.num_epochs)
         .log_every(config.log_every)

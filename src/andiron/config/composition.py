@@ -7,7 +7,9 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.config import diagnosis, schema
@@ -25,28 +27,36 @@ def run(task: Task, conf_dir: Path, arguments: list[str]) -> None:
     SweepError for a sweep with failed runs.
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it found instead of printing and leaving
-    failures: list[tuple[str, Exception]] = []
+    failures: list[Exception] = []
 
     def composed(config: DictConfig) -> None:
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
             task(_checked(config, run_dir), run_dir, _hydra_record(config))
         except Exception as error:  # raised again below: Hydra would print over it, and end a sweep's report at the first
-            overrides = [str(text) for text in OmegaConf.to_container(HydraConfig.get().overrides.task)]  # type: ignore[union-attr]
-            failures.append((f"{run_dir} ({' '.join(overrides)})", error))
+            failures.append(_named(error, run_dir) if HydraConfig.get().mode is RunMode.MULTIRUN else error)
 
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
-    except (HydraException, ValueError) as error:  # what a task raises is kept above: this is Hydra's
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
     except OSError as error:  # from making the folder
+        option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*arguments} else "hydra.run.dir"
         raise errors.RunFolderError(
-            f"{error.filename} cannot be made ({error.strerror}); choose another place with hydra.run.dir=..."
+            f"{os.path.abspath(error.filename)} cannot be made ({error.strerror}); choose another place with {option}=..."
         ) from error
     if len(failures) == 1:
-        raise failures[0][1]
+        raise failures[0]
     if failures:
-        raise errors.SweepError("\n".join(f"{where}: {error}" for where, error in failures)) from failures[0][1]
+        raise errors.SweepError("\n".join(map(str, failures)))
+
+
+def _named(error: Exception, run_dir: Path) -> errors.SweepError:
+    """The error of one run of a sweep, with the run it belongs to."""
+    overrides = [str(text) for text in OmegaConf.to_container(HydraConfig.get().overrides.task)]  # type: ignore[union-attr]
+    named = errors.SweepError(f"{run_dir} ({' '.join(overrides)}): {error or type(error).__name__}")
+    named.__cause__ = error
+    return named
 
 
 def _checked(config: DictConfig, run_dir: Path) -> schema.Train:

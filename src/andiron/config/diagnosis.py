@@ -38,7 +38,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             found.append(complaint)
         elif not str(override.key_or_group).startswith("hydra"):
             sound.append(_forced(override, known))
-    return (found + _schema_problems(sound, conf_dir)) or [" ".join(str(error).split())]
+    return (found + _schema_problems(sound, conf_dir)) or [_words(error)]
 
 
 def problems(config: DictConfig) -> list[str]:
@@ -54,7 +54,7 @@ def problems(config: DictConfig) -> list[str]:
     try:
         found = schema.problems(plain(filled))
     except OmegaConfBaseException as error:
-        return [f"{error.full_key}: {str(error.msg).splitlines()[0]}"]
+        return [_words(error)]
     found = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
     return list((found | {option: f"{option}: no value; give one as {option}=..." for option in missing}).values())
 
@@ -119,5 +119,12 @@ def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
     try:
         with initialize_config_dir(str(conf_dir), version_base="1.3"):
             return problems(compose("train", overrides=overrides))
-    except HydraException as error:
-        return [" ".join(str(error).split())]
+    except (HydraException, ValueError) as error:
+        return [_words(error)]
+
+
+def _words(error: Exception) -> str:
+    """What Hydra or OmegaConf say of a mistake, on one line, after the option it is in where they tell."""
+    if isinstance(error, OmegaConfBaseException) and error.full_key:
+        return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
+    return " ".join(str(error).split())

@@ -24,20 +24,27 @@ log = logging.getLogger("andiron")
 def claimed(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """`path`, this run's alone, with `status.json` and `experiment.log` kept; `path` itself may exist.
 
-    The status is `running` meanwhile; then `done`, `interrupted` or `failed` with the reason.
+    The status is `running` meanwhile; then `done`, `interrupted` or `failed` with the reason. After a ConfigError the
+    folder is as it was found.
     Raises: RunFolderError if the folder cannot be written, or holds a run and `overwrite` does not allow removing it.
     """
     started = _now()
     _claim(path, {"status": "running", "pid": os.getpid(), "started": started}, overwrite=overwrite)
-    with _logged(path / "experiment.log"):
-        try:
-            yield path
-        except BaseException as error:
-            _set_status(path, _verdict(error), _reason(error), started)
-            log.error("%s: %s", _verdict(error), _reason(error))
-            log.debug("%s", "".join(traceback.format_exception(error)))
-            raise
-        _set_status(path, "done", None, started)
+    try:
+        with _logged(path / "experiment.log"):
+            try:
+                yield path
+            except BaseException as error:
+                _set_status(path, _verdict(error), _reason(error), started)
+                log.error("%s: %s", _verdict(error), _reason(error))
+                log.debug("%s", "".join(traceback.format_exception(error)))
+                raise
+            _set_status(path, "done", None, started)
+    except errors.ConfigError:  # found while building: nothing was trained, so there is no run to keep a record of
+        _remove_run(path)
+        if not any(path.iterdir()):
+            path.rmdir()
+        raise
 
 
 def write_all(path: Path, contents: dict[str, str]) -> None:
