@@ -66,7 +66,10 @@ CONFIG_MISTAKES = {
         ],
     ),
     # from here on: found when the parts are built
-    "target not there": (["model._target_=no_such.Net"], ["model._target_=no_such.Net: cannot be used: Error loading 'no_such.Net'"]),
+    "target not there": (
+        ["model._target_=no_such.Net"],
+        ["model._target_=no_such.Net: cannot be used: Error loading 'no_such.Net'"],
+    ),
     "target of the wrong name": (
         ["model._target_=andiron.models.MPL"],
         ["model._target_=andiron.models.MPL: cannot be used: Error loading 'andiron.models.MPL'"],
@@ -100,7 +103,10 @@ FAILURES = {
         ["data.valid=0.0001"],
         "data.valid=0.0001: of 1438 training samples, 1438 would train and 0 validate; choose a fraction that leaves both some",
     ),
-    "divergence": (["optimizer=sgd", "lr=1e9"], "train loss is nan after update 20 (epoch 1); the weights are no good from there on"),
+    "divergence": (
+        ["optimizer=sgd", "lr=1e9"],
+        "train loss is nan after update 20 (epoch 1); the weights are no good from there on",
+    ),
 }
 IN_REAL = ("unknown choice", "no choice at all", "several at once", "missing value", "unresolvable folder", "no optimizer")
 

@@ -177,7 +177,8 @@ def test_a_node_without_the_name_of_its_target_is_refused(target):
 def test_metrics_are_checked_one_by_one():
     wrong = {"loss": {"_target_": "andiron.metrics.Loss", "beta": 1}, "f1": {}, "auc": 3}
 
-    assert [line.split(":")[0] for line in said(metrics=wrong)] == ["metrics.loss.beta", "metrics.f1._target_=None", "metrics.auc=3"]
+    begun = [line.split(":")[0] for line in said(metrics=wrong)]
+    assert begun == ["metrics.loss.beta", "metrics.f1._target_=None", "metrics.auc=3"]
     assert said(metrics={"auc": 3}) == ["metrics.auc=3: should be an object"]
 
 

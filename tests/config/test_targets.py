@@ -101,7 +101,9 @@ def test_missing_and_unknown_arguments_are_told_at_once(own):
 
 
 def test_an_argument_without_a_name_is_refused(own):
-    assert problems({"_target_": f"{own}.network", "_args_": [3]}) == ["model._args_: arguments go by name here; give each under its own"]
+    assert problems({"_target_": f"{own}.network", "_args_": [3]}) == [
+        "model._args_: arguments go by name here; give each under its own"
+    ]
 
 
 def test_the_function_is_the_plain_one_and_not_hydras_deferred_object(own):

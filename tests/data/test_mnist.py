@@ -133,7 +133,9 @@ def damage(content, *, how):
     }[how]
 
 
-@pytest.mark.parametrize("how", ["one byte short", "cut in the header", "empty", "of signed bytes", "of no known type", "no IDX file"])
+@pytest.mark.parametrize(
+    "how", ["one byte short", "cut in the header", "empty", "of signed bytes", "of no known type", "no IDX file"]
+)
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, file, how):
     folder = small / "MNIST" / "raw"

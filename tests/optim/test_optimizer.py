@@ -417,3 +417,16 @@ for name in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad"):
     lines = done.stdout.splitlines()
     assert len(lines) == 10
     assert [line for line in lines if not line.endswith(" False")] == []
+
+
+def test_another_model_than_its_own_is_refused_and_a_wrapper_of_its_own_is_not():
+    own, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = Optimizer(torch.optim.SGD, own)
+    before = own.weight.clone()
+    with pytest.raises(ValueError, match="is not the model the optimizer was made for: it does not hold weight, bias"):
+        optimizer.step(0.5, other, gradients.backward(own(torch.ones(1, 3)).sum(), own))
+    assert torch.equal(own.weight, before)
+
+    wrapper = nn.Sequential(own)
+    assert optimizer.step(0.5, wrapper, gradients.backward(own(torch.ones(1, 3)).sum(), own)) is wrapper
+    assert torch.equal(own.weight, before - 0.5)

@@ -51,8 +51,9 @@ class Learner:
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
         """The model after `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
-        Raises: NonFiniteError when the loss is no number any more.
+        Raises: TypeError for a loader without epochs; NonFiniteError when the loss is no number any more.
         """
+        check_loaders(train, valid, *([] if test is None else [test]))
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
         self.journal.start(train, self.epoch, self.updates)
@@ -136,3 +137,13 @@ class Learner:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def check_loaders(*loaders: object) -> None:
+    """Refuses what is no loader of ours, such as torch's, whose order is no function of the epoch.
+
+    Raises: TypeError naming the remedy.
+    """
+    for loader in loaders:
+        if not isinstance(loader, Loader):
+            raise TypeError(f"{type(loader).__name__} has no epochs; make it with andiron.data.DataLoaderBuilder")

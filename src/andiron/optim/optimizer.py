@@ -23,6 +23,7 @@ class Optimizer:
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self._parameters:
             raise ValueError(f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own")
+        self._model: nn.Module = model
         self.name = _public_name(optimizer_class)
         inner_class = _without_dynamo(optimizer_class)
         self._inner_step = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
@@ -37,8 +38,12 @@ class Optimizer:
     def step(self, lr: float, model: Model, gradients: Gradients) -> Model:
         """`model` after one update of the parameters that have an entry in `gradients`; no other is touched.
 
-        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own.
+        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own; ValueError if `model` does
+        not hold the parameters it owns.
         """
+        if model is not self._model:
+            self._check_holds_parameters(model)
+            self._model = model
         for name in gradients:
             if name not in self._parameters:
                 raise KeyError(f"the optimizer does not own parameter {name!r}; it owns: {', '.join(self._parameters)}")
@@ -53,6 +58,15 @@ class Optimizer:
             for name in gradients:
                 self._parameters[name].grad = None
         return model
+
+    def _check_holds_parameters(self, model: nn.Module) -> None:
+        held = {id(parameter) for parameter in model.parameters()}
+        strange = [name for name, parameter in self._parameters.items() if id(parameter) not in held]
+        if strange:
+            raise ValueError(
+                f"this {type(model).__name__} is not the model the optimizer was made for: it does not hold "
+                f"{', '.join(strange)}; make an optimizer for it"
+            )
 
     def state_dict(self) -> dict[str, Tensor]:
         """Its state as `<parameter>/<slot>` to tensor; empty before the first step."""

@@ -1,7 +1,6 @@
 """One line an epoch, for a file or a pipe."""
 
-import sys
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
 
@@ -12,22 +11,22 @@ from andiron.render import summary, text
 class Plain:
     """Prints a line when an epoch has ended and the summary at the end."""
 
-    def __init__(self, file: TextIO | None = None):
-        self._file = file or sys.stdout
+    def __init__(self, console: Console | None = None):
+        self._console = console or Console(width=100)
 
     def start(self, progress: Progress) -> None:
         """Nothing to show yet."""
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """The epoch, its values on both splits, its speed."""
-        print(line(progress, seconds), file=self._file, flush=True)
+        self._console.print(line(progress, seconds), highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
         """Nothing to put away."""
 
     def show(self, summary_: dict[str, Any]) -> None:
         """The summary table."""
-        summary.show(summary_, Console(file=self._file, width=100))
+        summary.show(summary_, self._console)
 
 
 def line(progress: Progress, seconds: float) -> str:

@@ -1,0 +1,82 @@
+"""LearnerBuilder reads as in Burn, and refuses parts that do not fit."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.checkpoint import KeepBest
+from andiron.data import DataLoader, digits
+from andiron.learner import LearnerBuilder
+from andiron.learner.learner import check_loaders
+from andiron.metrics import Accuracy, Loss
+from andiron.optim import Optimizer
+from andiron.schedules import Constant, Step
+from andiron.tasks import Classifier
+
+
+def model():
+    return Classifier(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)))
+
+
+def built(builder, lr=0.1):
+    classifier = model()
+    return builder.build(classifier, Optimizer(torch.optim.SGD, classifier), lr)
+
+
+def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
+    splits = digits(valid=0.1, split_seed=0)
+    builder = (
+        LearnerBuilder(tmp_path)
+        .metric_train_numeric(Loss(), Accuracy())
+        .metric_valid_numeric(Accuracy())
+        .with_file_checkpointer(KeepBest("accuracy", direction="highest"))
+        .devices(["cpu"])
+        .num_epochs(2)
+        .log_every(7)
+        .seed(3)
+        .summary()
+    )
+    with built(builder) as learner:
+        trained = learner.fit(DataLoader(splits.train, splits.batcher, shuffle_seed=3), DataLoader(splits.valid, splits.batcher))
+
+    assert trained is learner.model
+    assert (learner.num_epochs, learner.log_every, learner.seed) == (2, 7, 3)
+    assert {path.name for path in tmp_path.iterdir()} == {"metrics.jsonl", "tensorboard", "checkpoints", "summary.json"}
+    rows = json.loads((tmp_path / "summary.json").read_text())["metrics"]
+    assert [(row["split"], row["metric"]) for row in rows] == [("train", "loss"), ("train", "accuracy"), ("valid", "accuracy")]
+
+
+def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_path):
+    assert built(LearnerBuilder(tmp_path).with_writers(), 0.25).schedule == Constant(0.25)
+    step = Step(0.5, 3)
+    assert built(LearnerBuilder(tmp_path).with_writers(), step).schedule is step
+
+
+def test_a_model_without_steps_is_told_to_be_wrapped(tmp_path):
+    plain = nn.Linear(3, 2)
+    with pytest.raises(TypeError, match="^Linear has no train_step and valid_step; wrap it in a task, such as Classifier"):
+        LearnerBuilder(tmp_path).build(plain, Optimizer(torch.optim.SGD, plain), 0.1)
+
+
+@pytest.mark.parametrize("devices", [[], ["cpu", "cpu"]])
+def test_one_device_is_needed(tmp_path, devices):
+    with pytest.raises(errors.DeviceError, match="a learner trains on one device; name one"):
+        LearnerBuilder(tmp_path).devices(devices)
+
+
+def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_written(tmp_path):
+    builder = LearnerBuilder(tmp_path / "run").metric_valid_numeric(Accuracy()).with_file_checkpointer()
+    with pytest.raises(errors.ConfigError, match="checkpoint.metric=loss: not measured on valid; there is: accuracy"):
+        built(builder)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
+    splits = digits(valid=0.1, split_seed=0)
+    check_loaders(DataLoader(splits.valid, splits.batcher))
+    for stranger in (torch.utils.data.DataLoader([1, 2]), [1, 2]):
+        with pytest.raises(TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"):
+            check_loaders(stranger)

@@ -1,0 +1,67 @@
+"""Where a run comes from: the commit, a patch that applies, versions, data."""
+
+import importlib.metadata
+import subprocess
+
+import pytest
+import torch
+
+import andiron
+from andiron.run import provenance
+
+
+def git(folder, *arguments):
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    return subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with a package in it, which provenance takes for Andiron."""
+    package = tmp_path / "repository" / "src" / "package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("lr = 1\n")
+    git(tmp_path / "repository", "init", "-q")
+    git(tmp_path / "repository", "add", ".")
+    git(tmp_path / "repository", "commit", "-qm", "first")
+    monkeypatch.setattr(andiron, "__file__", str(package / "__init__.py"))
+    return tmp_path / "repository"
+
+
+def gather():
+    return provenance.gather(seed=7, data={"name": "digits"}, device=torch.device("cpu"))
+
+
+def test_a_clean_checkout_is_its_commit(checkout):
+    record, patch = gather()
+    assert record["git"] == {"revision": git(checkout, "rev-parse", "HEAD").strip(), "dirty": False, "untracked": []}
+    assert patch == ""
+
+
+def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
+    (checkout / "src" / "package" / "__init__.py").write_text("lr = 2\n")
+    (checkout / "notes").mkdir()
+    (checkout / "notes" / "new.py").touch()
+    record, patch = gather()
+    assert record["git"]["dirty"] and record["git"]["untracked"] == ["notes/new.py"]
+
+    git(tmp_path, "clone", "-q", checkout, "again")
+    git(tmp_path / "again", "checkout", "-q", record["git"]["revision"])
+    (tmp_path / "dirty.patch").write_text(patch)
+    git(tmp_path / "again", "apply", tmp_path / "dirty.patch")
+    assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
+
+
+def test_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(andiron, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    record, patch = gather()
+    assert (record["git"], patch) == (None, "")
+
+
+def test_the_rest_is_what_was_there():
+    record, _ = gather()
+    for name in ("torch", "hydra-core", "safetensors"):
+        assert record["packages"][name] == importlib.metadata.version(name)
+    assert (record["seed"], record["data"], record["hardware"]["device"]) == (7, {"name": "digits"}, "cpu")
+    assert record["hardware"]["threads"] == torch.get_num_threads()
