@@ -1,19 +1,29 @@
 """A whole run by its folder: everything about it is there and agrees, and it is a function of its config."""
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import api_pb2, metadata
 
 from andiron import checkpoint, errors, experiment, records
+from andiron.config import diagnosis
 from andiron.config.schema import Train
+from andiron.run import folder as run_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")
+CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 1e9}
 
 
 def run(folder: Path, *overrides: str) -> Path:
@@ -49,6 +59,41 @@ def test_everything_about_the_run_is_in_its_folder(folder):
     assert all(any((folder / "tensorboard" / split).glob("events.*")) for split in (".", "train", "valid"))
     assert not (folder / "tensorboard" / "test").exists()
     assert read(folder, "status.json")["status"] == "done"
+
+
+def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
+    names = {path.name for path in folder.iterdir()} | {"dirty.patch"}  # which a clean checkout has not
+    assert names == {*run_folder.OWN_FILES, *run_folder.OWN_FOLDERS}
+
+
+def test_the_config_is_what_hydra_composed_from_the_overrides_on_record(folder):
+    overrides = yaml.safe_load((folder / ".hydra" / "overrides.yaml").read_text())
+    assert overrides == list(THREE_EPOCHS)
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        composed = compose("train", overrides=overrides)
+    assert Train.load(folder / "config.json") == Train(**diagnosis.plain(composed))
+    assert OmegaConf.load(folder / ".hydra" / "config.yaml") == composed
+
+
+def test_provenance_has_the_command_the_seed_and_every_sample(folder):
+    provenance = read(folder, "provenance.json")
+    assert provenance["command"][1:] == [f"hydra.run.dir={folder}", *THREE_EPOCHS]
+    assert (provenance["seed"], sum(provenance["data"]["sizes"].values())) == (42, 1797)
+
+
+def test_a_checkpoints_files_are_those_of_its_manifest(folder):
+    for saved in (folder / "checkpoints").iterdir():
+        contents = {path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"}
+        assert read(saved, "manifest.json") == checkpoint.checkpointer.manifest(contents)
+
+
+def test_tensorboard_has_the_values_of_the_metrics_file(folder):
+    for split, over in (("train", "window"), ("valid", "epoch")):
+        shown = EventAccumulator(str(folder / "tensorboard" / split)).Reload()
+        written = [point for point in points(folder) if (point["split"], point["over"]) == (split, over)]
+        for tag in ("loss", "accuracy"):
+            events = [(event.step, event.value) for event in shown.Scalars(tag)]
+            assert events == [(point["updates"], float(np.float32(point[tag]))) for point in written]
 
 
 def test_the_config_is_plain_resolved_and_loads(folder):
@@ -119,6 +164,42 @@ def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path)
     runs = [run(tmp_path / name, "num_epochs=1", "model=convnet", f"seed={seed}") for name, seed in seeds.items()]
     a, b, c = [(folder / "model.safetensors").read_bytes() for folder in runs]
     assert a == b != c
+
+
+def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(folder, tmp_path):
+    config = Train.load(folder / "config.json")
+    diverging = dataclasses.replace(config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None)
+    with pytest.raises(errors.NonFiniteError):
+        experiment.build(diverging, tmp_path).run()
+
+    assert session_end(tmp_path / "tensorboard").status == api_pb2.STATUS_FAILURE
+    assert session_end(folder / "tensorboard").status == api_pb2.STATUS_SUCCESS
+    assert open_below(tmp_path) == []
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
+    config = Train.load(folder / "config.json")
+    with pytest.raises(errors.ConfigError) as caught:
+        experiment.build(dataclasses.replace(config, checkpoint={**config.checkpoint, "metric": "f1"}), tmp_path)
+
+    assert caught.value.problems == ("checkpoint.metric=f1: not measured on valid; there is: loss, accuracy",)
+    assert open_below(tmp_path) == []
+
+
+def session_end(logdir):
+    """How the run's row in the HParams tab ends."""
+    plugin = EventAccumulator(str(logdir)).Reload().summary_metadata[metadata.SESSION_END_INFO_TAG].plugin_data
+    return metadata.parse_session_end_info_plugin_data(plugin.content)
+
+
+def open_below(path):
+    """The files below `path` that this process has open."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        pytest.skip("only Linux tells which files are open")
+    links = [descriptor.readlink() for descriptor in descriptors.iterdir() if descriptor.is_symlink()]
+    return [link for link in links if link.is_relative_to(path)]
 
 
 def test_validating_on_the_test_set_is_said(tmp_path):

@@ -334,3 +334,11 @@ def test_a_sweep_over_a_choice_that_is_not_there_starts_no_job(command, here):
     assert said.problems == [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"]
     assert said.code == 2
     assert list(here.rglob("status.json")) == []
+
+
+def test_every_mistake_tested_here_stands_in_the_table_for_readers():
+    table = (ROOT / "docs" / "wrong_input.md").read_text(encoding="utf-8")
+
+    for arguments, told in (*CONFIG_MISTAKES.values(), *FAILURES.values()):
+        lines = [told] if isinstance(told, str) else told
+        assert f"| `{' '.join(arguments)}` | {'<br>'.join(f'`{line}`' for line in lines)} |" in table

@@ -145,7 +145,7 @@ def _record(
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
     origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
     if patch:
-        (run_dir / "dirty.patch").write_text(patch, encoding="utf-8")
+        (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
     files.write_json(run_dir / "provenance.json", origin)
     files.write_json(run_dir / "param_groups.json", groups)
     texts = {

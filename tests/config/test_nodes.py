@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SWITCHES = {"foreach", "fused", "maximize", "capturable", "differentiable", "decoupled_weight_decay"}  # how, not what
 SUPPLIED = {  # by the run, or by who uses the class in Python
     "andiron.models": {"input_shape", "num_classes"},
-    "andiron.render": {"console", "file"},
+    "andiron.render": {"console"},
     "torch.optim": {"params", "lr"} | SWITCHES,
 }
 TARGETS = sorted(nodes.SCHEMAS)

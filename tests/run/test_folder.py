@@ -4,6 +4,8 @@ import json
 import logging
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -73,6 +75,38 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with folder.claimed(tmp_path, overwrite=True):
         assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "status.json", "experiment.log"}
+
+
+def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
+    (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
+    (tmp_path / "metrics.jsonl").write_text("being written\n")
+
+    with pytest.raises(errors.RunFolderError) as caught, folder.claimed(tmp_path, overwrite=True):
+        raise AssertionError("not reached")
+    assert str(caught.value) == (
+        f"{tmp_path} holds a run that process {os.getppid()} is still at; end it first, choose another hydra.run.dir, "
+        "or remove its status.json if that process is something else"
+    )
+    assert (tmp_path / "metrics.jsonl").read_text() == "being written\n"
+    assert status(tmp_path) == {"status": "running", "pid": os.getppid()}
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["a process that is gone", "this process, after a container's restart"])
+def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getpid() if own else process.pid}))
+
+    with folder.claimed(tmp_path, overwrite=True):
+        assert status(tmp_path)["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, content):
+    (tmp_path / "status.json").write_text(content)
+
+    with folder.claimed(tmp_path, overwrite=True):
+        assert status(tmp_path)["status"] == "running"
 
 
 def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):

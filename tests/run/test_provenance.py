@@ -7,12 +7,24 @@ import pytest
 import torch
 
 import andiron
+from andiron import experiment
+from andiron.config.schema import Train
 from andiron.run import provenance
+
+CONFIG = Train(
+    lr=0.1,
+    data={"_target_": "andiron.data.digits", "valid": 0.1, "split_seed": 0},
+    model={"_target_": "andiron.models.MLP", "hidden": [3]},
+    optimizer={"_target_": "torch.optim.SGD"},
+    scheduler={"_target_": "andiron.schedules.Constant", "lr": 0.1},
+    metrics={"loss": {"_target_": "andiron.metrics.Loss"}},
+    device="cpu",
+)
 
 
 def git(folder, *arguments):
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    return subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True).stdout
+    command = ["git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
 
 
 @pytest.fixture
@@ -26,6 +38,10 @@ def checkout(tmp_path, monkeypatch):
     git(tmp_path / "repository", "commit", "-qm", "first")
     monkeypatch.setattr(andiron, "__file__", str(package / "__init__.py"))
     return tmp_path / "repository"
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def gather():
@@ -50,6 +66,36 @@ def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
     (tmp_path / "dirty.patch").write_text(patch)
     git(tmp_path / "again", "apply", tmp_path / "dirty.patch")
     assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
+
+
+def test_the_patch_left_in_the_run_folder_restores_any_bytes_whatever_the_users_git_settings(checkout, tmp_path):
+    package = checkout / "src" / "package"
+    (package / "latin.txt").write_bytes("naïve\n".encode("latin-1"))
+    (package / "weights.bin").write_bytes(bytes(range(256)))
+    (package / "gone.txt").write_text("gone\n")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-qm", "second")
+    for name, value in {"color.ui": "always", "diff.noprefix": "true", "diff.external": "true"}.items():
+        git(checkout, "config", name, value)
+    (package / "latin.txt").write_bytes("naïve café\r\n".encode("latin-1"))
+    (package / "weights.bin").write_bytes(bytes(reversed(range(256))))
+    (package / "gone.txt").unlink()
+    (package / "added.txt").write_text("added and staged\n")
+    git(checkout, "add", "src/package/added.txt")
+
+    (tmp_path / "run").mkdir()
+    experiment.build(CONFIG, tmp_path / "run").learner.close()
+
+    git(tmp_path, "clone", "-q", checkout, "again")
+    git(tmp_path / "again", "apply", tmp_path / "run" / "dirty.patch")
+    assert contents(tmp_path / "again" / "src" / "package") == contents(package)
+
+
+def test_untracked_files_are_listed_by_their_true_names(checkout):
+    for name in ("größe.py", "two words.py"):
+        (checkout / name).touch()
+
+    assert sorted(gather()[0]["git"]["untracked"]) == ["größe.py", "two words.py"]
 
 
 def test_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch):

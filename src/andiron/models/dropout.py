@@ -1,7 +1,7 @@
 """Dropout whose mask on a CPU is cut from random 64-bit words, four elements to a word."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -32,15 +32,18 @@ class Dropout(nn.Module):
             return functional.dropout(input, self.p)
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
         scale = LEVELS / (LEVELS - dropped_levels)  # of the rate as rounded, so that the mean is exact
-        # a float mask: multiplying by it and by its gradient is 5 times faster than masked_fill or where on a CPU
-        return input * keep_mask(input, dropped_levels).to(input.dtype).mul_(scale)
+        return input * keep_mask(input, dropped_levels).mul_(scale)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
-def keep_mask(like: Tensor, dropped_levels: int) -> Bool[Tensor, " *shape"]:
-    """Which elements of a tensor shaped as `like` stay: each lane is kept unless it is among the lowest levels."""
+def keep_mask(like: Tensor, dropped_levels: int) -> Float[Tensor, "..."]:
+    """1 for the elements of `like` that stay, 0 for the others: a lane is kept unless it is among the lowest levels.
+
+    In the dtype of `like`, because multiplying by floats is 5 times faster than masked_fill or where on a CPU.
+    """
     words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64).random_(-(2**63), None)
     lanes = words.view(torch.int16)[: like.numel()].view(like.shape)  # -32768 ... 32767, each equally likely
-    return lanes >= dropped_levels - LEVELS // 2
+    mask = torch.empty_like(like, requires_grad=False)
+    return torch.ge(lanes, dropped_levels - LEVELS // 2, out=mask)  # half the time of comparing and then converting

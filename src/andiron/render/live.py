@@ -65,7 +65,7 @@ class Live:
     def _draw_epochs(self) -> None:
         if self._undrawn:
             lines = [self._undrawn.popleft() for _ in range(len(self._undrawn))]
-            self._console.print("\n".join(lines), highlight=False, soft_wrap=True)
+            self._console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
     def _line(self) -> Table:
         progress, elapsed = self._progress, time.perf_counter() - self._started
@@ -76,11 +76,11 @@ class Live:
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
         row = Table.grid(padding=(0, 2))
         row.add_row(
-            Text(f"epoch {progress.epoch}/{progress.num_epochs}"),
-            ProgressBar(total=max(progress.num_batches, 1), completed=progress.batch, width=20),
-            Text(f"update {progress.updates}"),
+            Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
+            ProgressBar(total=max(progress.num_batches, 1), completed=progress.batch, width=20 if self._console.width >= 120 else 6),
+            Text(f"update {progress.updates}", no_wrap=True),
             Text(text.splits(progress), overflow="ellipsis", no_wrap=True),
-            Text(f"{samples:,.0f} samples/s"),
-            Text(f"{left} left"),
+            Text(f"{samples:,.0f} samples/s", no_wrap=True),
+            Text(f"{left} left", no_wrap=True),
         )
         return row

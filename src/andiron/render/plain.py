@@ -19,7 +19,7 @@ class Plain:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """The epoch, its values on both splits, its speed."""
-        self._console.print(line(progress, seconds), highlight=False, soft_wrap=True)
+        self._console.print(line(progress, seconds), highlight=False, markup=False, soft_wrap=True)
 
     def stop(self) -> None:
         """Nothing to put away."""

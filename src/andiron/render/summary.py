@@ -21,6 +21,6 @@ def table(summary: dict[str, Any]) -> RenderableType:
         rows.add_column(column, justify="left" if column in ("split", "metric") else "right")
     for row in summary["metrics"]:
         best, last = text.number(row["best"]), text.number(row["last"])
-        rows.add_row(row["split"], row["metric"], best, str(row["epoch_of_best"]), last)
+        rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
     lines = [f"trained in {text.duration(summary['seconds'])}; everything about the run is in", f"  {summary['run_dir']}"]
     return Group(rows, *(Text(line, overflow="fold") for line in lines))

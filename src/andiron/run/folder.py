@@ -58,6 +58,7 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if overwrite:
+            _refuse_if_running(path)
             _remove_run(path)
         with (path / STATUS).open("x", encoding="utf-8") as file:  # "x": of two runs that try, one gets it
             json.dump(status, file, indent=2)
@@ -69,6 +70,29 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
         raise errors.RunFolderError(
             f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
         ) from error
+
+
+def _refuse_if_running(path: Path) -> None:
+    try:
+        status = files.read_json(path / STATUS)
+        pid = status["pid"] if status["status"] == "running" else None
+    except (OSError, ValueError, TypeError, KeyError):  # no run, or one that left no whole status: it is not running
+        return
+    if pid not in (None, os.getpid()) and _is_alive(pid):
+        raise errors.RunFolderError(
+            f"{path} holds a run that process {pid} is still at; end it first, choose another hydra.run.dir, "
+            f"or remove its {STATUS} if that process is something else"
+        )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's process
+        return True
+    return True
 
 
 def _remove_run(path: Path) -> None:

@@ -16,7 +16,10 @@ PACKAGES = ("torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "s
 
 
 def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[dict[str, Any], str]:
-    """The content of `provenance.json`, and the patch from the commit to the code that ran (empty if they agree)."""
+    """The content of `provenance.json`, and the patch from the commit to the code that ran (empty if they agree).
+
+    Bytes of the patch that are no UTF-8 are surrogate escapes in it.
+    """
     git, patch = _git(Path(andiron.__file__).parent)
     return {
         "command": sys.argv,
@@ -35,9 +38,10 @@ def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
     revision = _run_git(code, "rev-parse", "HEAD")
     if revision is None:
         return None, ""
-    patch = _run_git(code, "diff", "--binary", "HEAD", "--", ":/") or ""
-    untracked = _run_git(code, "ls-files", "--others", "--exclude-standard", "--full-name", ":/") or ""
-    return {"revision": revision.strip(), "dirty": bool(patch), "untracked": untracked.splitlines()}, patch
+    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")  # whatever git is set to
+    patch = _run_git(code, "diff", "--binary", *plain, "HEAD", "--", ":/") or ""
+    untracked = _run_git(code, "ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/") or ""
+    return {"revision": revision.strip(), "dirty": bool(patch), "untracked": untracked.split("\0")[:-1]}, patch
 
 
 def _run_git(folder: Path, *arguments: str) -> str | None:
@@ -45,7 +49,7 @@ def _run_git(folder: Path, *arguments: str) -> str | None:
         answer = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):  # no git here: the record says so with a null
         return None
-    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else None
+    return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
 
 
 def _versions() -> dict[str, str | None]:
