@@ -74,10 +74,11 @@ class Live:
         batches_per_second = done / elapsed if elapsed else 0.0
         left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
+        bar_width = 20 if self._console.width >= 120 else 6
         row = Table.grid(padding=(0, 2))
         row.add_row(
             Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
-            ProgressBar(total=max(progress.num_batches, 1), completed=progress.batch, width=20 if self._console.width >= 120 else 6),
+            ProgressBar(total=max(progress.num_batches, 1), completed=progress.batch, width=bar_width),
             Text(f"update {progress.updates}", no_wrap=True),
             Text(text.splits(progress), overflow="ellipsis", no_wrap=True),
             Text(f"{samples:,.0f} samples/s", no_wrap=True),
