@@ -1,0 +1,10 @@
+"""What each shipped `_target_` takes: its arguments, their types and ranges, by dotted name.
+
+A test holds every class here to the signature it describes. Arguments that the run supplies itself (sizes that come
+from the data, the horizon of a schedule) may be left null in the config.
+"""
+
+from andiron.config.nodes import optimizers, parts, schedules
+from andiron.config.nodes.kinds import SCHEMAS
+
+__all__ = ["SCHEMAS", "optimizers", "parts", "schedules"]

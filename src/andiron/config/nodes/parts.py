@@ -1,0 +1,70 @@
+"""Data sets, networks, metrics, checkpoints and renderers."""
+
+from typing import Literal
+
+from andiron.config.nodes.kinds import Count, Fraction, Seed, Validation, describes
+
+
+@describes("andiron.data.digits")
+class Digits:
+    valid: Validation
+    split_seed: Seed
+
+
+@describes("andiron.data.mnist")
+class Mnist:
+    root: str
+    valid: Validation
+    split_seed: Seed
+
+
+@describes("andiron.data.fashion_mnist")
+class FashionMnist:
+    root: str
+    valid: Validation
+    split_seed: Seed
+
+
+@describes("andiron.models.MLP")
+class MLP:
+    hidden: tuple[Count, ...]
+    dropout: Fraction
+
+
+@describes("andiron.models.ConvNet")
+class ConvNet:
+    hidden: Count
+    dropout: Fraction
+
+
+@describes("andiron.metrics.Loss")
+class Loss:
+    pass
+
+
+@describes("andiron.metrics.Accuracy")
+class Accuracy:
+    pass
+
+
+@describes("andiron.checkpoint.last_and_best")
+class LastAndBest:
+    last: Count
+    metric: str
+    split: Literal["train", "valid"]
+    direction: Literal["lowest", "highest"]
+
+
+@describes("andiron.render.auto")
+class Auto:
+    pass
+
+
+@describes("andiron.render.Live")
+class Live:
+    pass
+
+
+@describes("andiron.render.Plain")
+class Plain:
+    pass
