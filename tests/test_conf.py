@@ -63,17 +63,21 @@ def test_every_file_composes_with_the_defaults_of_all_others(choice):
 
     if group in {field.name for field in dataclasses.fields(Train)}:
         stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
+        defaults = [entry for entry in stated.pop("defaults", []) if isinstance(entry, dict)]
+        brought = {key.partition("@")[2] for entry in defaults for key in entry if not key.startswith("override ")}
         stated = stated.get(group, stated)
-        assert set(getattr(config, group)) == set(stated)
+        assert set(getattr(config, group)) == set(stated) | {key for key in brought if "." not in key}
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, data_dir, tmp_path):
+    if choice == "optimizer=muon":
+        pytest.skip("takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here")
     config = composed(choice, "device=cpu")
 
     built = experiment.build(config, tmp_path)
     with built.learner as learner:
-        batch = next(iter(built.valid))
+        batch = next(iter(built.parts.valid))
         item = learner.model.valid_step(batch)
 
     assert item.output.shape == (len(batch.targets), 10)
@@ -86,7 +90,7 @@ def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, d
 def test_every_optimizer_brings_its_own_learning_rate(name):
     (rate,) = [line for line in (CONF / "optimizer" / f"{name}.yaml").read_text().splitlines() if line.startswith("lr: ")]
 
-    assert composed(f"optimizer={name}").lr == float(rate.removeprefix("lr: "))
+    assert composed(f"optimizer={name}").lr == float(rate.removeprefix("lr: ").partition("#")[0])
     assert composed(f"optimizer={name}", "lr=0.125").lr == 0.125
 
 
@@ -94,7 +98,11 @@ def test_every_optimizer_brings_its_own_learning_rate(name):
 def test_every_schedule_starts_from_the_one_learning_rate(name):
     config = composed(f"scheduler={name}", "lr=0.125")
 
-    assert 0.125 in config.scheduler.values()
+    def values(node):
+        inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        return [*inner, *(value for part in inner for value in values(part))]
+
+    assert 0.125 in values(config.scheduler)
 
 
 def test_the_command_line_beats_the_experiment_and_the_experiment_the_groups_and_the_page(tmp_path):

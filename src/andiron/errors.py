@@ -34,6 +34,10 @@ class RunFolderError(AndironError):
     """A run folder that cannot be written, or that already holds a run."""
 
 
+class OwnershipError(AndironError):
+    """A parameter that would be trained by no optimizer, or by two."""
+
+
 class NonFiniteError(AndironError):
     """A loss or metric that is not a number any more."""
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+import math
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, Splits
 from andiron.data.arrays import ArrayDataset
 from andiron.learner import Learner, LearnerBuilder
-from andiron.optim import Optimizer, ownership
+from andiron.models import activation_checkpointing
+from andiron.optim import GroupedOptimizer, averaging, configured, group_table
+from andiron.protocols import Writer
 from andiron.run import provenance
 from andiron.schedules import Schedule
 from andiron.tasks import Classifier
@@ -25,8 +28,24 @@ from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 HYPERPARAMETERS = ("lr", "batch_size", "num_epochs", "seed")
 HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "scheduler")
+RARE_HYPERPARAMETERS = ("param_groups", "averages", "grads_accumulation", "clip", "sam", "precision")
 EVALUATION_BATCH = 256  # on a CPU, 64 to 256 images a batch are three times as fast an image as 1,024
 log = logging.getLogger("andiron")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a configuration names, built; nothing is recorded yet."""
+
+    splits: Splits
+    train: DataLoader
+    valid: DataLoader
+    test: DataLoader
+    device: torch.device
+    model: Classifier
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    updates_per_epoch: int
 
 
 @dataclass(frozen=True)
@@ -36,18 +55,17 @@ class Experiment:
     config: Train
     run_dir: Path
     learner: Learner
-    train: DataLoader
-    valid: DataLoader
-    test: DataLoader
+    parts: Parts
     tensorboard: TensorBoardWriter
 
     def run(self) -> nn.Module:
-        """Trains, measures, and leaves `model.safetensors`; gives back the trained model."""
+        """Trains, measures, and leaves `model.safetensors` and one for each average; gives back the trained model."""
         succeeded = False
         with self.learner:
             try:
-                model = self.learner.fit(self.train, self.valid, self.test)
-                records.save_tensors(self.run_dir / "model.safetensors", model.state_dict())
+                model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
+                for name, weights in self.learner.exports().items():
+                    records.save_tensors(self.run_dir / f"{name}.safetensors", weights)
                 succeeded = True
             finally:
                 self.tensorboard.end_session(succeeded=succeeded)
@@ -59,20 +77,33 @@ def build(config: Train, run_dir: Path) -> Experiment:
 
     Raises: ConfigError, DataError or DeviceError, before anything is trained.
     """
-    device = resolve_device(config.device)
-    splits: Splits = targets.build("data", config.data)
-    train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
-    model = build_model(config, splits).to(device)
-    optimizer = build_optimizer(config, model)
-    schedule: Schedule = targets.build("scheduler", config.scheduler, num_updates=config.num_epochs * len(train))
+    built = parts(config)
     with ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
         lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
-        learner = _builder(config, run_dir, device).with_writers(lines, tensorboard).build(model, optimizer, schedule)
-        _record(config, run_dir, splits, device, ownership.param_groups(optimizer, schedule(0)), tensorboard)
+        ready = learner(config, built, run_dir, lines, tensorboard)
+        _record(config, run_dir, built, group_table.param_groups(built.optimizer.groups, ready.rates), tensorboard)
         on_failure.pop_all()
-    _announce(splits, train, device, run_dir)
-    return Experiment(config, run_dir, learner, train, valid, test, tensorboard)
+    _announce(built, run_dir)
+    return Experiment(config, run_dir, ready, built, tensorboard)
+
+
+def parts(config: Train) -> Parts:
+    """What the configuration names.
+
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    device = resolve_device(config.device)
+    splits: Splits = targets.build("data", config.data)
+    if config.channels_last:
+        splits = dataclasses.replace(splits, batcher=dataclasses.replace(splits.batcher, channels_last=True))
+    train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
+    updates_per_epoch = math.ceil(len(train) / config.grads_accumulation)
+    horizons = {"num_updates": config.num_epochs * updates_per_epoch, "updates_per_epoch": updates_per_epoch}
+    model = build_model(config, splits).to(device)
+    optimizer = configured.build(config, model, **horizons)
+    schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
+    return Parts(splits, train, valid, test, device, model, optimizer, schedule, updates_per_epoch)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -97,18 +128,16 @@ def build_model(config: Train, splits: Splits) -> Classifier:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
     network = targets.build("model", config.model, input_shape=splits.input_shape, num_classes=splits.num_classes)
+    if config.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    if config.activation_checkpointing is not None:
+        try:
+            activation_checkpointing.apply(network, config.activation_checkpointing)
+        except ValueError as error:
+            raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
+    if config.compile:
+        network.compile()
     return Classifier(network)
-
-
-def build_optimizer(config: Train, model: nn.Module) -> Optimizer:
-    """The configured optimizer, owner of every trainable parameter of `model`."""
-    target = targets.function("optimizer", config.optimizer)
-    if not (isinstance(target.func, type) and issubclass(target.func, torch.optim.Optimizer)):
-        raise errors.ConfigError([f"optimizer._target_={config.optimizer['_target_']}: not a torch.optim.Optimizer class"])
-    try:
-        return Optimizer(target.func, model, **target.keywords)
-    except (TypeError, ValueError) as error:
-        raise errors.ConfigError([f"optimizer: {target.func.__name__} refuses its options: {error}"]) from error
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:
@@ -119,38 +148,64 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
     return builder.batch_size(max(config.batch_size, EVALUATION_BATCH)).build(dataset)
 
 
-def _builder(config: Train, run_dir: Path, device: torch.device) -> LearnerBuilder:
+def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Learner:
+    """The learner over the parts, with everything else that the configuration says of it."""
     metrics = [targets.build(f"metrics.{name}", node) for name, node in config.metrics.items()]
     builder = (
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
-        .devices([device])
+        .devices([built.device])
         .num_epochs(config.num_epochs)
+        .grads_accumulation(config.grads_accumulation)
+        .precision(config.precision)
+        .on_nonfinite(config.on_nonfinite)
+        .averages(**_averages(config, built.updates_per_epoch))
         .log_every(config.log_every)
         .seed(config.seed)
+        .with_writers(*writers)
         .summary()
     )
+    if config.clip is not None:
+        builder.clip(config.clip)
+    if config.sam is not None:
+        builder.sam(config.sam)
+    if config.histograms:
+        builder.histograms()
     if config.checkpoint:
         builder.with_file_checkpointer(targets.build("checkpoint", config.checkpoint))
     if config.render:
         builder.renderer(targets.build("render", config.render))
-    return builder
+    return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def _averages(config: Train, updates_per_epoch: int) -> dict[str, averaging.Rule]:
+    rules = {
+        name: targets.build(f"averages.{name}", targets.in_updates(node, updates_per_epoch))
+        for name, node in (config.averages or {}).items()
+    }
+    last = config.num_epochs * updates_per_epoch
+    idle = [name for name, rule in rules.items() if all(rule.weight(update, 0) is None for update in range(last, 0, -1))]
+    if idle:
+        why = f"no weights enter it in the {last} updates of this run; start earlier, or train for longer"
+        raise errors.ConfigError(f"averages.{name}: {why}" for name in idle)
+    return rules
 
 
 def _record(
-    config: Train, run_dir: Path, splits: Splits, device: torch.device, groups: dict[str, Any], tensorboard: TensorBoardWriter
+    config: Train, run_dir: Path, built: Parts, groups: dict[str, Any], tensorboard: TensorBoardWriter
 ) -> None:
+    splits = built.splits
     sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
+    origin, patch = provenance.gather(seed=config.seed, data=data, device=built.device)
     if patch:
         (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
     files.write_json(run_dir / "provenance.json", origin)
     files.write_json(run_dir / "param_groups.json", groups)
     texts = {
         "config": _fenced(dataclasses.asdict(config)),
-        "param_groups": ownership.as_markdown(groups),
+        "param_groups": group_table.as_markdown(groups),
         "provenance": _fenced(origin),
     }
     tensorboard.start_session(hyperparameters(config), texts)
@@ -159,24 +214,39 @@ def _record(
 def hyperparameters(config: Train) -> dict[str, bool | int | float | str]:
     """What distinguishes one run from another, flat and plain: numbers, and each group's target and arguments.
 
-    Left out are the options that change only what is kept and shown, and a schedule's repetitions of `lr`.
+    Left out are the options that change only what is kept and shown, those that are rarely given and were not, and a
+    schedule's repetitions of `lr`.
     """
     flat: dict[str, bool | int | float | str] = {name: getattr(config, name) for name in HYPERPARAMETERS}
+    for field in dataclasses.fields(Train):
+        value = getattr(config, field.name)
+        if field.name in RARE_HYPERPARAMETERS and value != field.default:
+            flat |= _flat(field.name, value)
     for group in HYPERPARAMETER_GROUPS:
-        node = dict(getattr(config, group))
-        flat[group] = node.pop("_target_").rpartition(".")[2]
-        for name, value in node.items():
-            if value is not None and not (group == "scheduler" and value == config.lr):
-                flat[f"{group}.{name}"] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
+        node = getattr(config, group)
+        repeats = {f"{group}.{name}" for name, value in node.items() if group == "scheduler" and value == config.lr}
+        flat |= {name: value for name, value in _flat(group, node).items() if name not in repeats}
     return flat
+
+
+def _flat(name: str, value: Any) -> dict[str, bool | int | float | str]:
+    """Nested values by dotted name; a node's target stands under the name of the node itself."""
+    if isinstance(value, dict):
+        inner = {name if key == "_target_" else f"{name}.{key}": part for key, part in value.items()}
+        named = {key: part.rpartition(".")[2] if key == name else part for key, part in inner.items()}
+        return {key: plain for where, part in named.items() for key, plain in _flat(where, part).items()}
+    if value is None:
+        return {}
+    return {name: value if isinstance(value, bool | int | float | str) else json.dumps(value)}
 
 
 def _fenced(value: Any) -> str:
     return f"```json\n{json.dumps(value, indent=2)}\n```"
 
 
-def _announce(splits: Splits, train: DataLoader, device: torch.device, run_dir: Path) -> None:
-    where = f"in the memory of {device}" if train.in_memory else "gathered by worker processes"
+def _announce(built: Parts, run_dir: Path) -> None:
+    splits = built.splits
+    where = f"in the memory of {built.device}" if built.train.in_memory else "gathered by worker processes"
     log.info("run folder %s", run_dir)
     sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
     log.info("data %s: %s, %s", splits.name, sizes, where)

@@ -1,8 +1,15 @@
 """Gradients as values: an ordered mapping from parameter name to tensor, taken off the model."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
+
+_loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
 
 
 class Gradients(Mapping[str, Tensor]):
@@ -10,11 +17,13 @@ class Gradients(Mapping[str, Tensor]):
 
     A parameter the loss does not reach has no entry, which is not the same as a gradient of zeros: an optimizer
     leaves it and its state alone. Parts are taken out by module or by name; what stays is the remaining gradients.
+    `loss` is what they are the gradients of, cut off from its graph, where that is known.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor], model: nn.Module):
+    def __init__(self, tensors: Mapping[str, Tensor], model: nn.Module, loss: Tensor | None = None):
         self._tensors = dict(tensors)
         self._model = model
+        self.loss = loss
 
     def __getitem__(self, name: str) -> Tensor:
         return self._tensors[name]
@@ -61,7 +70,11 @@ class Gradients(Mapping[str, Tensor]):
         return self._taken(dict.fromkeys(names))
 
     def _taken(self, names: Iterable[str | None]) -> "Gradients":
-        return Gradients({name: self._tensors.pop(name) for name in names if name is not None}, self._model)
+        return self.replaced({name: self._tensors.pop(name) for name in names if name is not None})
+
+    def replaced(self, tensors: Mapping[str, Tensor]) -> "Gradients":
+        """Other tensors as gradients of the same loss and model."""
+        return Gradients(tensors, self._model, self.loss)
 
 
 def backward(loss: Tensor, model: nn.Module) -> Gradients:
@@ -70,13 +83,103 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
     They are moved off `.grad` rather than asked of `torch.autograd.grad`, which bypasses the hooks by which
     DistributedDataParallel averages them.
     """
-    loss.backward()  # type: ignore[no-untyped-call]
+    scale = _loss_scale.get()
+    with _without_autocast(loss.device.type):
+        (loss if scale == 1.0 else loss * scale).backward()  # type: ignore[no-untyped-call]
     tensors = {}
     for name, parameter in _named_parameters(model, "", {}).items():
         if parameter.grad is not None:
             tensors[name] = parameter.grad
             parameter.grad = None
-    return Gradients(tensors, model)
+    if scale != 1.0:
+        torch._foreach_div_(list(tensors.values()), scale)
+    return Gradients(tensors, model, loss.detach())
+
+
+@contextmanager
+def loss_scaled(scale: float) -> Iterator[None]:
+    """Within it `backward` multiplies the loss by `scale` and divides the gradients by it again.
+
+    What would vanish in half precision on the way back then does not; what overflows comes out as inf or nan.
+    """
+    token = _loss_scale.set(scale)
+    try:
+        yield
+    finally:
+        _loss_scale.reset(token)
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[object]:
+    """Autocast is for the forward pass: the way back takes each operation's dtype from there."""
+    if torch.is_autocast_enabled(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()
+
+
+def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+    """The L2 norm of all gradients as one vector, left on the device; 0 of none."""
+    tensors = list(gradients.values())
+    if not tensors:
+        return torch.zeros(())
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    return norm
+
+
+def all_finite(gradients: Gradients) -> bool:
+    """Whether every gradient, and the loss where it is known, is a finite number; reads one value from the device.
+
+    Judged by norms, one pass over the memory: finite gradients too large for their norm to be a number count as not.
+    """
+    tensors = list(gradients.values())
+    loss = 0.0 if gradients.loss is None else gradients.loss
+    return math.isfinite(torch.stack(torch._foreach_norm(tensors)).sum() + loss if tensors else loss)
+
+
+def not_finite(gradients: Mapping[str, Tensor]) -> list[str]:
+    """The names of the gradients that hold an inf or a nan, in order; reads one value a gradient."""
+    return [name for name, gradient in gradients.items() if not bool(torch.isfinite(gradient).all())]
+
+
+def clip_by_global_norm(gradients: Gradients, max_norm: float | int) -> Gradients:
+    """Gradients scaled so that their joint L2 norm is at most `max_norm`.
+
+    Direction is kept; gradients below the threshold come back unchanged. The same bits as torch's clip_grad_norm_,
+    its 1e-6 in the denominator included.
+    Raises: ValueError if max_norm is not positive.
+    Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
+    """
+    _check_limit("max_norm", max_norm)
+    if not gradients:
+        return gradients
+    scale = (max_norm / (global_norm(gradients) + 1e-6)).clamp(max=1.0)
+    return gradients.replaced(dict(zip(gradients, torch._foreach_mul(list(gradients.values()), scale), strict=True)))
+
+
+def clip_by_norm(gradients: Gradients, max_norm: float | int) -> Gradients:
+    """Gradients each scaled so that its own L2 norm is at most `max_norm`: Burn's clipping by norm.
+
+    Raises: ValueError if max_norm is not positive.
+    """
+    _check_limit("max_norm", max_norm)
+    scaled = {
+        name: gradient * (max_norm / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp(max=1.0)
+        for name, gradient in gradients.items()
+    }
+    return gradients.replaced(scaled)
+
+
+def clip_by_value(gradients: Gradients, limit: float | int) -> Gradients:
+    """Gradients with every element brought into [-limit, limit].
+
+    Raises: ValueError if the limit is not positive.
+    """
+    _check_limit("limit", limit)
+    return gradients.replaced({name: gradient.clamp(-limit, limit) for name, gradient in gradients.items()})
+
+
+def _check_limit(name: str, value: float | int) -> None:
+    if not value > 0:
+        raise ValueError(f"{name}={value}: should be greater than 0; leave clipping out to have none")
 
 
 def _named_parameters(module: nn.Module, prefix: str, found: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:

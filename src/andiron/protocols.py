@@ -1,6 +1,6 @@
 """The borders between the parts: what a model, a metric, a loader, a writer and a renderer must offer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,10 +13,14 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class TrainOutput:
-    """What a training step returns: gradients for the optimizer, an item for the metrics."""
+    """What a training step returns: gradients for the optimizer, an item for the metrics.
+
+    `weight` is what the loss is a mean over, samples or tokens: by it micro-batches make up one large batch.
+    """
 
     gradients: Gradients
     item: Any
+    weight: float | int | Tensor = 1
 
 
 @runtime_checkable
@@ -68,6 +72,7 @@ class Point:
     epoch: int  # counted from 1
     values: Values
     whole_epoch: bool = False
+    histograms: Mapping[str, Tensor] = field(default_factory=dict)  # tensors whose distribution a writer may show, by tag
 
 
 @runtime_checkable

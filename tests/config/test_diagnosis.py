@@ -8,7 +8,10 @@ from hydra import compose, initialize_config_dir
 from andiron.config import diagnosis
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-OPTIMIZERS = "adagrad, adam, adamw, rmsprop, sgd"
+OPTIMIZERS = (
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
+    "nadam, radam, rmsprop, schedule_free_adamw, sgd"
+)
 
 
 def explained(*arguments):
@@ -25,7 +28,7 @@ def problems(*overrides):
     ("argument", "line"),
     [
         ("optimizer=adamm", f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"),
-        ("optimizer=lion,adam", f"optimizer=lion: no such optimizer; there is: {OPTIMIZERS}"),
+        ("optimizer=lyon,adam", f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}"),
         ("model=3", "model=3: no such model; there is: convnet, mlp"),
         ("render=null", "render=null: no such render; there is: auto, live, plain; ~render leaves it out"),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),

@@ -9,14 +9,17 @@ import hydra.utils
 import pytest
 from omegaconf import OmegaConf
 
-from andiron.config import nodes
+from andiron.config import nodes, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SWITCHES = {"foreach", "fused", "maximize", "capturable", "differentiable", "decoupled_weight_decay"}  # how, not what
 SUPPLIED = {  # by the run, or by who uses the class in Python
     "andiron.models": {"input_shape", "num_classes"},
+    "andiron.optim": {"model"},
     "andiron.render": {"console"},
     "torch.optim": {"params", "lr"} | SWITCHES,
+    "schedulefree": {"params", "lr"} | SWITCHES,
+    "lion_pytorch": {"params", "lr", "use_triton"} | SWITCHES,
 }
 TARGETS = sorted(nodes.SCHEMAS)
 
@@ -32,16 +35,22 @@ def fields(target: str) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(nodes.SCHEMAS[target])}
 
 
+def stated(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with what its defaults list brings in: `/group@argument: choice` states that argument."""
+    brought = [key.partition("@")[2] for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry]
+    return {key: value for key, value in node.items() if key != "defaults"} | dict.fromkeys(brought)
+
+
 def conf_nodes() -> dict[str, dict[str, Any]]:
     """Every node with a `_target_` in a file of conf/, by where it stands."""
     found: dict[str, dict[str, Any]] = {}
 
     def collect(where: str, value: Any) -> None:
-        if isinstance(value, dict):
-            if "_target_" in value:
-                found[where] = value
-            for key, inner in value.items():
-                collect(f"{where} {key}", inner)
+        if isinstance(value, dict) and "_target_" in value:
+            found[where] = stated(value)
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in items:
+            collect(f"{where} {key}", inner)
 
     for path in sorted((ROOT / "conf").glob("*/*.yaml")):
         collect(path.relative_to(ROOT).as_posix(), OmegaConf.to_container(OmegaConf.load(path), resolve=False))
@@ -83,5 +92,96 @@ def test_a_node_of_a_conf_file_states_exactly_what_its_schema_has(where):
     assert set(node) - {"_target_"} == set(fields(node["_target_"]))
 
 
+def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_schemas_too():
+    assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
+    assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {"_target_", "schedule", "warmup_updates"}
+
+
 def test_every_schema_is_used_by_a_conf_file():
     assert {node["_target_"] for node in CONF_NODES.values()} == set(TARGETS)
+
+
+COSINE = {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.1, "min_lr": 0.0, "num_updates": None}
+STEP = {"_target_": "andiron.schedules.Step", "initial_lr": 0.1, "step_size": "2epochs", "gamma": 0.5}
+
+
+def said(scheduler: dict[str, Any]) -> list[str]:
+    """What is wrong with this scheduler."""
+    return [line for option, line in schema.problems({"scheduler": scheduler}).items() if option.startswith("scheduler.")]
+
+
+def warmup(schedule: Any, **changes: Any) -> dict[str, Any]:
+    return {"_target_": "andiron.schedules.Warmup", "schedule": schedule, "warmup_updates": 3, **changes}
+
+
+def sequential(*schedules: Any, milestones: Any = ()) -> dict[str, Any]:
+    return {"_target_": "andiron.schedules.Sequential", "schedules": list(schedules), "milestones": list(milestones)}
+
+
+def test_a_sound_node_within_nodes_has_no_problems():
+    assert said(warmup(sequential(COSINE, warmup(STEP), milestones=["0.5epochs"]))) == []
+
+
+@pytest.mark.parametrize("value", [1, 100, "1epoch", "2epochs", "0.5epochs", "0.05epochs", "10epochs"])
+def test_a_number_of_updates_may_be_said_in_epochs(value):
+    assert said({**COSINE, "num_updates": value}) == []
+    assert said({**STEP, "step_size": value}) == []
+    assert said(warmup(COSINE, warmup_updates=value)) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "2", "", 1.5, True, [3]]
+)
+def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(value):
+    assert said({**COSINE, "num_updates": value}) == [
+        f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+    ]
+
+
+@pytest.mark.parametrize("value", [0, -3])
+def test_a_number_of_updates_is_at_least_one(value):
+    assert said({**STEP, "step_size": value}) == [f"scheduler.step_size={value}: should be greater than or equal to 1"]
+
+
+def test_a_wrong_milestone_is_told_by_its_place():
+    assert said(sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"])) == [
+        "scheduler.milestones=['1epoch', '3']: "
+        "should be a number of updates (100) or of epochs (2epochs, 0.5epochs) (item 1)"
+    ]
+
+
+def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
+    assert said(warmup({**STEP, "gamma": 2.0})) == ["scheduler.schedule.gamma=2.0: should be less than or equal to 1"]
+    assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
+        "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"
+    ]
+    assert said(warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=0)) == [
+        "scheduler.warmup_updates=0: should be greater than or equal to 1",
+        "scheduler.schedule.schedules.0.schedule.min_lr=-1: should be greater than or equal to 0",
+    ]
+
+
+def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
+    assert said({"_target_": "mine.Schedule", "parts": {"first": [COSINE, {**STEP, "step_size": 0}]}, "gamma": 3}) == [
+        "scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"
+    ]
+
+
+@pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
+def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
+    assert said(warmup(inside)) == [f"scheduler.schedule={inside}: should be a schedule: a _target_ and its arguments"]
+    assert said(sequential(COSINE, inside)) == [
+        f"scheduler.schedules={[COSINE, inside]}: should be a list of schedules, each a _target_ and its arguments"
+    ]
+
+
+def test_a_node_inside_names_its_target():
+    assert said(warmup({**STEP, "_target_": None})) == [
+        "scheduler.schedule._target_=None: names no class or function; give its dotted name, such as torch.optim.Adam"
+    ]
+
+
+def test_a_combination_of_no_schedule_is_refused():
+    assert said({"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}) == [
+        "scheduler.schedules=[]: should be a list of schedules, each a _target_ and its arguments"
+    ]

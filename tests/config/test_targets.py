@@ -2,12 +2,17 @@
 
 import functools
 import sys
+from pathlib import Path
 
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
 
-from andiron import errors
-from andiron.config import targets
+from andiron import errors, schedules
+from andiron.config import diagnosis, schema, targets
+from andiron.schedules import Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
 
 OWN_MODULE = '''
 """A module of a user's own, which no schema and no registry knows."""
@@ -31,6 +36,16 @@ def anything(**options):
 
 def outer(inner):
     return inner
+
+
+def scaled(schedule, factor):
+    return lambda updates: factor * schedule(updates)
+
+
+def weighted(parts, num_updates):
+    if len(parts) < 2:
+        raise ValueError("one part cannot be weighted")
+    return lambda updates: (sum(part(updates) for part in parts), num_updates)
 '''
 
 
@@ -155,3 +170,191 @@ def test_a_mistake_inside_the_users_own_code_keeps_its_own_words(own, tmp_path):
 
     with pytest.raises(RuntimeError, match="^width must be even$"):
         targets.build("model", {"_target_": "users_own_two.network"})
+
+
+LINEAR = {"_target_": "andiron.schedules.Linear", "initial_lr": 0.5, "final_lr": 0.25, "num_updates": None}
+COSINE = {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.5, "min_lr": 0.0, "num_updates": None}
+CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 0.5}
+
+
+def schedule(node, *, num_updates=100, updates_per_epoch=10):
+    return targets.build_schedule("scheduler", node, num_updates=num_updates, updates_per_epoch=updates_per_epoch)
+
+
+def refused(node, **numbers):
+    """The one line with which a schedule is refused."""
+    with pytest.raises(errors.ConfigError) as caught:
+        schedule(node, **numbers)
+    (line,) = caught.value.problems
+    return line
+
+
+def node(kind, **arguments):
+    return {"_target_": f"andiron.schedules.{kind}", **arguments}
+
+
+def test_a_null_horizon_is_the_run_and_a_given_one_stays():
+    assert schedule(LINEAR) == Linear(0.5, 0.25, 100)
+    assert schedule({**LINEAR, "num_updates": 7}) == Linear(0.5, 0.25, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "updates"), [("1epoch", 23), ("2epochs", 46), ("0.5epochs", 12), ("0.3epochs", 7), ("0.001epochs", 1), (5, 5)]
+)
+def test_epochs_are_turned_into_updates_rounded_and_at_least_one(said, updates):
+    assert schedule({**LINEAR, "num_updates": said}, num_updates=230, updates_per_epoch=23) == Linear(0.5, 0.25, updates)
+
+
+def test_epochs_are_read_in_every_argument_and_at_every_depth():
+    inner = node("CosineRestarts", initial_lr=0.5, min_lr=0.0, first_cycle_updates="2epochs", multiplier=2)
+    decay = node("WarmupStableDecay", lr=0.5, warmup_updates="1epoch", decay_updates="0.5epochs", num_updates=None)
+    both = node("Sequential", schedules=[inner, decay], milestones=["3epochs"])
+
+    assert schedule(node("Warmup", schedule=both, warmup_updates="1epoch")) == Warmup(
+        Sequential([CosineRestarts(0.5, 20, 2), WarmupStableDecay(0.5, 10, 5, 70)], [30]), 10
+    )
+
+
+def test_a_part_of_a_sequential_has_the_updates_between_its_milestones():
+    inner = node("Sequential", schedules=[COSINE, LINEAR], milestones=[7])
+
+    assert schedule(node("Sequential", schedules=[LINEAR, inner, COSINE], milestones=[10, 45])) == Sequential(
+        [Linear(0.5, 0.25, 10), Sequential([Cosine(0.5, 7), Linear(0.5, 0.25, 28)], [7]), Cosine(0.5, 55)], [10, 45]
+    )
+
+
+def test_a_part_of_any_other_combination_has_the_whole_run():
+    assert schedule(node("Warmup", schedule=COSINE, warmup_updates=5)) == Warmup(Cosine(0.5, 100), 5)
+    assert schedule(node("Composed", schedules=[COSINE, LINEAR], reduction="mean")) == Composed(
+        [Cosine(0.5, 100), Linear(0.5, 0.25, 100)], "mean"
+    )
+
+
+def test_the_node_is_left_as_it_was():
+    given = node("Warmup", schedule=dict(COSINE), warmup_updates="1epoch")
+    schedule(given)
+
+    assert given == node("Warmup", schedule=COSINE, warmup_updates="1epoch")
+
+
+def test_a_plateau_inside_a_node_is_the_one_that_is_observed():
+    inner = node("Plateau", initial_lr=0.5, factor=0.5, patience=0, min_lr=0.0, threshold=0.0)
+    built = schedule(node("Warmup", schedule=inner, warmup_updates=1))
+    (plateau,) = schedules.stateful(built)
+
+    plateau.observe({"valid": {"loss": 1.0}})
+    plateau.observe({"valid": {"loss": 1.0}})
+
+    assert built(0) == 0.25
+
+
+def test_a_schedule_of_the_users_own_takes_schedules_and_the_horizon_like_the_shipped(own):
+    assert schedule({"_target_": f"{own}.scaled", "schedule": LINEAR, "factor": 2.0})(100) == 0.5
+    assert schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})(50) == (0.875, 100)
+
+
+def test_what_a_constructor_refuses_is_told_by_the_option():
+    assert refused(node("WarmupStableDecay", lr=0.5, warmup_updates="8epochs", decay_updates="3epochs")).startswith(
+        "scheduler.warmup_updates=80 and decay_updates=30: together should be at most num_updates=100; "
+    )
+    wrong = node("Composed", schedules=[CONSTANT, {**LINEAR, "num_updates": 0}], reduction="sum")
+    assert refused(node("Warmup", schedule=wrong, warmup_updates=1)).startswith(
+        "scheduler.schedule.schedules.1.num_updates=0: should be 1 or more"
+    )
+    assert refused(node("Composed", schedules=[], reduction="sum")).startswith("scheduler.schedules=[]: should hold at least")
+
+
+def test_what_a_constructor_of_the_users_own_refuses_keeps_its_own_words(own):
+    assert refused({"_target_": f"{own}.weighted", "parts": [LINEAR]}) == "scheduler: one part cannot be weighted"
+
+
+@pytest.mark.parametrize(
+    ("milestones", "words"),
+    [
+        ([20, "1epoch"], "milestones=[20, 10]: should rise from 1 up"),
+        (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
+    ],
+)
+def test_milestones_that_part_nothing_are_told_before_the_parts_are_built(milestones, words):
+    assert refused(node("Sequential", schedules=[LINEAR] * 3, milestones=milestones)).startswith(f"scheduler.{words}")
+
+
+@pytest.mark.parametrize("milestone", [100, 101, "10epochs"])
+def test_a_milestone_that_the_run_never_passes_is_refused(milestone):
+    line = refused(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[milestone]))
+
+    number = 100 if milestone == "10epochs" else milestone
+    assert line == (
+        f"scheduler.milestones=[{number}]: the last should be below 100, the updates there are, or the schedule after it "
+        "never runs; set it earlier, or train for longer"
+    )
+    assert schedule(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[99])).schedules[1] == Linear(0.5, 0.25, 1)
+
+
+def test_a_milestone_inside_a_part_is_held_to_the_length_of_that_part():
+    inner = node("Sequential", schedules=[LINEAR, LINEAR], milestones=[60])
+
+    assert refused(node("Sequential", schedules=[inner, LINEAR], milestones=[50])).startswith(
+        "scheduler.schedules.0.milestones=[60]: the last should be below 50"
+    )
+
+
+def test_a_warmup_longer_than_the_run_is_refused():
+    assert refused(node("Warmup", schedule=CONSTANT, warmup_updates="11epochs")) == (
+        "scheduler.warmup_updates=110: should be at most 100, the updates there are; shorten it, or train for longer"
+    )
+    assert schedule(node("Warmup", schedule=CONSTANT, warmup_updates="10epochs")) == Warmup(Constant(0.5), 100)
+
+
+def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path():
+    inner = {"_target_": "andiron.schedules.Cosine", "initial_rl": 0.5}
+    with pytest.raises(errors.ConfigError) as caught:
+        schedule(node("Composed", schedules=[CONSTANT, inner]))
+    assert list(caught.value.problems) == [
+        "scheduler.schedules.1.initial_rl: Cosine has no such argument; did you mean 'initial_lr'?",
+        "scheduler.schedules.1.initial_lr: Cosine needs it; give one as +scheduler.schedules.1.initial_lr=...",
+    ]
+    assert refused(node("Warmup", schedul=CONSTANT, schedule=CONSTANT, warmup_updates=1)) == (
+        "scheduler.schedul: Warmup has no such argument; did you mean 'schedule'?"
+    )
+
+
+def test_what_is_no_schedule_is_refused(own):
+    assert refused({"_target_": f"{own}.anything", "rate": 0.5}) == (
+        "scheduler._target_=users_own.anything: gives {'rate': 0.5}, no schedule; return a function of the completed updates"
+    )
+
+
+def composed(*overrides):
+    """The scheduler that a command line composes, found to be sound."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        plain = diagnosis.plain(compose("train", overrides=["lr=0.5", *overrides]))
+    assert {option for option in schema.problems(plain) if option.startswith("scheduler")} == set()
+    return plain["scheduler"]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "scheduler").glob("*.yaml")))
+@pytest.mark.parametrize("num_epochs", [1, 10])
+def test_every_shipped_schedule_builds_from_one_epoch_up_and_its_rates_are_usable(name, num_epochs):
+    built = schedule(composed(f"scheduler={name}"), num_updates=23 * num_epochs, updates_per_epoch=23)
+
+    assert all(0 < built(updates) <= 0.5 for updates in range(23 * num_epochs))
+
+
+def test_the_command_line_swaps_the_schedule_inside_a_warmup_and_sets_its_options():
+    swap = "scheduler@scheduler.schedule"
+
+    assert schedule(composed("scheduler=warmup")) == Warmup(Cosine(0.5, 100), 10)
+    assert schedule(composed("scheduler=warmup", f"{swap}=linear")) == Warmup(Linear(0.5, 0.0, 100), 10)
+    assert schedule(
+        composed("scheduler=warmup", f"{swap}=linear", "scheduler.schedule.final_lr=0.125", "scheduler.warmup_updates=3")
+    ) == Warmup(Linear(0.5, 0.125, 100), 3)
+    assert schedule(composed("scheduler=warmup", f"{swap}=sequential")).schedule == schedule(composed("scheduler=sequential"))
+
+
+def test_a_mistyped_schedule_inside_a_warmup_is_answered_by_the_nearest():
+    overrides = ["scheduler=warmup", "scheduler@scheduler.schedule=liner"]
+
+    assert diagnosis.explain(overrides, CONF, Exception("unexplained"))[0].startswith(
+        "scheduler=liner: no such scheduler; did you mean 'linear'?"
+    )

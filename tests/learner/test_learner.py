@@ -272,7 +272,8 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
     fitted(tmp_path, writers=[kept], log_every=7)
     windows = [point for point in kept if point.split == "train" and not point.whole_epoch]
     assert [point.updates for point in windows] == [7, 14]
-    assert all(point.values.keys() == {"loss", "accuracy", "lr/base", "time/samples_per_second"} for point in windows)
+    watched = {"lr/base", "grad_norm/base", "update_ratio/base", "time/samples_per_second"}
+    assert all(point.values.keys() == {"loss", "accuracy", *watched} for point in windows)
 
 
 def test_updates_and_epochs_are_counted(tmp_path):
@@ -287,7 +288,7 @@ def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
     model = classifier()
     optimizer = Optimizer(torch.optim.Adam, model)
     step = optimizer.step
-    optimizer.step = lambda lr, model, gradients: (used.append(lr), step(lr, model, gradients))[1]
+    optimizer.step = lambda lr, *arguments: (used.append(lr), step(lr, *arguments))[1]
     builder(tmp_path, writers=[kept]).build(model, optimizer, schedule).fit(train_loader(), measuring_loader())
     assert used == [schedule(updates) for updates in range(14)]
     logged = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
@@ -308,13 +309,18 @@ def test_no_gradient_is_left_on_a_parameter(tmp_path):
         (1, 8, 14),
     ],
 )
-def test_values_are_read_at_log_points_and_after_validation_alone(tmp_path, log_every, batch_size, windows, host_reads):
-    made = learner(tmp_path, log_every=log_every)
+@pytest.mark.parametrize("policy", ["ignore", "stop"])
+def test_values_are_read_at_log_points_and_after_validation_alone_but_for_one_an_update_that_is_guarded(
+    tmp_path, log_every, batch_size, windows, policy, host_reads
+):
+    model = classifier()
+    made = builder(tmp_path, log_every=log_every).on_nonfinite(policy).build(model, Optimizer(torch.optim.Adam, model), LR)
     train, valid = train_loader(batch_size=batch_size), measuring_loader()
     with host_reads() as reads:
         made.fit(train, valid)
     num_metrics, epochs = 2, 2
-    assert reads.number == num_metrics * (windows + epochs)
+    guarded = made.updates if policy == "stop" else 0
+    assert reads.number == num_metrics * (windows + epochs) + guarded
 
 
 class Attached(Classifier):
@@ -349,9 +355,10 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_p
     )  # fmt: skip
     with pytest.raises(errors.NonFiniteError) as raised, made:
         made.fit(train_loader(), measuring_loader())
-    assert str(raised.value) == (
-        "train loss is nan after update 12 (epoch 2); "
-        "the weights are no good from there on: lower lr, or look at the batches just before"
+    samples = ", ".join(map(str, train_loader().indices(1, 3)))
+    assert str(raised.value).startswith(
+        f"update 11 (epoch 2, batch 4, samples {samples}) was not made: parameter 'network.features.0.weight' itself "
+        "holds nan or inf. The weights are as they were before it. "
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["split"], line["updates"]) for line in lines] == [
@@ -445,6 +452,8 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
     assert same(last.optimizer, state.optimizer)
     assert last.state == state.state == {
         "updates": 21, "epoch": 3, "seed": SEED, "history": made.journal.history.state_dict(),
+        "owners": {"base": {"optimizer": "torch.optim.Adam", "parameters": [*dict(model.named_parameters())]}}, "frozen": [],
+        "guard": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}}, "schedules": [], "averages": {},
     }  # fmt: skip
 
 

@@ -19,6 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 SUMMARY = {
     "run_dir": "outputs/a/b", "model": "MLP", "num_parameters": 4810, "updates": 42, "epochs": 2, "seconds": 75.0,
     "metrics": [{"split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1, "last": 0.25, "last_epoch": 2}],
+    "param_groups": {
+        "hidden": {"optimizer": "torch.optim.Muon", "options": {"weight_decay": 0.1, "nesterov": True, "maximize": False},
+                   "lr": 0.02, "clip": 1.0, "num_tensors": 1, "num_parameters": 1234,
+                   "parameters": {"network.1.weight": [617, 2]}},
+        "base": {"optimizer": "torch.optim.Adam", "options": {"betas": [0.9, 0.999], "fused": True}, "lr": 1e-3,
+                 "num_tensors": 8, "num_parameters": 77, "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)}},
+        "body": {"optimizer": None, "options": {}, "lr": None, "num_tensors": 1, "num_parameters": 1,
+                 "parameters": {"network.10.scale": []}},
+    },
 }  # fmt: skip
 
 
@@ -46,6 +55,22 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     assert any("MLP, 4,810 parameters, 42 updates" in line for line in lines)
     assert any(line.split("│")[1:-1] == [" valid ", " loss   ", " 0.1250 ", "             1 ", " 0.2500 "] for line in lines)
     assert [line.strip() for line in lines[-2:]] == ["trained in 1m15s; everything about the run is in", "outputs/a/b"]
+
+
+def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members():
+    file = io.StringIO()
+    Plain(Console(file=file, width=100)).show(SUMMARY)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in file.getvalue().splitlines() if line.count("│") == 7]
+    assert rows == [
+        ["hidden", "Muon", "0.02", "1", "1,234", "1.weight 617x2"],
+        ["", "weight_decay 0.1", "", "", "", ""],
+        ["", "nesterov True", "", "", "", ""],
+        ["", "clip 1.0", "", "", "", ""],
+        ["base", "Adam", "0.001", "8", "77", "2.bias 2"],
+        ["", "betas 0.9, 0.999", "", "", "", "3.bias 3"],
+        *[["", "", "", "", "", text] for text in ("4.bias 4", "5.bias 5", "... 3 more ...", "9.bias 9")],
+        ["body", "none", "frozen", "1", "1", "10.scale scalar"],
+    ]
 
 
 def test_a_file_gets_the_plain_one_and_a_terminal_the_live_one(monkeypatch):

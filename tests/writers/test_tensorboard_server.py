@@ -7,9 +7,15 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
+
+from andiron import randomness
+from andiron.protocols import Point
+from andiron.writers import TensorBoardWriter
 
 pytestmark = pytest.mark.slow
 
@@ -30,9 +36,15 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(sweep, tmp_path_factory):
-    """Where a server of these runs answers; it is stopped in the end."""
-    said = tmp_path_factory.mktemp("server") / "output.txt"
-    options = ["--logdir", sweep, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1"]
+    """Where a server of the sweep answers."""
+    with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as found:
+        yield found
+
+
+@contextmanager
+def serving(folder, said):
+    """A server of the runs in the folder, by its address; it is stopped in the end."""
+    options = ["--logdir", folder, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1"]
     with said.open("wb") as output:
         server = subprocess.Popen([sys.executable, "-m", "tensorboard.main", *options], stdout=output, stderr=subprocess.STDOUT)
     try:
@@ -102,7 +114,9 @@ def test_loss_is_on_one_chart_for_both_splits(address):
     all_runs(address)
     tags = until(lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found)
     for job in JOBS:
-        assert set(tags[f"{job}/tensorboard/train"]) == {"loss", "accuracy", "lr/base", "time/samples_per_second", "epoch"}
+        assert set(tags[f"{job}/tensorboard/train"]) == {
+            "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/samples_per_second", "epoch",
+        }  # fmt: skip
         assert set(tags[f"{job}/tensorboard/valid"]) == {"loss", "accuracy", "epoch"}
 
 
@@ -154,3 +168,28 @@ def test_the_text_tab_has_the_pages_of_every_run(address):
     pages = until(lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found)
     expected = {"config/text_summary", "param_groups/text_summary", "provenance/text_summary"}
     assert {run: set(tags) for run, tags in pages.items()} == {f"{job}/tensorboard": expected for job in JOBS}
+
+
+def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
+    stream = randomness.stream(0, "values")
+    weights = {updates: torch.randn(7, 13, generator=stream) for updates in (20, 40, 53)}
+    writer = TensorBoardWriter(tmp_path / "runs")
+    for updates, tensor in weights.items():
+        drawn = {"weights/a": tensor, "weights/equal": torch.ones(5), "weights/none": torch.empty(0)}
+        writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=drawn))
+    writer.write(Point("valid-ema", 53, 1, {"loss": 0.25}, whole_epoch=True))
+    writer.close()
+    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
+        tags = until(lambda: ask(address, "data/plugin/histograms/tags"))
+        assert {run: set(found) for run, found in tags.items()} == {"train": {"weights/a", "weights/equal"}}
+        shown = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fa")
+        equal = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fequal")
+        averaged = until(lambda: ask(address, "data/plugin/scalars/tags").get("valid-ema"))
+    assert set(averaged) == {"loss", "epoch"}
+    assert [(step, buckets) for _, step, buckets in equal] == [(updates, [[1.0, 1.0, 5.0]]) for updates in weights]
+    assert [step for _, step, _ in shown] == [*weights]
+    for (_, _, buckets), tensor in zip(shown, weights.values(), strict=True):
+        lefts, rights, counts = zip(*buckets, strict=True)
+        assert (lefts[0], rights[-1], sum(counts)) == (tensor.min().item(), tensor.max().item(), 91)
+        assert list(counts) == torch.histc(tensor.double(), 64).tolist()
+        assert lefts[1:] == rights[:-1]

@@ -7,15 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.util import tensor_util
 
+from andiron import randomness
 from andiron.protocols import Point
-from andiron.writers import TensorBoardWriter
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 POINTS = [
@@ -89,6 +92,116 @@ def test_the_test_set_is_not_shown(written):
     assert {path.name for path in written.iterdir() if path.is_dir()} == {"train", "valid"}
     shown = {value for part in ("train", "valid") for curve in scalars(written / part).values() for _, value in curve}
     assert 0.0 not in shown  # the accuracy on the test set
+
+
+def test_averaged_weights_are_a_run_of_their_own_unless_on_the_test_set(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for split, loss in (("valid", 0.5), ("valid-ema", 0.25), ("test", 2.0), ("test-ema", 4.0)):
+        writer.write(Point(split, 21, 1, {"loss": loss}, whole_epoch=True))
+    writer.close()
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"valid", "valid-ema"}
+    assert scalars(tmp_path / "valid-ema") == {"loss": [(21, 0.25)], "epoch": [(21, 1.0)]}
+
+
+def histograms(folder):
+    """Steps and histograms by tag, as TensorBoard reads them."""
+    accumulator = EventAccumulator(str(folder), size_guidance={"histograms": 0}).Reload()
+    tags = accumulator.Tags()["histograms"]
+    return {tag: {event.step: event.histogram_value for event in accumulator.Histograms(tag)} for tag in tags}
+
+
+def histogram_of(folder, tensor):
+    """The one histogram of a tensor that was written, or None."""
+    writer = TensorBoardWriter(folder)
+    writer.write(Point("train", 1, 1, {"loss": 0.5}, histograms={"weights/a": tensor}))
+    writer.close()
+    return histograms(folder / "train").get("weights/a", {}).get(1)
+
+
+def uneven(*shape, dtype=torch.float32):
+    return torch.randn(shape, generator=randomness.stream(0, "values", *shape)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64], ids=str)
+def test_a_histogram_is_that_of_numpy(tmp_path, dtype):
+    tensor = (10 * uneven(7, 13, 5)).to(dtype)
+    found, values = histogram_of(tmp_path, tensor), tensor.double().numpy()
+    counts, edges = numpy.histogram(values, bins=64)
+    assert found.bucket == counts.tolist()
+    # edges by another formula, each of a few roundings
+    numpy.testing.assert_allclose(found.bucket_limit, edges[1:], rtol=0, atol=4 * 2**-52 * numpy.abs(values).max())
+    assert (found.min, found.max, found.num) == (values.min(), values.max(), 7 * 13 * 5)
+    assert found.bucket_limit[-1] == found.max
+    # sums of 455 numbers in another order
+    numpy.testing.assert_allclose(found.sum, values.sum(), rtol=0, atol=455 * 2**-52 * numpy.abs(values).sum())
+    numpy.testing.assert_allclose(found.sum_squares, (values**2).sum(), rtol=455 * 2**-52)
+
+
+def test_a_histogram_by_hand(tmp_path):
+    # from -1 to 1 a bucket is 1/32 wide: -1 is in the first, 0 begins the 33rd, 31/32 begins the last, which has 1 too
+    found = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
+    assert {number: count for number, count in enumerate(found.bucket) if count} == {0: 1.0, 31: 1.0, 32: 2.0, 63: 2.0}
+    assert found.bucket_limit == [(number + 1) / 32 - 1 for number in range(64)]
+    assert (found.min, found.max, found.num, found.sum) == (-1.0, 1.0, 6, 31 / 32 - 1 / 64)
+    assert found.sum_squares == 2 + (31 / 32) ** 2 + (1 / 64) ** 2
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e38])
+def test_values_that_are_all_equal_are_one_bucket_of_no_width(tmp_path, value):
+    tensor = torch.full((3, 5), value)
+    found = histogram_of(tmp_path, tensor)
+    exact = tensor[0, 0].item()
+    assert (found.min, found.max, found.num) == (exact, exact, 15)
+    assert (found.bucket_limit, found.bucket) == ([exact], [15.0])
+
+
+def test_only_finite_values_are_counted(tmp_path):
+    tensor = torch.tensor([1.0, torch.nan, -1.0, torch.inf, 0.5, -torch.inf])
+    found, expected = histogram_of(tmp_path / "a", tensor), histogram_of(tmp_path / "b", torch.tensor([1.0, -1.0, 0.5]))
+    assert found == expected
+    assert (found.num, found.sum, found.sum_squares) == (3, 0.5, 2.25)
+
+
+@pytest.mark.parametrize("tensor", [torch.empty(0), torch.empty(3, 0), torch.full((7,), torch.nan)], ids=["0", "3x0", "nan"])
+def test_a_tensor_without_a_finite_value_has_no_histogram_and_the_scalars_are_there(tmp_path, tensor):
+    assert histogram_of(tmp_path, tensor) is None
+    assert scalars(tmp_path / "train") == {"loss": [(1, 0.5)], "epoch": [(1, 1.0)]}
+
+
+def test_the_largest_and_the_smallest_numbers_have_a_histogram(tmp_path):
+    extremes = torch.tensor([torch.finfo(torch.float32).min, torch.finfo(torch.float32).max, 0.0])
+    assert [number for number, count in enumerate(histogram_of(tmp_path / "a", extremes).bucket) if count] == [0, 32, 63]
+    tiny = torch.tensor([1e-45, 3e-45])
+    assert [number for number, count in enumerate(histogram_of(tmp_path / "b", tiny).bucket) if count] == [0, 63]
+
+
+def test_a_parameter_is_shown_and_left_as_it_was(tmp_path):
+    parameter = torch.nn.Parameter(uneven(7, 3))
+    before = parameter.detach().clone()
+    assert histogram_of(tmp_path, parameter).num == 21
+    assert torch.equal(parameter, before)
+
+
+def test_scalars_and_histograms_of_a_log_point_are_one_event(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for updates in (20, 41):
+        tensors = {"weights/a": uneven(updates), "gradients/a": uneven(3, updates)}
+        writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=tensors))
+    writer.close()
+    _, *points = events(tmp_path / "train")
+    assert [event.step for event in points] == [20, 41]
+    assert all([value.tag for value in event.summary.value] == ["loss", "epoch", "weights/a", "gradients/a"] for event in points)
+    found = histograms(tmp_path / "train")
+    assert {tag: [histogram.num for histogram in steps.values()] for tag, steps in found.items()} == {
+        "weights/a": [20, 41], "gradients/a": [60, 123],
+    }  # fmt: skip
+
+
+def test_histograms_go_to_tensorboard_alone(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    writer.write(Point("train", 1, 1, {"loss": 0.5}, histograms={"weights/a": uneven(3)}))
+    writer.close()
+    assert "weights/a" not in (tmp_path / "metrics.jsonl").read_text()
 
 
 def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):

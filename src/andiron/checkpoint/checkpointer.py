@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from andiron import errors, files, records
 from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 
-TENSOR_FILES = ("model", "optimizer")
+MODEL, OPTIMIZER, AVERAGE = "model.safetensors", "optimizer.safetensors", "model-{}.safetensors"
 STATE = "state.json"
 MANIFEST = "manifest.json"
 SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
@@ -23,11 +23,12 @@ SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 m
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything needed to go on: tensors by name, and the plain values around them."""
+    """Everything needed to go on: tensors by name, the plain values around them, and averages of the weights by name."""
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     state: dict[str, Any]
+    averages: dict[str, dict[str, Tensor]] = field(default_factory=dict)
 
 
 class FileCheckpointer:
@@ -96,12 +97,20 @@ class FileCheckpointer:
 
     def _write(self, copies: dict[int, Checkpoint], kept: set[int]) -> None:
         for updates, checkpoint in copies.items():
-            contents = _serialised(checkpoint)
-            files.write_folder(self.path(updates), {**contents, MANIFEST: files.as_json(manifest(contents))})
+            write(self.path(updates), checkpoint)
             self._on_disk.add(updates)
         for updates in self._on_disk - kept:  # last: an old checkpoint goes only when the new ones are safe
             files.remove_folder(self.path(updates))
             self._on_disk.remove(updates)
+
+
+def write(folder: Path, checkpoint: Checkpoint) -> None:
+    """Writes a checkpoint as `folder`, whole or not at all.
+
+    Raises: OSError if the folder is there already, or cannot be written.
+    """
+    contents = _serialised(checkpoint)
+    files.write_folder(folder, {**contents, MANIFEST: files.as_json(manifest(contents))})
 
 
 def load(folder: Path) -> Checkpoint:
@@ -109,18 +118,23 @@ def load(folder: Path) -> Checkpoint:
 
     Raises: DataError naming the file that is missing or damaged.
     """
-    _verify(folder)
-    tensors = {name: records.load_tensors(folder / f"{name}.safetensors") for name in TENSOR_FILES}
-    return Checkpoint(**tensors, state=files.read_json(folder / STATE))
+    names = _verify(folder)
+    tensors = {name: records.load_tensors(folder / name) for name in names if name != STATE}
+    prefix, _, suffix = AVERAGE.partition("{}")
+    averages = {
+        name.removeprefix(prefix).removesuffix(suffix): average for name, average in tensors.items() if name.startswith(prefix)
+    }
+    return Checkpoint(tensors[MODEL], tensors[OPTIMIZER], files.read_json(folder / STATE), averages)
 
 
-def _verify(folder: Path) -> None:
+def _verify(folder: Path) -> list[str]:
     try:
         expected = files.read_json(folder / MANIFEST)
         wanted = {name: entry["sha256"] for name, entry in expected.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise errors.DataError(f"{folder / MANIFEST}: missing or damaged ({error}); use another checkpoint") from error
-    for name in (*(f"{part}.safetensors" for part in TENSOR_FILES), STATE):
+    names = list(dict.fromkeys([MODEL, OPTIMIZER, STATE, *wanted]))
+    for name in names:
         path = folder / name
         if not path.is_file():
             raise errors.DataError(f"{path}: missing; use another checkpoint")
@@ -128,6 +142,7 @@ def _verify(folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != wanted.get(name):
             raise errors.DataError(f"{path}: SHA-256 is {found}, not {wanted.get(name)}: damaged; use another checkpoint")
+    return names
 
 
 def manifest(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
@@ -137,13 +152,20 @@ def manifest(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
 
 def _copied(checkpoint: Checkpoint) -> Checkpoint:
     """The checkpoint as it is now: training changes the tensors in place while the copy waits to be written."""
-    copies = {
-        name: {key: tensor.detach().to("cpu", copy=True) for key, tensor in getattr(checkpoint, name).items()}
-        for name in TENSOR_FILES
-    }
-    return Checkpoint(**copies, state=checkpoint.state)
+    return Checkpoint(
+        _copies(checkpoint.model),
+        _copies(checkpoint.optimizer),
+        checkpoint.state,
+        {name: _copies(average) for name, average in checkpoint.averages.items()},
+    )
+
+
+def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
 def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
-    tensors = {f"{name}.safetensors": records.as_safetensors(getattr(checkpoint, name)) for name in TENSOR_FILES}
-    return {**tensors, STATE: files.as_json(checkpoint.state)}
+    tensors = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
+    tensors |= {AVERAGE.format(name): average for name, average in checkpoint.averages.items()}
+    contents = {name: records.as_safetensors(named) for name, named in tensors.items()}
+    return {**contents, STATE: files.as_json(checkpoint.state)}

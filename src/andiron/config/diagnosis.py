@@ -66,11 +66,11 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is not itself a mapping, by its dotted name."""
-    if not isinstance(node, dict):
+    """Every value that is neither a mapping nor a list, by its dotted name."""
+    if not isinstance(node, dict | list):
         yield prefix, node
         return
-    for key, inner in node.items():
+    for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
         yield from _leaves(inner, f"{prefix}.{key}" if prefix else str(key))
 
 
@@ -102,7 +102,8 @@ def _group_problem(override: Override, known: dict[str, list[str]]) -> str | Non
 def _values(override: Override) -> list[object]:
     if override.is_sweep_override():
         return list(override.sweep_iterator())
-    return [override.value()]
+    value = override.value()
+    return value if isinstance(value, list) else [value]
 
 
 def _forced(override: Override, known: dict[str, list[str]]) -> str:
@@ -110,8 +111,8 @@ def _forced(override: Override, known: dict[str, list[str]]) -> str:
     if override.is_delete():
         return str(override.input_line)
     values = override.sweep_string_iterator() if override.is_sweep_override() else iter([override.get_value_element_as_str()])
-    in_groups = override.key_or_group in known
-    return f"{'' if in_groups else '++'}{override.get_key_element().lstrip('+')}={next(values)}"
+    key = override.get_key_element()
+    return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={next(values)}"
 
 
 def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:

@@ -6,18 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import Field
 
 from andiron import errors
-from andiron.config import nodes
+from andiron.config import nodes, rules, violations
+from andiron.config.nodes.param_groups import Clip
 
 Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
 TARGET_GROUPS = ("data", "model", "optimizer", "scheduler", "checkpoint", "render")
 PATH_ARGUMENTS = ("root",)  # of a data set
-DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,23 @@ class Train:
     metrics: dict[str, Any]  # a node each
     checkpoint: Node | None = None
     render: Node | None = None
-    param_groups: None = None  # no rules yet: the one optimizer owns every parameter
+    param_groups: dict[str, Any] | None = None  # rules, each checked against nodes.param_groups; the rest is the base's
+    averages: dict[str, Any] | None = None  # a node each
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     num_epochs: Annotated[int, Field(ge=1)] = 10
     batch_size: Annotated[int, Field(ge=1)] = 64
     num_workers: Annotated[int, Field(ge=0)] = 0
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    grads_accumulation: Annotated[int, Field(ge=1)] = 1
+    clip: Clip | None = None
+    sam: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
+    compile: bool = False
+    channels_last: bool = False
+    activation_checkpointing: str | None = None
+    on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
     log_every: Annotated[int, Field(ge=1)] = 20
+    histograms: bool = False
     overwrite: bool = False
 
     def save(self, path: Path) -> None:
@@ -73,14 +83,16 @@ def with_absolute_paths(config: Train) -> Train:
 
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
     """Everything that is wrong with a composed configuration: a line for each option; empty when it is sound."""
-    found = _violations(schema, plain, prefix="")
+    found = violations.found(schema, plain, prefix="")
     for group in TARGET_GROUPS:
         if isinstance(plain.get(group), dict):
             found |= _node_problems(group, plain[group])
     if isinstance(plain.get("metrics"), dict):
         for name, node in plain["metrics"].items():
             found |= _node_problems(f"metrics.{name}", node)
-    return found
+    for name, node in (plain.get("averages") or {}).items():
+        found |= _node_problems(f"averages.{name}", node)
+    return found | rules.problems(plain, _node_problems)
 
 
 def _node_problems(path: str, node: Any) -> dict[str, str]:
@@ -90,41 +102,18 @@ def _node_problems(path: str, node: Any) -> dict[str, str]:
     if not isinstance(target, str):
         option = f"{path}._target_"
         return {option: f"{option}={target}: names no class or function; give its dotted name, such as torch.optim.Adam"}
-    if target not in nodes.SCHEMAS:  # a user's own: its arguments are checked against its signature when it is built
-        return {}
     arguments = {key: value for key, value in node.items() if key != "_target_"}
-    return _violations(nodes.SCHEMAS[target], arguments, prefix=f"{path}.")
+    found: dict[str, str] = {}
+    if target in nodes.SCHEMAS:  # not a user's own: its arguments are checked against its signature when it is built
+        found = violations.found(nodes.SCHEMAS[target], arguments, prefix=f"{path}.")
+    return found | _inner_problems(path, arguments)
 
 
-def _violations(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    names = [field.name for field in dataclasses.fields(schema)]
-    try:
-        # JSON and back: in strict mode a list is then accepted where a tuple is meant, and nothing else is bent
-        pydantic.TypeAdapter(schema).validate_json(json.dumps(plain, default=str))
-    except pydantic.ValidationError as error:
-        by_option: dict[str, list[Any]] = {}  # a union complains once for every alternative
-        for detail in error.errors():
-            by_option.setdefault(str(detail["loc"][0]), []).append(detail)
-        return {prefix + name: _line(details, prefix, names, plain) for name, details in by_option.items()}
-    return {}
-
-
-def _line(details: list[Any], prefix: str, names: list[str], plain: Mapping[str, Any]) -> str:
-    name, *inner = details[0]["loc"]
-    option = f"{prefix}{name}"
-    if details[0]["type"] == "unexpected_keyword_argument":
-        hint = errors.nearest(name, names) or f"; allowed here: {', '.join(names)}"
-        return f"{option}: no such option{hint}"
-    if details[0]["type"] == "missing" and not inner:
-        return f"{option}: no value; give one as {option}=..."
-    item = next((part for part in inner if isinstance(part, int)), None)
-    if details[0]["type"] == "missing":
-        return f"{option}={plain[name]}: item {item} is missing"
-    allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-    return f"{option}={plain[name]}: should be {allowed}" + ("" if item is None else f" (item {item})")
-
-
-def _allowed(detail: Any) -> str:
-    if detail["type"] == "string_pattern_mismatch":
-        return DEVICES
-    return str(detail["msg"]).removeprefix("Input should be ")
+def _inner_problems(path: str, value: Any) -> dict[str, str]:
+    """What is wrong with the nodes inside a value, at any depth."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found: dict[str, str] = {}
+    for key, inner in items:
+        is_node = isinstance(inner, dict) and "_target_" in inner
+        found |= (_node_problems if is_node else _inner_problems)(f"{path}.{key}", inner)
+    return found

@@ -2,12 +2,16 @@
 
 import functools
 import inspect
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import hydra.utils
 from hydra.errors import HydraException
 
-from andiron import errors
+from andiron import errors, schedules
+from andiron.config.nodes.optimizers import EXTRAS
+from andiron.config.nodes.schedules import EPOCHS
 
 
 def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
@@ -18,16 +22,23 @@ def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
     Raises: ConfigError if the target cannot be imported or its arguments do not fit its signature.
     """
     target = function(option, node)
-    try:
-        known = inspect.signature(target.func).parameters
-    except ValueError as error:
-        raise errors.ConfigError(
-            [f"{option}._target_={node['_target_']}: does not tell which arguments it takes; name a Python function or class"]
-        ) from error
-    fitting = {name: value for name, value in offered.items() if name in known and target.keywords.get(name) is None}
-    arguments = {**target.keywords, **fitting}
+    arguments = _filled(option, target, node["_target_"], offered)
     _check_arguments(option, target.func, arguments)
     return target.func(**arguments)
+
+
+def build_schedule(option: str, node: dict[str, Any], *, num_updates: int, updates_per_epoch: int) -> schedules.Schedule:
+    """The schedule that the node names; the schedules inside it are built first.
+
+    A number of updates may be said in epochs (`2epochs`): rounded, and 1 at least. `num_updates` goes where a horizon
+    is left out or null; to a schedule inside a Sequential goes the number of updates between its milestones.
+    Raises: ConfigError, also for what a constructor refuses and for what begins after the last update.
+    """
+    schedule: schedules.Schedule = _schedule(option, node, num_updates, updates_per_epoch)
+    if not callable(schedule):
+        name = f"{option}._target_={node['_target_']}"
+        raise errors.ConfigError([f"{name}: gives {schedule!r}, no schedule; return a function of the completed updates"])
+    return schedule
 
 
 def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
@@ -43,8 +54,83 @@ def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
         deferred = hydra.utils.instantiate({**node, "_partial_": True, "_convert_": "all"})
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        raise errors.ConfigError([f"{option}._target_={node['_target_']}: cannot be used: {cause}"]) from error
+        extra = EXTRAS.get(str(node["_target_"]).partition(".")[0])
+        remedy = f"; it comes with `pip install {extra}`" if extra else ""
+        raise errors.ConfigError([f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]) from error
     return functools.partial(deferred.func, **deferred.keywords)
+
+
+def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_epoch: int) -> Any:
+    inner = {name: value for name, value in node.items() if _holds_nodes(value)}  # Hydra would turn objects into configs
+    own = {name: in_updates(value, updates_per_epoch) for name, value in node.items() if name not in inner}
+    target = function(option, own)
+    arguments = _filled(option, target, node["_target_"], {"num_updates": num_updates})
+    _check_arguments(option, target.func, arguments | inner)
+    try:
+        lengths = _lengths(option, target.func, arguments | inner, num_updates)
+        for name, value in inner.items():
+            places = _places(f"{option}.{name}", value).items()
+            built = [_schedule(*place, length, updates_per_epoch) for place, length in zip(places, lengths)]
+            arguments[name] = built if isinstance(value, list) else built[0]
+        return target.func(**arguments)
+    except ValueError as error:
+        names_argument = str(error).partition("=")[0] in inspect.signature(target.func).parameters
+        raise errors.ConfigError([f"{option}{'.' if names_argument else ': '}{error}"]) from error
+
+
+def _lengths(option: str, target: Any, arguments: Mapping[str, Any], num_updates: int) -> Iterable[int]:
+    """How many updates there are for each of the schedules inside."""
+    if target is schedules.Warmup and arguments["warmup_updates"] > num_updates:
+        shown = f"{option}.warmup_updates={arguments['warmup_updates']}"
+        raise errors.ConfigError(
+            [f"{shown}: should be at most {num_updates}, the updates there are; shorten it, or train for longer"]
+        )
+    if target is not schedules.Sequential:
+        return itertools.repeat(num_updates)
+    milestones = arguments["milestones"]
+    schedules.check_milestones(milestones, num_schedules=len(arguments["schedules"]))
+    if milestones and milestones[-1] >= num_updates:
+        raise errors.ConfigError(
+            [
+                f"{option}.milestones={milestones}: the last should be below {num_updates}, the updates there are, or the "
+                "schedule after it never runs; set it earlier, or train for longer"
+            ]
+        )
+    return [end - begin for begin, end in itertools.pairwise([0, *milestones, num_updates])]
+
+
+def _places(path: str, value: Any) -> dict[str, dict[str, Any]]:
+    """The nodes of an argument, by where they stand."""
+    return {f"{path}.{number}": each for number, each in enumerate(value)} if isinstance(value, list) else {path: value}
+
+
+def _holds_nodes(value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(isinstance(each, dict) and "_target_" in each for each in values)
+
+
+def in_updates(value: Any, updates_per_epoch: int) -> Any:
+    """The value with every horizon in epochs turned into updates."""
+    if isinstance(value, dict):
+        return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
+    if isinstance(value, list):
+        return [in_updates(each, updates_per_epoch) for each in value]
+    epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
+    return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
+
+
+def _filled(option: str, target: functools.partial[Any], name: str, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """The target's arguments, with those offered values that it knows and has none for."""
+    try:
+        known = inspect.signature(target.func).parameters
+    except ValueError as error:
+        raise errors.ConfigError(
+            [f"{option}._target_={name}: does not tell which arguments it takes; name a Python function or class"]
+        ) from error
+    return {
+        **target.keywords,
+        **{key: value for key, value in offered.items() if key in known and target.keywords.get(key) is None},
+    }
 
 
 def _check_arguments(option: str, target: Any, arguments: dict[str, Any]) -> None:

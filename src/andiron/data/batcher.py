@@ -14,9 +14,11 @@ class ImageBatcher:
     mean: float
     std: float
     scale: float = 255.0
+    channels_last: bool = False  # how the pixels lie in memory; the shape is the same
 
     def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
-        pixels = raw.inputs.to(device, non_blocking=True).to(torch.float32)
+        layout = torch.channels_last if self.channels_last else torch.preserve_format
+        pixels = raw.inputs.to(device, non_blocking=True).to(torch.float32, memory_format=layout)
         # one multiplication and one addition: (x / scale - mean) / std = x * slope - offset
         inputs = pixels.mul(1 / (self.scale * self.std)).sub_(self.mean / self.std)
         return Batch(inputs, raw.targets.to(device, non_blocking=True))

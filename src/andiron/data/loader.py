@@ -63,6 +63,15 @@ class DataLoader:
         """The indices of the epoch's samples, in the order they come."""
         return self._plan.order(epoch)
 
+    def indices(self, epoch: int, batch: int) -> list[int]:
+        """Which samples make up one batch of an epoch, both counted from 0."""
+        indices: list[int] = self.order(epoch)[batch * self.batch_size :][: self.batch_size].tolist()
+        return indices
+
+    def batch(self, epoch: int, number: int) -> Any:
+        """One batch of an epoch, both counted from 0, gathered here and now."""
+        return self.batcher(self.dataset.__getitems__(self.indices(epoch, number)), self.device)
+
     def epoch(self, epoch: int) -> Iterator[Any]:
         """The batches of one epoch; the last may be short.
 

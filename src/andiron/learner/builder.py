@@ -1,6 +1,6 @@
 """LearnerBuilder: a learner put together by name, in Burn's manner."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ from torch import nn
 from andiron import errors, schedules
 from andiron.checkpoint import FileCheckpointer, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
+from andiron.learner import guard, precision
 from andiron.learner.journal import Journal
 from andiron.learner.learner import Learner
-from andiron.optim import Optimizer
+from andiron.optim import GroupedOptimizer, Optimizer, clipping
+from andiron.optim.averaging import Rule, WeightAverage
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
@@ -34,6 +36,9 @@ class LearnerBuilder:
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
         self._device = torch.device("cpu")
+        self._precision: precision.Name = "fp32"
+        self._on_nonfinite: guard.Policy = "stop"
+        self._averages: dict[str, Rule] = {}
         self._options: dict[str, Any] = {}
 
     def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
@@ -83,12 +88,43 @@ class LearnerBuilder:
         """Draws everything random in the updates from this."""
         return self._with(seed=seed)
 
+    def grads_accumulation(self, batches: int) -> "LearnerBuilder":
+        """Updates once for so many batches, by the mean of their gradients; an epoch's last group may be short."""
+        return self._with(grads_accumulation=batches)
+
+    def clip(self, clip: float | int | Mapping[Any, float | int]) -> "LearnerBuilder":
+        """Clips the gradients of all parameters: by their joint norm, or as `{norm: x}` or `{value: x}` say."""
+        return self._with(clip=clipping.from_value(clip))
+
+    def sam(self, rho: float) -> "LearnerBuilder":
+        """Takes each update's gradients at the worst weights within `rho` (sharpness-aware minimisation), in two steps."""
+        return self._with(sam=rho)
+
+    def precision(self, name: precision.Name) -> "LearnerBuilder":
+        """Computes in `fp32`, `tf32`, `bf16` or `fp16`; weights and gradients stay float32."""
+        self._precision = name
+        return self
+
+    def on_nonfinite(self, policy: guard.Policy) -> "LearnerBuilder":
+        """What becomes of an update whose loss or gradients are no numbers: `stop`, `skip`, or `ignore` what they are."""
+        self._on_nonfinite = policy
+        return self
+
+    def averages(self, **rules: Rule) -> "LearnerBuilder":
+        """Keeps averages of the weights, each under its name, and measures the model with them too."""
+        self._averages |= rules
+        return self
+
+    def histograms(self) -> "LearnerBuilder":
+        """Adds the distribution of every weight and gradient to each log point."""
+        return self._with(histograms=True)
+
     def summary(self) -> "LearnerBuilder":
         """Writes `run_dir`/summary.json at the end and shows it as a table."""
-        return self._with(summary_dir=self.run_dir)
+        return self._with(writes_summary=True)
 
-    def build(self, model: nn.Module, optimizer: Optimizer, lr: float | Schedule) -> Learner:
-        """The learner, its model moved to the device.
+    def build(self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule) -> Learner:
+        """The learner, its model moved to the device; one optimizer is taken as the owner of all parameters.
 
         Raises: TypeError if the model lacks a step; ConfigError if the checkpoint strategy needs a metric nobody measures.
         """
@@ -103,11 +139,20 @@ class LearnerBuilder:
             writers=self._default_writers() if self._writers is None else self._writers,
             renderer=self._renderer,
             num_epochs=self._options.get("num_epochs", 10),
+            refuses_nonfinite=self._on_nonfinite == "stop",
         )
-        checkpointer = FileCheckpointer(self.run_dir / "checkpoints", self._strategy) if self._strategy else None
-        schedule = schedules.from_value(lr)
         model = model.to(self._device)
-        return Learner(model, optimizer, schedule, journal=journal, checkpointer=checkpointer, **self._options)
+        return Learner(
+            model,
+            optimizer if isinstance(optimizer, GroupedOptimizer) else GroupedOptimizer.of(optimizer, model),
+            schedules.from_value(lr),
+            journal=journal,
+            checkpointer=FileCheckpointer(self.run_dir / "checkpoints", self._strategy) if self._strategy else None,
+            guard=guard.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
+            averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
+            run_dir=self.run_dir,
+            **self._options,
+        )
 
     def _check_strategy(self) -> None:
         measured = {"train": self._train_metrics, "valid": self._valid_metrics}

@@ -3,8 +3,10 @@
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from andiron import errors
 from andiron.metrics import History, Tally
@@ -25,12 +27,14 @@ class Journal:
         writers: Sequence[Writer],
         renderer: Renderer | None,
         num_epochs: int,
+        refuses_nonfinite: bool = True,
     ):
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = list(writers)
         self.renderer = renderer
         self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs)
+        self.refuses_nonfinite = refuses_nonfinite
         self.seconds = 0.0  # spent in training epochs, validation and checkpoints left out
         self._window_started = self._epoch_started = 0.0
         self._window_batches = 0
@@ -48,25 +52,26 @@ class Journal:
         self.progress.epoch, self.progress.batch = epoch + 1, 0
         self._epoch_started = self._window_started = time.perf_counter()
 
-    def trained(self, item: Any, updates: int) -> None:
-        """After each update; nothing is read back from the device."""
-        self.train_tally.add(item)
-        self.progress.batch += 1
+    def trained(self, items: Sequence[Any], updates: int) -> None:
+        """After each update, with the item of every batch in it; nothing is read back from the device."""
+        for item in items:
+            self.train_tally.add(item)
+        self.progress.batch += len(items)
         self.progress.updates = updates
-        self._window_batches += 1
+        self._window_batches += len(items)
 
     def measured(self, item: Any) -> None:
         """After each batch of a pass that only measures."""
         self.valid_tally.add(item)
 
-    def log_window(self, lr: float) -> None:
-        """The means since the last log point, the learning rate of the last update, and the speed."""
+    def log_window(self, readings: Values, histograms: Mapping[str, Tensor] | None = None) -> None:
+        """The means since the last log point, what was read at the last update, and the speed."""
         values = self.train_tally.close_window()
         now = time.perf_counter()
         if self._window_batches:
             batches_per_second = self._window_batches / (now - self._window_started)
             samples_per_second = batches_per_second * self.progress.num_items / self.progress.num_batches
-            self._record("train", values, {"lr/base": lr, "time/samples_per_second": samples_per_second})
+            self._record("train", values, {**readings, "time/samples_per_second": samples_per_second}, histograms=histograms)
         self._window_started, self._window_batches = now, 0
 
     def close_train_epoch(self) -> None:
@@ -102,15 +107,23 @@ class Journal:
         for writer in self.writers:
             writer.close()
 
-    def _record(self, split: str, values: Values, more: Values | None = None, *, whole_epoch: bool = False) -> None:
+    def _record(
+        self,
+        split: str,
+        values: Values,
+        more: Values | None = None,
+        *,
+        whole_epoch: bool = False,
+        histograms: Mapping[str, Tensor] | None = None,
+    ) -> None:
         progress = self.progress
         for name, value in values.items():
-            if name == "loss" and not math.isfinite(value):
+            if self.refuses_nonfinite and name == "loss" and not math.isfinite(value):
                 raise errors.NonFiniteError(
                     f"{split} loss is {value} after update {progress.updates} (epoch {progress.epoch}); "
                     "the weights are no good from there on: lower lr, or look at the batches just before"
                 )
-        point = Point(split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch)
+        point = Point(split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch, histograms or {})
         progress.latest[split] = values
         self.history.add(point)
         for writer in self.writers:

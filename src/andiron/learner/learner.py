@@ -1,17 +1,26 @@
 """The training loop, on one screen."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from andiron import files, inference, randomness
+from andiron import files, inference, randomness, schedules
 from andiron.checkpoint import Checkpoint, FileCheckpointer
+from andiron.gradients import Gradients
+from andiron.learner import state
+from andiron.learner.guard import Guard, Step
 from andiron.learner.journal import Journal
 from andiron.learner.summary import summarise
-from andiron.optim import Optimizer
+from andiron.learner.watch import Watch
+from andiron.optim import GradientsAccumulator, GroupedOptimizer, group_table
+from andiron.optim.averaging import WeightAverage
+from andiron.optim.clipping import Clip
+from andiron.optim.sam import perturbed
 from andiron.protocols import Loader, Values
 from andiron.schedules import Schedule
 
@@ -19,39 +28,60 @@ from andiron.schedules import Schedule
 class Learner:
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
-    Its state is the model's, the optimizer's, `updates` (completed optimizer updates) and `epoch` (completed
-    epochs); everything random is a function of `seed` and those two.
+    Its state is the model's, the optimizers', `updates` (completed updates of the model) and `epoch` (completed epochs);
+    everything random is a function of `seed`, those two and the number of the batch in its update.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: GroupedOptimizer,
         schedule: Schedule,
         *,
         journal: Journal,
         checkpointer: FileCheckpointer | None = None,
-        summary_dir: Path | None = None,
+        run_dir: Path | None = None,
+        writes_summary: bool = False,
         num_epochs: int = 10,
         log_every: int = 20,
         seed: int = 42,
+        grads_accumulation: int = 1,
+        clip: Clip | None = None,
+        sam: float | None = None,
+        guard: Guard | None = None,
+        averages: Mapping[str, WeightAverage] | None = None,
+        histograms: bool = False,
     ):
         self.model: Any = model
         self.optimizer = optimizer
         self.schedule = schedule
         self.journal = journal
         self.checkpointer = checkpointer
-        self.summary_dir = summary_dir
+        self.run_dir = run_dir
+        self.writes_summary = writes_summary
         self.num_epochs = num_epochs
         self.log_every = log_every
         self.seed = seed
+        self.grads_accumulation = grads_accumulation
+        self.clip = clip
+        self.sam = sam
+        self.guard = guard or Guard()
+        self.precision = self.guard.precision
+        self.averages = dict(averages or {})
+        self.histograms = histograms
         self.updates = self.epoch = 0
-        self.lr = schedule(0)  # of the update under way or last made
+        self._plan: Loader | None = None  # where the batches of the epoch come from, and how many were taken
+        self._taken = 0
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The learning rate of every group that is not frozen, for the update to come."""
+        return self.optimizer.learning_rates(self.schedule(self.updates), self.updates)
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
         """The model after `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
-        Raises: TypeError for a loader without epochs; NonFiniteError when the loss is no number any more.
+        Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number.
         """
         check_loaders(train, valid, *([] if test is None else [test]))
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
@@ -60,25 +90,31 @@ class Learner:
         try:
             while self.epoch < self.num_epochs:
                 self.journal.start_epoch(self.epoch)
-                for batch in train.epoch(self.epoch):
-                    self.update(batch)
-                    if self.updates % self.log_every == 0:
-                        self.journal.log_window(self.lr)
-                self.journal.log_window(self.lr)  # the short window that is left
+                for batches in self.grouped(train):
+                    self.update(batches)
+                self.journal.log_window({})  # the short window that is left
                 self.journal.close_train_epoch()
-                self.measure(valid, "valid")
+                self.validate(valid, "valid")
                 self.journal.epoch_ended()
                 self.epoch += 1
                 if self.checkpointer:
                     self.checkpointer.save(self.updates, self.state(), dict(self.journal.progress.latest))
             if test is not None:
-                self.measure(test, "test")
+                self.validate(test, "test")
         finally:
             self._settle()
-        if self.summary_dir:
-            self.summarise(self.summary_dir)
+        if self.writes_summary and self.run_dir:
+            self.summarise(self.run_dir)
         trained: nn.Module = self.model
         return trained
+
+    def grouped(self, train: Loader) -> Iterator[list[Any]]:
+        """The batches of the epoch, as many at a time as go into one update; the last group may be short."""
+        self._plan, self._taken = train, 0
+        batches = iter(train.epoch(self.epoch))
+        while group := list(islice(batches, self.grads_accumulation)):
+            self._taken += len(group)
+            yield group
 
     def _settle(self) -> None:
         try:
@@ -87,42 +123,118 @@ class Learner:
         finally:
             self.journal.stop()
 
-    def update(self, batch: Any) -> None:
-        """One step of the model and one update of its parameters."""
-        randomness.start_stream(self.seed, "update", self.updates)
-        self.lr = self.schedule(self.updates)
-        output = self.model.train_step(batch)
-        self.model = self.optimizer.step(self.lr, self.model, output.gradients)
+    def update(self, batches: Sequence[Any]) -> bool:
+        """One update of the parameters by the mean gradients of `batches`; False if it was left out.
+
+        Raises: NonFiniteError, the weights as they were, if `on_nonfinite` says so.
+        """
+        self.optimizer.thaw(self.updates)
+        rates = self.rates
+        gradients, items = self.gradients(batches)
+        if not self.guard.passes(gradients):
+            self.guard.leave_out(self._step(len(batches)), self.model, gradients, batches, self.state)
+            return False
+        watch = Watch(self.optimizer, gradients, [*rates], histograms=self.histograms) if self._at_log_point() else None
+        clipped = gradients if self.clip is None else self.clip(gradients)  # the mean: clipping each part would bias it
+        due = self.optimizer.due(rates, self.updates)
+        self.model = self.optimizer.step(due, self.model, clipped, lambda: self.gradients(batches)[0])
         self.updates += 1
+        self._updated(items)
+        if watch is not None:
+            self.journal.log_window(self._readings(rates, watch), watch.histograms() if self.histograms else None)
+        return True
+
+    def gradients(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
+        """The gradients to update by, and the batches' items; taken again for the same update they are the same."""
+        gradients, items = self._mean(batches)
+        if self.sam is not None:
+            with perturbed(self.model, gradients, self.sam):
+                gradients, _ = self._mean(batches)
+        return gradients, items
+
+    def _mean(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
+        """The mean gradients of `batches` at the weights as they are, and their items."""
+        accumulator, items = GradientsAccumulator(), []
+        for number, batch in enumerate(batches):
+            later = [number] if number else []  # of a single batch, the stream is that of its update
+            randomness.start_stream(self.seed, "update", self.updates, *later)
+            with self.precision.step():
+                output = self.model.train_step(batch)
+            accumulator.add(output.gradients, output.weight)
+            items.append(output.item)
+        return accumulator.mean(), items
+
+    def _updated(self, items: Sequence[Any]) -> None:
+        self.guard.updated()
+        for average in self.averages.values():
+            average.update(self.model, self.updates)
         with torch.no_grad():  # an item that was not detached must not keep its graph alive in the metrics
-            self.journal.trained(output.item, self.updates)
+            self.journal.trained(items, self.updates)
+
+    def _at_log_point(self) -> bool:
+        """Whether values are logged after the update under way: every `log_every`, and after an epoch's last."""
+        is_last = self._plan is not None and self._taken == len(self._plan)
+        return is_last or (self.updates + 1) % self.log_every == 0
+
+    def _readings(self, rates: Mapping[str, float], watch: Watch) -> Values:
+        return {f"lr/{name}": lr for name, lr in rates.items()} | watch.readings() | self.guard.readings()
+
+    def _step(self, num_batches: int) -> Step:
+        first = max(self._taken - num_batches, 0)
+        indices = getattr(self._plan, "indices", None)  # a loader need not be able to tell
+        samples = indices and [indices(self.epoch, first + number) for number in range(num_batches)]
+        return Step(self.updates + 1, self.epoch + 1, first + 1, num_batches, samples)
+
+    def validate(self, loader: Loader, split: str) -> None:
+        """Measures the model on `loader` as `split`, and with each average of its weights as `split`-<average>."""
+        with self.optimizer.evaluated():
+            self.measure(loader, split)
+        for name, average in self.averages.items():
+            if not average.count:
+                continue  # nothing but the initial weights so far
+            with average.swapped_in(self.model):
+                self.measure(loader, f"{split}-{name}")
+        if split == "valid":
+            for schedule in self.stateful_schedules:
+                schedule.observe(dict(self.journal.progress.latest))
 
     def measure(self, loader: Loader, split: str) -> Values:
-        """The metrics' means over one pass through `loader`, recorded as `split`."""
+        """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
         with inference.valid(self.model) as model:
             for batch in loader.epoch(0):
-                self.journal.measured(model.valid_step(batch))
+                with self.precision.autocast():
+                    item = model.valid_step(batch)
+                self.journal.measured(item)
         return self.journal.close_pass(split)
+
+    def exports(self) -> dict[str, dict[str, Tensor]]:
+        """The weights to keep, by name: `model`, and `model-<average>` for each average."""
+        with self.optimizer.evaluated():
+            model = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        averages = {f"model-{name}": average.state_dict() for name, average in self.averages.items() if average.count}
+        return {"model": model} | averages
 
     def summarise(self, run_dir: Path) -> None:
         """Writes `run_dir`/summary.json and shows it."""
-        summary = summarise(self.journal, self.model, run_dir)
+        summary = summarise(self.journal, self.model, run_dir, group_table.param_groups(self.optimizer.groups, self.rates))
         files.write_json(run_dir / "summary.json", summary)
         self.journal.show(summary)
 
     def state(self) -> Checkpoint:
         """Everything needed to go on from here."""
-        history = self.journal.history.state_dict()
-        state = {"updates": self.updates, "epoch": self.epoch, "seed": self.seed, "history": history}
-        return Checkpoint(self.model.state_dict(), self.optimizer.state_dict(), state)
+        return state.captured(self)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Goes on from a checkpoint: the next `fit` trains the epochs that are left."""
-        self.model.load_state_dict(checkpoint.model)
-        self.optimizer.load_state_dict(checkpoint.optimizer)
-        self.updates, self.epoch = checkpoint.state["updates"], checkpoint.state["epoch"]
-        self.seed = checkpoint.state["seed"]
-        self.journal.history.load_state_dict(checkpoint.state["history"])
+        """Goes on from a checkpoint: the next `fit` trains the epochs that are left.
+
+        Raises: OwnershipError if its optimizer state belongs to other groups than these.
+        """
+        state.restore(self, checkpoint)
+
+    @property
+    def stateful_schedules(self) -> list[schedules.Plateau]:
+        """The schedules that have a state, those of groups included."""
+        return [part for whole in (self.schedule, *self.optimizer.schedules) for part in schedules.stateful(whole)]
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

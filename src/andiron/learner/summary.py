@@ -1,5 +1,6 @@
 """A finished run in one value: what `summary.json` holds and the summary table shows."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from torch import nn
 from andiron.learner.journal import Journal
 
 
-def summarise(journal: Journal, model: nn.Module, run_dir: Path) -> dict[str, Any]:
-    """What was trained for how long, and for each split and metric the best value, its epoch and the last value."""
+def summarise(journal: Journal, model: nn.Module, run_dir: Path, param_groups: Mapping[str, Any]) -> dict[str, Any]:
+    """What was trained for how long and by which optimizers, and for each split and metric best, its epoch and last."""
     standings = journal.history.standings
     rows = [
         {"split": split, "metric": name, **asdict(standing)}
@@ -25,6 +26,7 @@ def summarise(journal: Journal, model: nn.Module, run_dir: Path) -> dict[str, An
         "epochs": journal.progress.epoch,
         "seconds": round(journal.seconds, 3),
         "metrics": rows,
+        "param_groups": dict(param_groups),
     }
 
 

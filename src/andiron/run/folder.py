@@ -16,7 +16,8 @@ from andiron import errors, files
 STATUS = "status.json"
 OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "param_groups.json", "metrics.jsonl", "experiment.log",
              "model.safetensors", "summary.json")  # fmt: skip
-OWN_FOLDERS = (".hydra", "tensorboard", "checkpoints")
+AVERAGES = "model-*.safetensors"
+OWN_FOLDERS = (".hydra", "tensorboard", "checkpoints", "nonfinite")
 log = logging.getLogger("andiron")
 
 
@@ -99,7 +100,7 @@ def _remove_run(path: Path) -> None:
     """Removes what a run writes, by name, and nothing else that may lie there."""
     for name in OWN_FOLDERS:
         shutil.rmtree(path / name, ignore_errors=True)
-    for name in OWN_FILES:
+    for name in (*OWN_FILES, *(average.name for average in path.glob(AVERAGES))):
         (path / name).unlink(missing_ok=True)
 
 

@@ -34,7 +34,7 @@ class Classifier(nn.Module):
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.classify(batch)
-        return TrainOutput(backward(item.loss, self), item.detached())
+        return TrainOutput(backward(item.loss, self), item.detached(), weight=len(batch.targets))
 
     def valid_step(self, batch: Batch) -> ClassificationOutput:
         """The output of one batch for the metrics."""

@@ -7,18 +7,21 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
+from torch import Tensor
 
 from andiron.protocols import Point
 
 PluginData = SummaryMetadata.PluginData
 _serial = itertools.count()  # two files of one process in one folder and second must not share a name
+BUCKETS = 64
 
 
 class EventFile:
@@ -33,10 +36,14 @@ class EventFile:
         self._records = RecordWriter((folder / name).open("wb"))
         self._write(Event(file_version="brain.Event:2"))
 
-    def scalars(self, values: Mapping[str, float], updates: int) -> None:
-        """All values of one log point in one event."""
-        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
-        self._write(Event(step=updates, summary=summary))
+    def measured(self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int) -> None:
+        """All of one log point in one event; a tensor without any finite value has no histogram there."""
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+        for tag, tensor in histograms.items():
+            histo = histogram(tensor)
+            if histo is not None:
+                values.append(Summary.Value(tag=tag, histo=histo))
+        self._write(Event(step=updates, summary=Summary(value=values)))
 
     def text(self, tag: str, markdown: str) -> None:
         """A page of the Text tab."""
@@ -63,12 +70,13 @@ class EventFile:
 
 
 class TensorBoardWriter:
-    """A run in TensorBoard: hyperparameters and texts at the root, scalars below it, a folder a split.
+    """A run in TensorBoard: hyperparameters and texts at the root, scalars and histograms below it, a folder a split.
 
     The splits use the same tags, which puts their curves on one chart. Hyperparameters are written as the start
     and the end of a session and never as an experiment: TensorBoard takes one run's experiment as the columns for
     all, and the keys of the others vanish. Training values are means over the window since the last log point,
-    validation values over the epoch. Test values are not shown: the HParams tab is where runs are chosen.
+    validation values over the epoch. Test values (`test`, and `test-<average>` of averaged weights) are not shown: the
+    HParams tab is where runs are chosen.
     """
 
     def __init__(self, folder: Path):
@@ -78,11 +86,12 @@ class TensorBoardWriter:
 
     def write(self, point: Point) -> None:
         """The point's values, unless it is a training epoch's mean, whose windows are here, or from the test set."""
-        if point.split == "test" or (point.split == "train" and point.whole_epoch):
+        if point.split.startswith("test") or (point.split == "train" and point.whole_epoch):
             return
         if point.split not in self._splits:
             self._splits[point.split] = EventFile(self._folder / point.split)
-        self._splits[point.split].scalars({**point.values, "epoch": point.epoch}, point.updates)
+        scalars = {**point.values, "epoch": point.epoch}
+        self._splits[point.split].measured(scalars, point.histograms, updates=point.updates)
 
     def start_session(self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
@@ -106,3 +115,23 @@ class TensorBoardWriter:
         """Closes every file."""
         for file in (self._root, *self._splits.values()):
             file.close()
+
+
+def histogram(tensor: Tensor) -> HistogramProto | None:
+    """The finite values in buckets of equal width from the smallest to the largest; None if there are none.
+
+    A bucket has its left edge and not its right one, the last has both. Values that are all equal are in one of no width.
+    """
+    tensor = tensor.detach()
+    is_finite = tensor.isfinite()
+    finite = tensor.flatten() if is_finite.all() else tensor[is_finite]
+    if not finite.numel():
+        return None
+    values = (finite.cpu() if finite.device.type == "mps" else finite).double()  # mps has no float64
+    low, high, total, squares = torch.stack([values.min(), values.max(), values.sum(), values.square().sum()]).tolist()
+    statistics = {"min": low, "max": high, "num": values.numel(), "sum": total, "sum_squares": squares}
+    if low == high:  # torch would widen the range to 2
+        return HistogramProto(bucket_limit=[high], bucket=[values.numel()], **statistics)
+    limits = torch.linspace(low, high, BUCKETS + 1, dtype=values.dtype)[1:]
+    counts = torch.histc(values, BUCKETS, min=low, max=high)
+    return HistogramProto(bucket_limit=limits.tolist(), bucket=counts.tolist(), **statistics)

@@ -1,8 +1,10 @@
-"""The learning rate as a pure function of the number of completed updates, t = 0, 1, 2, ..."""
+"""One formula from the first update to the last, and on."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from andiron.schedules import arguments
 
 Schedule = Callable[[int], float]
 
@@ -25,9 +27,34 @@ class Linear:
     final_lr: float
     num_updates: int
 
+    def __post_init__(self) -> None:
+        arguments.check_counts(num_updates=self.num_updates)
+
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
         return self.initial_lr + (self.final_lr - self.initial_lr) * done
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """lr(t) = final_lr + (initial_lr - final_lr) * (1 - min(t / T, 1)) ** power, with T = num_updates.
+
+    Source: Chen et al. 2018, arXiv:1606.00915, section 4 (there called "poly", with power 0.9).
+    """
+
+    initial_lr: float
+    num_updates: int
+    power: float | int = 1.0
+    final_lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        arguments.check_counts(num_updates=self.num_updates)
+        arguments.check_not_negative(initial_lr=self.initial_lr, final_lr=self.final_lr)
+        arguments.check_positive(power=self.power)
+
+    def __call__(self, updates: int) -> float:
+        done = min(updates / self.num_updates, 1.0)
+        return self.final_lr + (self.initial_lr - self.final_lr) * math.pow(1 - done, self.power)
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,9 @@ class Cosine:
     initial_lr: float
     num_updates: int
     min_lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        arguments.check_counts(num_updates=self.num_updates)
 
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
@@ -68,6 +98,9 @@ class Noam:
     warmup_updates: int = 4000
     model_size: int = 512
 
+    def __post_init__(self) -> None:
+        arguments.check_counts(warmup_updates=self.warmup_updates)
+
     def __call__(self, updates: int) -> float:
         s = updates + 1
         return self.factor / math.sqrt(self.model_size) * min(1 / math.sqrt(s), s / math.pow(self.warmup_updates, 1.5))
@@ -80,6 +113,9 @@ class Step:
     initial_lr: float
     step_size: int
     gamma: float = 0.1
+
+    def __post_init__(self) -> None:
+        arguments.check_counts(step_size=self.step_size)
 
     def __call__(self, updates: int) -> float:
         drops = updates // self.step_size

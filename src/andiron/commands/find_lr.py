@@ -1,0 +1,143 @@
+"""The learning-rate range test: one short run whose learning rate grows until the loss does."""
+
+import argparse
+import dataclasses
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from andiron import errors, files
+from andiron.commands import command_line
+from andiron.config.schema import Train
+
+if TYPE_CHECKING:
+    from andiron.experiment import Parts
+    from andiron.learner import Learner
+    from andiron.protocols import Point
+
+SMOOTHING = 0.9  # of the loss, an exponential mean with its start corrected
+DIVERGED = 3.0  # times the smallest smoothed loss
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The learning rates to try: from `first` to `last` in so many updates, each a constant factor above the one before."""
+
+    first: float
+    last: float
+    updates: int
+
+    def __call__(self, updates: int) -> float:
+        return self.first * math.pow(self.last / self.first, updates / max(self.updates - 1, 1))
+
+
+class Kept(list["Point"]):
+    """A writer that keeps what is logged."""
+
+    def write(self, point: "Point") -> None:
+        self.append(point)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
+    """Runs the test, prints what it found, and leaves find_lr.json, find_lr.png and a TensorBoard curve in `run_dir`.
+
+    Source: Smith 2017, arXiv:1506.01186, section 3.3.
+    Raises: ConfigError if the loss diverged before there were enough points to judge by.
+    """
+    from andiron import experiment
+    from andiron.writers import TensorBoardWriter
+
+    replaced = {"checkpoint": None, "render": None, "on_nonfinite": "skip", "log_every": 1, "averages": None}
+    config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
+    built = experiment.parts(config)
+    points = Kept()
+    with experiment.learner(config, built, run_dir, points, TensorBoardWriter(run_dir / "tensorboard")) as learner:
+        _follow(learner, built, tried)
+    rates = [tried(number) for number in range(len(points))]
+    losses = [point.values["loss"] for point in points]
+    if len(losses) < 10:
+        raise errors.ConfigError([f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"])
+    found = suggestion(rates, losses)
+    files.write_json(run_dir / "find_lr.json", {"lr": found, "rates": rates, "losses": losses})
+    draw(rates, losses, found, run_dir / "find_lr.png")
+    print(f"lr={found:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}")
+    print(f"look at it: {run_dir / 'find_lr.png'}")
+
+
+def _follow(learner: "Learner", built: "Parts", tried: Range) -> None:
+    """Updates until the range is through or the smoothed loss has diverged."""
+    learner.schedule = tried
+    groups = learner.optimizer.groups
+    learner.optimizer.groups = {name: dataclasses.replace(group, schedule=None) for name, group in groups.items()}
+    learner.model.train()
+    learner.journal.start(built.train, 0, 0)
+    learner.journal.start_epoch(0)
+    losses: list[float] = []
+    for batches in _endless(learner, built):
+        if learner.updates == tried.updates or not learner.update(batches):
+            break
+        losses.append(learner.journal.progress.latest["train"]["loss"])
+        curve = smoothed(losses)
+        if not curve[-1] < DIVERGED * min(curve):
+            break
+    learner.journal.stop()
+
+
+def _endless(learner: "Learner", built: "Parts") -> Iterator[Any]:
+    while True:
+        yield from learner.grouped(built.train)
+        learner.epoch += 1
+
+
+def smoothed(losses: Sequence[float]) -> list[float]:
+    """The exponential mean of the losses up to each, as Adam corrects its start."""
+    mean, curve = 0.0, []
+    for number, loss in enumerate(losses, 1):
+        mean = SMOOTHING * mean + (1 - SMOOTHING) * loss
+        curve.append(mean / (1 - SMOOTHING**number))
+    return curve
+
+
+def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
+    """The rate where the smoothed loss falls fastest over log(lr), before its minimum."""
+    curve = smoothed(losses)
+    lowest = max(curve.index(min(curve)), 2)
+    slopes = [(curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(1, lowest)]
+    return rates[1 + slopes.index(min(slopes))]
+
+
+def draw(rates: Sequence[float], losses: Sequence[float], found: float, path: Path) -> None:
+    """The losses over the learning rates as a picture."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(rates, losses, color="0.75", label="loss of the batch")
+    axes.plot(rates, smoothed(losses), label="smoothed")
+    axes.axvline(found, color="C1", linestyle="--", label=f"falls fastest: lr={found:.2g}")
+    axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main(conf_dir: Path | None = None) -> int:
+    """What `python scripts/find_lr.py` does; the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Learning-rate range test; further arguments are the overrides of train.py.", allow_abbrev=False
+    )
+    parser.add_argument("--first", type=float, default=1e-6, help="smallest rate (default: %(default)s)")
+    parser.add_argument("--last", type=float, default=10.0, help="largest rate (default: %(default)s)")
+    parser.add_argument("--updates", type=int, default=200, help="rates to try (default: %(default)s)")
+    options, overrides = parser.parse_known_args(sys.argv[1:])
+    if not 0 < options.first < options.last or options.updates < 10:
+        parser.error(f"--first {options.first} --last {options.last} --updates {options.updates}: "
+                     "should be 0 < first < last, and at least 10 updates")  # fmt: skip
+    tried = Range(options.first, options.last, options.updates)
+    return command_line.main(
+        lambda config, run_dir, record: find_lr(config, run_dir, tried), conf_dir, command_line.in_folder(overrides, "find_lr")
+    )

@@ -1,0 +1,77 @@
+"""The arithmetic of the forward pass: full or mixed precision, and the loss scale that half precision needs."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, Literal
+
+import torch
+
+from andiron import gradients
+
+Name = Literal["fp32", "tf32", "bf16", "fp16"]
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+FIRST_SCALE, SMALLEST_SCALE = 2.0**16, 1.0
+UPDATES_TO_GROW = 2000  # as torch.amp.GradScaler has it; powers of two, so that scaling is exact
+
+
+class Precision:
+    """`fp32` as it is; `tf32` lets a GPU round what it multiplies; `bf16` and `fp16` are autocast.
+
+    With `fp16` the loss is scaled, by half as much after an update whose gradients overflowed, by twice as much after
+    2,000 that did not. Weights and gradients stay float32.
+    Source: Micikevicius et al. 2018, arXiv:1710.03740, section 3.2.
+    """
+
+    def __init__(self, name: Name = "fp32", device: torch.device | str = "cpu"):
+        self.name = name
+        self.device_type = torch.device(device).type
+        self.scale = FIRST_SCALE if name == "fp16" else 1.0
+        self._updates_since = 0  # the scale last changed
+        if self.device_type == "cuda":  # said either way: another run of this process may have said the other
+            torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+            torch.backends.cudnn.allow_tf32 = name == "tf32"
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """For a forward pass."""
+        if self.name not in AUTOCAST:
+            return nullcontext()
+        return torch.autocast(self.device_type, AUTOCAST[self.name])
+
+    def step(self) -> AbstractContextManager[object]:
+        """For a forward pass and the way back."""
+        if not self.has_loss_scale:
+            return self.autocast()
+        stack = ExitStack()
+        stack.enter_context(gradients.loss_scaled(self.scale))
+        stack.enter_context(self.autocast())
+        return stack
+
+    @property
+    def has_loss_scale(self) -> bool:
+        """Whether the loss is scaled."""
+        return self.name == "fp16"
+
+    @property
+    def may_have_overflowed(self) -> bool:
+        """Whether a smaller scale might give finite gradients."""
+        return self.has_loss_scale and self.scale > SMALLEST_SCALE
+
+    def overflowed(self) -> None:
+        """After gradients that were not finite."""
+        self.scale, self._updates_since = max(self.scale / 2, SMALLEST_SCALE), 0
+
+    def updated(self) -> None:
+        """After an update."""
+        if not self.has_loss_scale:
+            return
+        self._updates_since += 1
+        if self._updates_since == UPDATES_TO_GROW:
+            self.scale, self._updates_since = self.scale * 2, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and its age."""
+        return {"scale": self.scale, "updates_since": self._updates_since}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a saved scale."""
+        self.scale, self._updates_since = state["scale"], state["updates_since"]

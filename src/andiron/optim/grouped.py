@@ -1,0 +1,252 @@
+"""Several optimizers as one: each parameter has one owner, and gets that owner's step."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from andiron import errors
+from andiron.gradients import Gradients
+from andiron.optim.clipping import Clip
+from andiron.optim.optimizer import Optimizer
+from andiron.optim.ownership import BASE
+from andiron.schedules import Schedule
+
+Model = TypeVar("Model", bound=nn.Module)
+Rates = dict[str, float]  # learning rate by group
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Parameters with one owner, and how they are updated; without an optimizer they are frozen.
+
+    The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. `frozen_updates` is how many
+    updates it waits for its first; after that it is updated at each `every`-th, and the gradients in between are dropped.
+    `settings` is what `param_groups.json` says of it besides.
+    """
+
+    name: str
+    parameters: Mapping[str, nn.Parameter]
+    optimizer: Optimizer | None
+    lr_scale: float | int = 1.0
+    schedule: Schedule | None = None
+    clip: Clip | None = None
+    every: int = 1
+    frozen_updates: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class GroupedOptimizer:
+    """The owners of a model's parameters. A rate for a group goes in, and the model comes out with those groups updated.
+
+    Raises: OwnershipError if a parameter that is trained has no owner or two.
+    """
+
+    def __init__(self, model: nn.Module, groups: Iterable[Group]):
+        self._model = model
+        self.groups = {group.name: group for group in groups}
+        self._owner = {name: group.name for group in self.groups.values() for name in group.parameters}
+        self._frozen: set[str] = set()
+        self._waiting = {group.name for group in self.groups.values() if group.frozen_updates}
+        self._sole = self._sole_optimizer()
+        self._freeze({group.name for group in self.groups.values() if group.optimizer is None} | self._waiting)
+
+    @classmethod
+    def of(cls, optimizer: Optimizer, model: nn.Module) -> "GroupedOptimizer":
+        """One optimizer as the owner of all it owns."""
+        return cls(model, [Group(name=BASE, parameters=optimizer.parameters, optimizer=optimizer)])
+
+    @property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """The parameters that have an owner, by name."""
+        return {name: tensor for group in self.groups.values() for name, tensor in group.parameters.items()}
+
+    @property
+    def frozen(self) -> list[str]:
+        """The names of the groups that are frozen now."""
+        return sorted(self._frozen)
+
+    @property
+    def schedules(self) -> list[Schedule]:
+        """The groups' own schedules."""
+        return [group.schedule for group in self.groups.values() if group.schedule is not None]
+
+    def learning_rates(self, lr: float, updates: int) -> Rates:
+        """Each group's learning rate when that of the run is `lr`; none for the frozen."""
+        return {
+            name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
+            for name, group in self.groups.items()
+            if name not in self._frozen
+        }
+
+    def due(self, rates: Rates, updates: int) -> Rates:
+        """The rates of the groups that the update after `updates` completed ones is for."""
+        return {name: lr for name, lr in rates.items() if (updates + 1) % self.groups[name].every == 0}
+
+    def step(
+        self, rates: Mapping[str, float], model: Model, gradients: Gradients, closure: Callable[[], Gradients] | None = None
+    ) -> Model:
+        """`model` after one update of the groups that have a rate, with their parts of `gradients`.
+
+        Raises: KeyError if a gradient belongs to a parameter that has no owner.
+        """
+        if self._sole is not None:
+            return self._sole.step(rates[self._sole_name], model, gradients, closure) if rates else model
+        parts = self._parts(gradients)
+        for name, lr in rates.items():
+            group = self.groups[name]
+            if group.optimizer is not None and name in parts:
+                clip = group.clip or _unchanged
+                again = None if closure is None else partial(self._part_again, closure, name)
+                model = group.optimizer.step(lr, model, clip(gradients.replaced(parts[name])), again)
+        return model
+
+    def thaw(self, updates: int) -> None:
+        """Unfreezes the groups that have waited long enough."""
+        for name in [name for name in self._waiting if self.groups[name].frozen_updates <= updates]:
+            self._waiting.discard(name)
+            self.unfreeze(name)
+
+    def freeze(self, *names: str) -> None:
+        """Leaves these groups as they are from here on, their optimizer's state included; no gradient is computed.
+
+        Raises: KeyError for a group that is not there.
+        """
+        self._check_names(names)
+        self._freeze(self._frozen | {*names})
+
+    def unfreeze(self, *names: str) -> None:
+        """Trains these groups again.
+
+        Raises: KeyError for a group that is not there; OwnershipError for one without an optimizer.
+        """
+        self._check_names(names)
+        ownerless = [name for name in names if self.groups[name].optimizer is None]
+        if ownerless:
+            raise errors.OwnershipError(
+                f"group {ownerless[0]!r} is frozen for the whole run and has no optimizer: its parameters "
+                f"{', '.join(self.groups[ownerless[0]].parameters)} would have no owner; "
+                "give it `frozen: <updates>` instead of `frozen: true`"
+            )
+        self._freeze(self._frozen - {*names})
+
+    def prove(self) -> None:
+        """That every parameter which is trained now has exactly one owner.
+
+        Raises: OwnershipError naming those that have none or two, or whose owner is frozen.
+        """
+        owners: dict[int, list[str]] = {}
+        for group in self.groups.values():
+            for tensor in group.parameters.values():
+                owners.setdefault(id(tensor), []).append(group.name)
+        for name, tensor in self._model.named_parameters():
+            found = owners.get(id(tensor), [])
+            if len(found) > 1:
+                raise errors.OwnershipError(f"parameter {name!r} has several owners: {', '.join(found)}; leave it to one")
+            if tensor.requires_grad and (not found or found[0] in self._frozen):
+                why = f"its group {found[0]!r} is frozen" if found else "no group claims it"
+                raise errors.OwnershipError(
+                    f"parameter {name!r} is trained but has no owner: {why}; "
+                    "give it to a group, or freeze it (requires_grad=False)"
+                )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The state of every optimizer as `<parameter>/<slot>` to tensor."""
+        return {key: tensor for optimizer in self._optimizers() for key, tensor in optimizer.state_dict().items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Continues from a saved state.
+
+        Raises: KeyError if the state is for a parameter without an owner.
+        """
+        parts: dict[str, dict[str, Tensor]] = {name: {} for name in self.groups}
+        for key, tensor in state.items():
+            name = key.rpartition("/")[0]
+            if name not in self._owner:
+                raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
+            parts[self._owner[name]][key] = tensor
+        for name, group in self.groups.items():
+            if group.optimizer is not None:
+                group.optimizer.load_state_dict(parts[name])
+
+    def owners(self) -> dict[str, dict[str, Any]]:
+        """By group, its optimizer's class and its parameters' names: what a saved state is good for."""
+        return {
+            name: {"optimizer": group.optimizer.name if group.optimizer else None, "parameters": list(group.parameters)}
+            for name, group in self.groups.items()
+        }
+
+    def continue_from(self, owners: Mapping[str, Any], frozen: Iterable[str], updates: int) -> None:
+        """Takes up which groups were frozen after so many updates.
+
+        Raises: OwnershipError naming what differs between the recorded owners and these.
+        """
+        now = self.owners()
+        differing = [name for name in {**owners, **now} if owners.get(name) != now.get(name)]
+        if differing:
+            lines = [f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in differing]
+            raise errors.OwnershipError(
+                "the checkpoint's optimizer state belongs to other owners; go on with the groups it was made with:\n  "
+                + "\n  ".join(lines)
+            )
+        self._waiting = {name for name in self._waiting if self.groups[name].frozen_updates > updates}
+        self._freeze({*frozen})
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """Within it the parameters hold the weights to be measured, saved and exported."""
+        with ExitStack() as stack:
+            for optimizer in self._optimizers():
+                if optimizer.has_evaluation_weights:
+                    stack.enter_context(optimizer.evaluated())
+            yield
+
+    @property
+    def has_evaluation_weights(self) -> bool:
+        """Whether `evaluated` changes any."""
+        return any(optimizer.has_evaluation_weights for optimizer in self._optimizers())
+
+    def _parts(self, gradients: Gradients) -> dict[str, dict[str, Tensor]]:
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, gradient in gradients.items():
+            if name not in self._owner:
+                raise KeyError(
+                    f"parameter {name!r} has a gradient but no owner; it was not trained when the groups were made: "
+                    "give it to a group, or freeze it (requires_grad=False)"
+                )
+            parts.setdefault(self._owner[name], {})[name] = gradient
+        return parts
+
+    def _part_again(self, closure: Callable[[], Gradients], name: str) -> Gradients:
+        again = closure()
+        return again.replaced(self._parts(again)[name])
+
+    def _optimizers(self) -> list[Optimizer]:
+        return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
+
+    def _sole_optimizer(self) -> Optimizer | None:
+        """The one optimizer of the one group, when nothing is to be done but its step."""
+        if len(self.groups) != 1:
+            return None
+        (group,) = self.groups.values()
+        self._sole_name = group.name
+        return group.optimizer if group.clip is None else None
+
+    def _freeze(self, names: set[str]) -> None:
+        self._frozen = names
+        for group in self.groups.values():
+            for tensor in group.parameters.values():
+                tensor.requires_grad_(group.name not in names)
+        self.prove()
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.groups:
+                raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
+
+
+def _unchanged(gradients: Gradients) -> Gradients:
+    return gradients

@@ -1,0 +1,47 @@
+"""A planned run as tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from andiron.render import summary
+
+
+def steps(counts: Mapping[str, int]) -> Table:
+    """How many of what."""
+    table = Table(title="steps", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, count in counts.items():
+        table.add_row(name, f"{count:,}")
+    return table
+
+
+def groups(param_groups: Mapping[str, Any]) -> Table:
+    """Who owns which parameter."""
+    table = summary.groups(dict(param_groups))
+    table.title = "parameter groups at the first update"
+    return table
+
+
+def learning_rates(rates: Mapping[int, Mapping[str, float]]) -> Table:
+    """A row an update, a column a group; nothing where it is frozen."""
+    names = list(dict.fromkeys(name for named in rates.values() for name in named))
+    table = Table(title="learning rates")
+    for column in ("update", *names):
+        table.add_column(Text(column), justify="right")
+    for updates, named in rates.items():
+        table.add_row(f"{updates:,}", *(f"{named[name]:.3g}" if name in named else "" for name in names))
+    return table
+
+
+def memory(sizes: Mapping[str, int]) -> Table:
+    """Bytes by what takes them, in MiB."""
+    table = Table(title="memory", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, size in sizes.items():
+        table.add_row(name, f"{size / 2**20:,.2f} MiB")
+    return table

@@ -1,0 +1,369 @@
+"""Averages of the weights against their closed forms and torch's own, and what swapping them in leaves behind."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import swa_utils
+
+from andiron import randomness, records
+from andiron.config import nodes, violations
+from andiron.optim import Ema, Swa, WeightAverage
+from andiron.optim.averaging import Rule
+
+
+class Network(nn.Module):
+    """Batch norm, a tied weight, a frozen one, a mask that is infinite, and a buffer that is not saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(4, 6)
+        self.norm = nn.BatchNorm1d(6)
+        self.embedding = nn.Embedding(6, 6)
+        self.head = nn.Linear(6, 6)
+        self.head.weight = self.embedding.weight
+        self.stem.bias.requires_grad_(False)
+        self.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+        self.register_buffer("scratch", torch.zeros(2), persistent=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.norm(self.stem(inputs)))
+
+
+def network(dtype: torch.dtype = torch.float32) -> Network:
+    randomness.start_stream(0, "init")
+    return Network().to(dtype)
+
+
+def train(model: nn.Module, update: int) -> nn.Module:
+    """The model after an update of uneven size: its trainable parameters move, its statistics take a batch in."""
+    stream = randomness.stream(0, "update", update)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter += (1 + update % 5) * torch.randn(parameter.shape, generator=stream).to(parameter.dtype)
+        model(torch.randn(2 + update % 3, 4, generator=stream).to(model.stem.weight.dtype))
+    return model
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of everything that `state_dict` saves."""
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def averaged(rule: Rule, updates: int, dtype: torch.dtype = torch.float32) -> tuple[WeightAverage, list[dict[str, Tensor]]]:
+    """The average after so many updates, and the weights after each of them, the initial ones first."""
+    model = network(dtype)
+    average, seen = WeightAverage(rule, model), [weights(model)]
+    for update in range(1, updates + 1):
+        average.update(train(model, update), update)
+        seen.append(weights(model))
+    return average, seen
+
+
+def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """The names under which the two do not hold the same bits."""
+    assert list(found) == list(expected)
+    return [name for name in expected if not torch.equal(found[name], expected[name])]
+
+
+MOVING = ["stem.weight", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var", "embedding.weight", "head.bias"]
+
+
+def test_ema_equals_its_closed_form() -> None:
+    t, d = 50, 0.9
+    average, w = averaged(Ema(d), t, torch.float64)
+    for name in MOVING:
+        expected = d**t * w[0][name] + sum((1 - d) * d ** (t - i) * w[i][name] for i in range(1, t + 1))
+        # an update rounds three times, numbers below twice the largest weight; its error shrinks by d at each later one
+        largest = max(float(seen[name].abs().max()) for seen in w)
+        torch.testing.assert_close(average.state_dict()[name], expected, rtol=0, atol=6 * 2**-53 * largest / (1 - d))
+
+
+def test_ema_of_decay_zero_is_the_newest_weights() -> None:
+    average, w = averaged(Ema(0.0), 5)
+    assert differing(average.state_dict(), w[5]) == []
+
+
+def test_decay_warms_up_as_tensorflows() -> None:
+    rule = Ema(0.75, warmup=True)
+    # 1 - d by hand: d is 2/11 after the first update, 3/12 after the second, and 0.75 from (1 + 26) / (10 + 26) on
+    assert [rule.weight(t, 0) for t in (1, 2, 26, 27, 1000)] == [1 - 2 / 11, 0.75, 0.25, 0.25, 0.25]
+    assert rule.weight(25, 0) == 1 - 26 / 35 > 0.25
+    assert [Ema(0.75).weight(t, 0) for t in (1, 1000)] == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("rule", "taken"),
+    [
+        (Swa(1), [*range(1, 18)]),
+        (Swa(5), [*range(5, 18)]),
+        (Swa(5, every=4), [5, 9, 13, 17]),
+        (Swa(6, every=6), [6, 12]),
+        (Swa(17), [17]),
+    ],
+    ids=str,
+)
+def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[int]) -> None:
+    average, w = averaged(rule, 17, torch.float64)
+    assert average.count == len(taken)
+    for name in MOVING:
+        expected = torch.stack([w[update][name] for update in taken]).mean(0)
+        largest = max(float(seen[name].abs().max()) for seen in w)
+        # an update rounds three times, numbers below twice the largest weight, and there are 17 at most
+        torch.testing.assert_close(average.state_dict()[name], expected, rtol=0, atol=17 * 6 * 2**-53 * largest)
+
+
+@pytest.mark.parametrize(
+    ("rule", "multi_avg_fn"),
+    [(Ema(0.97), swa_utils.get_ema_multi_avg_fn(0.97)), (Swa(1), swa_utils.get_swa_multi_avg_fn())],
+    ids=["ema", "swa"],
+)
+def test_averages_are_those_of_torch_bit_for_bit(rule: Rule, multi_avg_fn: Callable[..., None]) -> None:
+    model = network()
+    model.norm.num_batches_tracked = None  # torch's mean of an integer buffer fails
+    average = WeightAverage(rule, model)
+    expected = swa_utils.AveragedModel(model, multi_avg_fn=multi_avg_fn, use_buffers=True)
+    if isinstance(rule, Ema):
+        expected.update_parameters(model)  # its first call only copies: there the initial weights, here done already
+    for update in range(1, 51):
+        train(model, update)
+        average.update(model, update)
+        expected.update_parameters(model)
+    own = average.state_dict()
+    assert [name for name in MOVING if not torch.equal(own[name], expected.module.state_dict()[name])] == []
+
+
+@pytest.mark.parametrize("rule", [Ema(0.999), Swa(10)], ids=["ema", "swa"])
+def test_before_anything_was_averaged_it_is_the_initial_weights(rule: Rule) -> None:
+    model = network()
+    initial, average = weights(model), WeightAverage(rule, model)
+    assert (average.count, differing(average.state_dict(), initial)) == (0, [])
+    for update in range(1, 4):
+        train(model, update)
+    assert differing(average.state_dict(), initial) == []  # a copy, not the model's own tensors
+    if isinstance(rule, Swa):
+        average.update(model, 3)
+        assert (average.count, differing(average.state_dict(), initial)) == (0, [])
+
+
+def test_integer_buffers_are_the_newest_and_a_mask_of_infinities_stays_whole() -> None:
+    average, w = averaged(Swa(2, every=3), 7)
+    own = average.state_dict()
+    assert own["norm.num_batches_tracked"].item() == 5  # at updates 2 and 5, but not at 7
+    assert own["norm.num_batches_tracked"].dtype == torch.int64
+    assert torch.equal(own["mask"], w[0]["mask"])
+
+
+@pytest.mark.parametrize("rule", [Ema(0.9), Swa(1)], ids=["ema", "swa"])
+def test_a_frozen_parameter_keeps_its_bits(rule: Rule) -> None:
+    average, w = averaged(rule, 50)
+    assert torch.equal(average.state_dict()["stem.bias"], w[0]["stem.bias"])
+
+
+def test_a_tied_weight_is_averaged_once_under_both_names() -> None:
+    average, _ = averaged(Ema(0.5), 3)
+    own = average.state_dict()
+    assert own["head.weight"] is own["embedding.weight"]
+    assert list(own) == list(network().state_dict())
+    assert "scratch" not in own
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_halves_are_averaged_in_float32(dtype: torch.dtype) -> None:
+    model = nn.Linear(3, 2).to(dtype)
+    average = WeightAverage(Ema(0.999), model)
+    start = model.weight.detach().float()
+    expected = start.clone()
+    for update in range(1, 6):
+        with torch.no_grad():
+            model.weight += 2**-6
+        average.update(model, update)
+        expected.lerp_(model.weight.detach().float(), 1 - 0.999)
+    assert {tensor.dtype for tensor in average.state_dict().values()} == {torch.float32}
+    assert torch.equal(average.state_dict()["weight"], expected)
+    assert not torch.equal(expected, start)  # as it would stay in half precision: 0.001 of 2**-6 is lost in it
+    with average.swapped_in(model):
+        assert torch.equal(model.weight, expected.to(dtype))
+
+
+def test_double_precision_is_kept() -> None:
+    average, _ = averaged(Ema(0.9), 1, torch.float64)
+    assert average.state_dict()["stem.weight"].dtype == torch.float64
+
+
+def test_an_update_reads_nothing_back_from_the_device(host_reads) -> None:
+    model = network()
+    average = WeightAverage(Ema(0.9), model)
+    with host_reads() as reads:
+        average.update(model, 1)
+    assert reads.number == 0
+
+
+def test_swapped_in_the_model_has_the_averages_and_afterwards_its_own_bits() -> None:
+    model = network()
+    average = WeightAverage(Ema(0.9), model)
+    for update in range(1, 8):
+        average.update(train(model, update), update)
+    before, identities = weights(model), [id(tensor) for tensor in model.state_dict(keep_vars=True).values()]
+    own = weights(model) | {name: tensor.clone() for name, tensor in average.state_dict().items()}
+    with average.swapped_in(model):
+        assert differing(weights(model), own) == []
+        assert set(differing(weights(model), before)) == {*MOVING, "head.weight"}
+        assert model.head.weight is model.embedding.weight
+    assert differing(weights(model), before) == []
+    assert [id(tensor) for tensor in model.state_dict(keep_vars=True).values()] == identities
+
+
+def test_its_own_weights_come_back_after_an_exception_and_after_use_in_training_mode() -> None:
+    model = network()
+    average = WeightAverage(Ema(0.9), model)
+    average.update(train(model, 1), 1)
+    before, own = weights(model), {name: tensor.clone() for name, tensor in average.state_dict().items()}
+    with pytest.raises(KeyError, match="inside"), average.swapped_in(model):
+        train(model, 2)  # moves parameters and statistics
+        model.norm.running_mean = torch.ones(6)  # a buffer that is replaced
+        raise KeyError("inside")
+    assert differing(weights(model), before) == []
+    assert differing(average.state_dict(), own) == []
+
+
+def test_swapping_in_under_inference_mode_leaves_a_model_that_trains() -> None:
+    model = network()
+    average = WeightAverage(Ema(0.9), model)
+    average.update(train(model, 1), 1)
+    with torch.inference_mode(), average.swapped_in(model):
+        pass
+    model(torch.ones(3, 4)).sum().backward()
+    assert model.stem.weight.grad is not None
+
+
+def test_one_average_swapped_in_within_another_gives_each_its_turn() -> None:
+    model = network()
+    ema, swa = WeightAverage(Ema(0.9), model), WeightAverage(Swa(1), model)
+    for update in range(1, 4):
+        train(model, update)
+        ema.update(model, update)
+        swa.update(model, update)
+    before = weights(model)
+    with ema.swapped_in(model):
+        inner = weights(model)
+        with swa.swapped_in(model):
+            assert torch.equal(model.stem.weight, swa.state_dict()["stem.weight"])
+        assert differing(weights(model), inner) == []
+    assert differing(weights(model), before) == []
+
+
+@pytest.mark.parametrize("rule", [Ema(0.9, warmup=True), Swa(3, every=2)], ids=["ema", "swa"])
+def test_saved_and_gone_on_in_a_fresh_average_it_is_the_same_as_straight(rule: Rule, tmp_path: Path) -> None:
+    straight, _ = averaged(rule, 20)
+    first, _ = averaged(rule, 10)
+    records.save_tensors(tmp_path / "average.safetensors", first.state_dict())
+
+    model = network()
+    resumed = WeightAverage(rule, model)
+    resumed.load_state_dict(records.load_tensors(tmp_path / "average.safetensors"), first.count)
+    for update in range(1, 21):
+        train(model, update)
+        if update > 10:
+            resumed.update(model, update)
+    assert resumed.count == straight.count
+    assert differing(resumed.state_dict(), straight.state_dict()) == []
+
+
+def test_the_model_can_load_the_averages(tmp_path: Path) -> None:
+    average, _ = averaged(Ema(0.9), 5)
+    records.save_tensors(tmp_path / "model-ema.safetensors", average.state_dict())
+    model = network()
+    model.load_state_dict(records.load_tensors(tmp_path / "model-ema.safetensors"))
+    assert differing(model.state_dict(), average.state_dict()) == []
+
+
+def test_a_loaded_state_is_a_copy() -> None:
+    average, _ = averaged(Ema(0.9), 3)
+    saved = {name: tensor.clone() for name, tensor in average.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in saved.items()}
+    average.load_state_dict(saved, 3)
+    average.update(train(network(), 1), 4)
+    assert differing(saved, before) == []
+
+
+def test_a_state_of_another_model_is_refused_and_nothing_is_loaded() -> None:
+    average = WeightAverage(Ema(0.9), nn.Linear(3, 2))
+    before = {name: tensor.clone() for name, tensor in average.state_dict().items()}
+    cases: list[tuple[dict[str, Tensor], str]] = [
+        ({"weight": torch.zeros(2, 3)}, "it lacks 'bias'"),
+        ({**before, "scale": torch.zeros(2)}, "it has 'scale'"),
+        (
+            {"wieght": torch.zeros(2, 3), "bias": torch.zeros(2)},
+            "it lacks 'weight'; it has 'wieght'; did you mean 'weight'?",
+        ),
+        ({"bias": torch.zeros(2), "weight": torch.zeros(5, 3)}, "'weight' has shape [5, 3], in the model [2, 3]"),
+    ]
+    for state, words in cases:
+        with pytest.raises(ValueError) as error:
+            average.load_state_dict(state, 7)
+        assert str(error.value) == f"saved averages are not of this model: {words}"
+        assert (average.count, differing(average.state_dict(), before)) == (0, [])
+
+
+def test_another_model_than_its_own_is_refused() -> None:
+    average = WeightAverage(Ema(0.9), nn.Linear(3, 2))
+    with pytest.raises(ValueError) as error:
+        average.update(nn.Linear(3, 2, bias=False), 1)
+    assert str(error.value) == "not the model that is averaged: it lacks 'bias'"
+    with pytest.raises(ValueError, match="not the model that is averaged: it lacks 'bias'"):
+        average.swapped_in(nn.Linear(3, 2, bias=False)).__enter__()
+    assert average.count == 0
+
+
+@pytest.mark.parametrize("decay", [1.0, 1, -0.1, 1.5, float("nan")])
+def test_a_decay_outside_zero_to_one_is_refused(decay: float) -> None:
+    with pytest.raises(ValueError) as error:
+        Ema(decay)
+    expected = f"decay={decay}: should be at least 0 and less than 1; at 1 nothing would be averaged"
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize("arguments", [{"start": 0}, {"start": -3}, {"start": 5, "every": 0}], ids=str)
+def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> None:
+    name, value = list(arguments.items())[-1]
+    with pytest.raises(ValueError) as error:
+        Swa(**arguments)
+    assert str(error.value) == f"{name}={value}: should be 1 or more; give it as a whole number of updates"
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "expected"),
+    [
+        ("Ema", {"decay": 0.999, "warmup": True}, {}),
+        ("Ema", {"decay": 0.5}, {}),
+        ("Ema", {"decay": 1.0}, {"averages.x.decay": "averages.x.decay=1.0: should be less than 1"}),
+        ("Ema", {"decay": -0.5}, {"averages.x.decay": "averages.x.decay=-0.5: should be greater than or equal to 0"}),
+        ("Ema", {"decay": 0.5, "warmup": 3}, {"averages.x.warmup": "averages.x.warmup=3: should be a valid boolean"}),
+        ("Ema", {}, {"averages.x.decay": "averages.x.decay: no value; give one as averages.x.decay=..."}),
+        (
+            "Ema",
+            {"decay": 0.5, "warm": True},
+            {"averages.x.warm": "averages.x.warm: no such option; did you mean 'warmup'?"},
+        ),
+        ("Swa", {"start": 5, "every": 2}, {}),
+        ("Swa", {"start": "5epochs", "every": "0.5epochs"}, {}),
+        ("Swa", {"start": 0}, {"averages.x.start": "averages.x.start=0: should be greater than or equal to 1"}),
+        (
+            "Swa",
+            {"start": "5epoch", "every": "often"},
+            {
+                "averages.x.every": "averages.x.every=often: should be a number of updates (100) or of epochs "
+                "(2epochs, 0.5epochs)"
+            },
+        ),
+    ],
+)
+def test_a_config_is_told_what_an_average_takes(
+    target: str, arguments: dict[str, object], expected: dict[str, str]
+) -> None:
+    schema = nodes.SCHEMAS[f"andiron.optim.{target}"]
+    assert violations.found(schema, arguments, prefix="averages.x.") == expected
