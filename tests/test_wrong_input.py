@@ -376,7 +376,8 @@ def test_a_mistake_in_the_configuration_leaves_what_else_lies_in_its_folder(comm
 
 @pytest.mark.parametrize(
     ("bad", "words"),
-    [("lr=-1", "lr=-1: should be greater than 0"), ("lr=1e9", "update 3 (epoch 1, batch 3, samples "), ("lr=abc", "lr=abc: should be")],
+    [("lr=-1", "lr=-1: should be greater than 0"),
+     ("lr=1e9", "update 3 (epoch 1, batch 3, samples "), ("lr=abc", "lr=abc: should be")],
 )
 def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, here):
     values = f"lr=0.05,{bad.removeprefix('lr=')},0.025"

@@ -1,8 +1,10 @@
 """From samples as they are stored to a batch as a network takes it."""
 
+import functools
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from andiron.data.arrays import Batch, RawBatch
 
@@ -17,8 +19,15 @@ class ImageBatcher:
     channels_last: bool = False  # how the pixels lie in memory; the shape is the same
 
     def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
-        layout = torch.channels_last if self.channels_last else torch.preserve_format
-        pixels = raw.inputs.to(device, non_blocking=True).to(torch.float32, memory_format=layout)
-        # one multiplication and one addition: (x / scale - mean) / std = x * slope - offset
-        inputs = pixels.mul(1 / (self.scale * self.std)).sub_(self.mean / self.std)
+        pixels = raw.inputs.to(device, non_blocking=True)
+        if self.channels_last:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+        if pixels.is_floating_point():
+            pixels = pixels.to(torch.float32)
+        # one operation, with the conversion in it: (x / scale - mean) / std = offset + slope * x
+        inputs = torch.add(self._offset, pixels, alpha=1 / (self.scale * self.std))
         return Batch(inputs, raw.targets.to(device, non_blocking=True))
+
+    @functools.cached_property
+    def _offset(self) -> Tensor:
+        return torch.tensor(-self.mean / self.std)

@@ -160,6 +160,8 @@ class Learner:
             randomness.start_stream(self.seed, "update", self.updates, *later)
             with self.precision.step():
                 output = self.model.train_step(batch)
+            if len(batches) == 1:
+                return output.gradients, [output.item]
             accumulator.add(output.gradients, output.weight)
             items.append(output.item)
         return accumulator.mean(), items

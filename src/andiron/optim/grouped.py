@@ -106,6 +106,8 @@ class GroupedOptimizer:
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups that have waited long enough."""
+        if not self._waiting:
+            return
         for name in [name for name in self._waiting if self.groups[name].frozen_updates <= updates]:
             self._waiting.discard(name)
             self.unfreeze(name)

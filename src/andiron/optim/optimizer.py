@@ -35,7 +35,7 @@ class Optimizer:
         inner_class = _without_dynamo(optimizer_class)
         self._inner_step: Callable[..., Any] = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
         options = {**_required(optimizer_class), **_fastest(optimizer_class, options), **options}
-        self._inner: Any = _constructed(inner_class, self.name, self._parameters, options)
+        self._inner = _constructed(inner_class, self.name, self._parameters, options)
         self.options = _told(optimizer_class, self._inner.defaults)
         closure = inspect.signature(self._inner_step).parameters.get("closure")
         self.needs_closure = closure is not None and closure.default is closure.empty
@@ -196,7 +196,7 @@ def _owned(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Para
 
 def _constructed(
     inner_class: type[torch.optim.Optimizer], name: str, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
-) -> torch.optim.Optimizer:
+) -> Any:
     try:
         return inner_class(list(parameters.values()), **options)
     except ValueError as error:
