@@ -44,8 +44,8 @@ class Outcome:
     cpu_seconds: float | None = None
 
 
-def andiron_run(seed: int, overrides: Sequence[str]) -> Outcome:
-    """The outcome of `python train.py seed=<seed> <overrides>`."""
+def andiron_run(seed: int, overrides: Sequence[str], split: str = "test") -> Outcome:
+    """The outcome of `python train.py seed=<seed> <overrides>`, its accuracy as measured on `split`."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
         command = [sys.executable, "train.py", f"seed={seed}", f"hydra.run.dir={folder}/run", *overrides]
         with rounds.stopwatch() as elapsed:
@@ -57,7 +57,7 @@ def andiron_run(seed: int, overrides: Sequence[str]) -> Outcome:
             raise SystemExit(f"{' '.join(command)} failed:\n{said.read()}")
         summary = json.loads(Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
     last = {(row["split"], row["metric"]): row["last"] for row in summary["metrics"]}
-    return Outcome(last["test", "accuracy"], summary["seconds"], elapsed(), usage.ru_utime + usage.ru_stime)
+    return Outcome(last[split, "accuracy"], summary["seconds"], elapsed(), usage.ru_utime + usage.ru_stime)
 
 
 def bare_run(seed: int, epochs: int) -> Outcome:

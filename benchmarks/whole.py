@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -16,15 +16,23 @@ from andiron.checkpoint import last_and_best
 from andiron.data import DataLoaderBuilder, Splits
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import Accuracy, Loss
-from andiron.optim import Optimizer
+from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.render import Live
 from andiron.tasks import Classifier
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
+MakeOptimizer = Callable[[nn.Module], Optimizer | GroupedOptimizer]
 EVALUATION_BATCH = 256  # as andiron.experiment has it
 
 
-def seconds(network: nn.Module, splits: Splits, *, lr: float, batch_size: int, epochs: int) -> float:
+def adam(model: nn.Module) -> Optimizer:
+    """One Adam for all parameters."""
+    return Optimizer(torch.optim.Adam, model)
+
+
+def seconds(
+    network: nn.Module, splits: Splits, *, lr: float, batch_size: int, epochs: int, optimizer: MakeOptimizer = adam
+) -> float:
     """The time of `fit`, from before the first update until the last checkpoint is on the disk and all writers closed.
 
     Raises: RuntimeError if something was not left behind that should have been.
@@ -33,14 +41,16 @@ def seconds(network: nn.Module, splits: Splits, *, lr: float, batch_size: int, e
     valid = DataLoaderBuilder(splits.batcher).batch_size(EVALUATION_BATCH).build(splits.valid)
     with tempfile.TemporaryDirectory() as folder:
         with terminal() as (console, drawn):
-            learner = everything_on(network, Path(folder), console, lr=lr, epochs=epochs)
+            learner = everything_on(network, Path(folder), console, lr=lr, epochs=epochs, optimizer=optimizer)
             with rounds.stopwatch() as elapsed, learner:
                 learner.fit(train, valid)
         _check(Path(folder), bytes(drawn), updates=epochs * len(train), epochs=epochs)
     return elapsed()
 
 
-def everything_on(network: nn.Module, run_dir: Path, console: Console, *, lr: float, epochs: int) -> Learner:
+def everything_on(
+    network: nn.Module, run_dir: Path, console: Console, *, lr: float, epochs: int, optimizer: MakeOptimizer = adam
+) -> Learner:
     """A learner as andiron.experiment builds it from the default configuration."""
     model, metrics = Classifier(network), (Loss(), Accuracy())
     return (
@@ -52,7 +62,7 @@ def everything_on(network: nn.Module, run_dir: Path, console: Console, *, lr: fl
         .renderer(Live(console))
         .num_epochs(epochs)
         .summary()
-        .build(model, Optimizer(torch.optim.Adam, model), lr)
+        .build(model, optimizer(model), lr)
     )
 
 

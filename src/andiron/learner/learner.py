@@ -1,6 +1,7 @@
 """The training loop, on one screen."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +73,7 @@ class Learner:
         self.updates = self.epoch = 0
         self._plan: Loader | None = None  # where the batches of the epoch come from, and how many were taken
         self._taken = 0
+        self._evaluation = ExitStack()  # entered while the model has other weights than those that are trained
 
     @property
     def rates(self) -> dict[str, float]:
@@ -81,9 +83,11 @@ class Learner:
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
         """The model after `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
+        Where an optimizer has weights of its own to be evaluated, they are the ones it comes back with.
         Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number.
         """
         check_loaders(train, valid, *([] if test is None else [test]))
+        self._evaluation.close()
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
         self.journal.start(train, self.epoch, self.updates)
@@ -105,6 +109,7 @@ class Learner:
             self._settle()
         if self.writes_summary and self.run_dir:
             self.summarise(self.run_dir)
+        self._evaluation.enter_context(self.optimizer.evaluated())
         trained: nn.Module = self.model
         return trained
 
@@ -231,6 +236,7 @@ class Learner:
 
         Raises: OwnershipError if its optimizer state belongs to other groups than these.
         """
+        self._evaluation.close()
         state.restore(self, checkpoint)
 
     @property
