@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 NUMBER, LENGTH = ":number", ":length"  # after a slot's name: a plain number; how many items a list has
+COUNTERS = ("step", "mu_product")  # torch keeps them on the CPU, unless fused or capturable
 
 
 def flattened(state: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -39,6 +40,19 @@ def restored(slots: Mapping[str, Tensor]) -> dict[str, Any]:
             found[name.removesuffix(NUMBER)] = tensor.item()
         else:
             found[name] = tensor
-    for name, length in lengths.items():
+    for name, length in sorted(lengths.items(), key=lambda entry: -len(entry[0])):  # a list in a list has the longer name
         found[name] = [found.pop(f"{name}.{place}", None) for place in range(length)]
     return found
+
+
+def placed(slot: str, saved: Tensor, parameter: nn.Parameter, counters_on_device: bool) -> Tensor:
+    """A copy of a saved tensor where the optimizer of `parameter` has it: on its device, and in its memory layout.
+
+    A file has rows only. Fused steps go through parameter and state by address, so that both have to lie alike.
+    """
+    if slot.endswith((NUMBER, LENGTH)) or (slot in COUNTERS and not counters_on_device):
+        return saved.clone()
+    here = saved.to(parameter.device, copy=True)
+    if here.shape != parameter.shape or here.stride() == parameter.stride():
+        return here
+    return torch.empty_like(parameter, dtype=here.dtype, requires_grad=False).copy_(here)
