@@ -80,10 +80,11 @@ def describe(model: nn.Module) -> list[Described]:
     """
     found: dict[int, list[tuple[str, nn.Module, frozenset[str]]]] = {}
     tensors: dict[int, Tensor] = {}
+    holders: list[int] = []  # of matrices, in the order they were defined
     for name, tensor, module, tags in _walk(model, "", frozenset()):
         found.setdefault(id(tensor), []).append((name, module, tags))
         tensors[id(tensor)] = tensor
-    holders = [id(module) for key, uses in found.items() for _, module, _ in uses if tensors[key].dim() >= 2]
+        holders += [id(module)] if tensor.dim() >= 2 else []
     return [
         Described(
             tuple(name for name, _, _ in uses),

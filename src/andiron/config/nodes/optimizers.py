@@ -113,7 +113,7 @@ class Muon:
     ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315)
     eps: Positive = 1e-7
     ns_steps: Annotated[int, Field(ge=1, lt=100)] = 5
-    adjust_lr_fn: Literal["original", "match_rms_adamw"] | None = None
+    adjust_lr_fn: Literal["original", "match_rms_adamw", "spectral_unclamped"] | None = None
 
 
 @describes("lion_pytorch.Lion")
@@ -124,7 +124,7 @@ class Lion:
 
 @describes("schedulefree.AdamWScheduleFree")
 class AdamWScheduleFree:
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    betas: tuple[Annotated[float, Field(gt=0, lt=1)], Fraction] = (0.9, 0.999)  # divides by the first
     eps: NonNegative = 1e-8
     weight_decay: NonNegative = 0
     warmup_steps: Annotated[int, Field(ge=0)] = 0

@@ -1,0 +1,320 @@
+"""Several optimizers as one: the same bits as several torch optimizers in a loop by hand; and what freezing may do."""
+
+import functools
+import inspect
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from andiron import errors, gradients, randomness
+from andiron.optim import Group, GroupedOptimizer, Optimizer, clipping
+from andiron.schedules import Cosine
+
+OPTIMIZERS = {
+    "SGD": (torch.optim.SGD, {"momentum": 0.9}),
+    "Adam": (torch.optim.Adam, {}),
+    "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
+    "RMSprop": (torch.optim.RMSprop, {}),
+    "Adagrad": (torch.optim.Adagrad, {}),
+    "NAdam": (torch.optim.NAdam, {}),
+    "RAdam": (torch.optim.RAdam, {}),
+    "Adamax": (torch.optim.Adamax, {}),
+    "Adadelta": (torch.optim.Adadelta, {}),
+    "ASGD": (torch.optim.ASGD, {}),
+    "Adafactor": (torch.optim.Adafactor, {}),
+    "Rprop": (torch.optim.Rprop, {}),
+    "Muon": (torch.optim.Muon, {}),
+}
+BIASES, MATRICES = ("0.bias", "2.bias", "2.weight", "3.bias"), ("0.weight", "3.weight")
+SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
+
+
+def network():
+    randomness.start_stream(0, "init")
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
+
+
+@functools.cache
+def batch(update):
+    size, stream = SIZES[update % len(SIZES)], randomness.stream(0, "batch", update)
+    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
+
+
+def loss_of(model, update):
+    inputs, targets = batch(update)
+    return functional.cross_entropy(model(inputs), targets)
+
+
+def gradients_at(model, update):
+    return gradients.backward(loss_of(model, update), model)
+
+
+def lr_at(update):
+    return 0.002 * (1 + update % 7)
+
+
+def as_chosen(kind, **options):
+    """The options with the implementation that Optimizer chooses: fused, else foreach."""
+    known = inspect.signature(kind).parameters
+    fastest = next(({name: True} for name in ("fused", "foreach") if name in known), {})
+    return {**fastest, **options}
+
+
+def group(model, name, kind, members, *, options=None, **settings):
+    tensors = dict(model.named_parameters())
+    return Group(
+        name=name, parameters={member: tensors[member] for member in members},
+        optimizer=Optimizer(kind, model, members, **(options or {})), **settings,
+    )  # fmt: skip
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def states(optimizers, model):
+    """The state of torch optimizers under the names that ours go by."""
+    return {
+        f"{name}/{slot}": value
+        for optimizer in optimizers
+        for name, parameter in model.named_parameters()
+        for slot, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def assert_equals_the_plain_loop(specification):
+    """100 updates of groups (kind, options, lr_scale, members), beside a torch optimizer each in a loop by hand."""
+    model, expected = network(), network()
+    tensors = dict(expected.named_parameters())
+    ours = GroupedOptimizer(model, [
+        group(model, str(number), kind, members, options=options, lr_scale=scale)
+        for number, (kind, options, scale, members) in enumerate(specification)
+    ])  # fmt: skip
+    plain = [kind([tensors[m] for m in members], **as_chosen(kind, **options)) for kind, options, _, members in specification]
+    for update in range(100):
+        rates = ours.learning_rates(lr_at(update), update)
+        model = ours.step(ours.due(rates, update), model, gradients.backward(loss_of(model, update), model))
+        for optimizer, (_, _, scale, _) in zip(plain, specification, strict=True):
+            optimizer.param_groups[0]["lr"] = lr_at(update) * scale
+            optimizer.zero_grad()
+        loss_of(expected, update).backward()
+        for optimizer in plain:
+            optimizer.step()
+    assert not any(torch.equal(model.state_dict()[name], tensor) for name, tensor in network().state_dict().items())
+    assert same(model.state_dict(), expected.state_dict())
+    found, reference = ours.state_dict(), states(plain, expected)
+    assert same({key: found[key] for key in reference}, reference) and reference
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "Muon"])
+def test_one_group_equals_the_plain_loop(name):
+    kind, options = OPTIMIZERS[name]
+    assert_equals_the_plain_loop([(kind, options, 1.0, (*MATRICES, *BIASES))])
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "Muon"])
+def test_two_groups_of_one_kind_with_different_options_and_rates_equal_the_plain_loop(name):
+    kind, options = OPTIMIZERS[name]
+    decay = {"weight_decay": 0.1} if "weight_decay" in inspect.signature(kind).parameters else {}
+    assert_equals_the_plain_loop([(kind, {**options, **decay}, 1.0, MATRICES), (kind, options, 0.3, BIASES)])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_three_groups_of_different_kinds_equal_the_plain_loop(name):
+    kind, options = OPTIMIZERS[name]
+    others = [each for each in ("Adam", "SGD", "RMSprop") if each != name][:2]
+    (second, second_options), (third, third_options) = (OPTIMIZERS[each] for each in others)
+    assert_equals_the_plain_loop([
+        (kind, options, 1.0, MATRICES),
+        (second, second_options, 0.5, ("0.bias", "2.bias")),
+        (third, third_options, 2.0, ("2.weight", "3.bias")),
+    ])  # fmt: skip
+
+
+def test_lbfgs_beside_adam_equals_the_plain_loop():
+    model, expected = network(), network()
+    tensors = dict(expected.named_parameters())
+    ours = GroupedOptimizer(model, [
+        group(model, "head", torch.optim.LBFGS, ("3.weight", "3.bias"), options={"max_iter": 4}),
+        group(model, "body", torch.optim.Adam, ("0.weight", "0.bias", "2.weight", "2.bias")),
+    ])  # fmt: skip
+    lbfgs = torch.optim.LBFGS([tensors["3.weight"], tensors["3.bias"]], max_iter=4)
+    adam = torch.optim.Adam([tensors[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias")], fused=True)
+    for update in range(20):
+        taken = functools.partial(gradients_at, model, update)
+        model = ours.step({"head": 0.1, "body": 0.001}, model, taken(), taken)
+        lbfgs.param_groups[0]["lr"], adam.param_groups[0]["lr"] = 0.1, 0.001
+
+        def closure(update=update):
+            for tensor in tensors.values():
+                tensor.grad = None
+            loss = loss_of(expected, update)
+            loss.backward()
+            return loss
+
+        closure()
+        given = {name: tensors[name].grad.clone() for name in ("0.weight", "0.bias", "2.weight", "2.bias")}
+        lbfgs.step(closure)
+        for name, gradient in given.items():  # of the batch at the weights before: those that the update was given
+            tensors[name].grad = gradient
+        adam.step()
+    assert same(model.state_dict(), expected.state_dict())
+
+
+def test_each_group_has_the_rate_that_its_scale_or_its_own_schedule_says():
+    model = network()
+    own = Cosine(0.5, 10)
+    optimizer = GroupedOptimizer(model, [
+        group(model, "a", torch.optim.SGD, MATRICES, lr_scale=3.0),
+        group(model, "b", torch.optim.SGD, ("0.bias", "2.bias"), schedule=own, lr_scale=0.5),
+        group(model, "c", torch.optim.SGD, ("2.weight", "3.bias")),
+    ])  # fmt: skip
+    assert optimizer.learning_rates(0.2, 4) == {"a": 0.2 * 3.0, "b": own(4) * 0.5, "c": 0.2}
+    assert optimizer.schedules == [own]
+
+
+def test_a_group_that_is_updated_at_each_third_moves_at_the_third_sixth_and_ninth():
+    model = network()
+    optimizer = GroupedOptimizer(model, [
+        group(model, "often", torch.optim.SGD, BIASES), group(model, "rarely", torch.optim.SGD, MATRICES, every=3)
+    ])  # fmt: skip
+    moved = []
+    for update in range(9):
+        before = model[0].weight.detach().clone()
+        rates = optimizer.due(optimizer.learning_rates(0.1, update), update)
+        optimizer.step(rates, model, gradients.backward(loss_of(model, update), model))
+        moved.append(not torch.equal(model[0].weight, before))
+    assert moved == [False, False, True] * 3
+
+
+def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
+    model, expected = network(), network()
+    optimizer = GroupedOptimizer(model, [
+        group(model, "clipped", torch.optim.SGD, MATRICES, clip=clipping.from_value(0.01)),
+        group(model, "free", torch.optim.SGD, BIASES),
+    ])  # fmt: skip
+    optimizer.step({"clipped": 1.0, "free": 1.0}, model, gradients.backward(loss_of(model, 0), model))
+
+    loss_of(expected, 0).backward()
+    tensors = dict(expected.named_parameters())
+    torch.nn.utils.clip_grad_norm_([tensors[name] for name in MATRICES], 0.01)
+    torch.optim.SGD(expected.parameters(), lr=1.0, fused=True).step()
+    assert same(model.state_dict(), expected.state_dict())
+
+
+def two_groups(model, **settings):
+    return GroupedOptimizer(model, [
+        group(model, "body", torch.optim.Adam, MATRICES, **settings), group(model, "rest", torch.optim.Adam, BIASES)
+    ])  # fmt: skip
+
+
+def test_a_frozen_group_has_no_gradient_no_rate_and_keeps_its_optimizers_state():
+    model = network()
+    optimizer = two_groups(model)
+    optimizer.step({"body": 0.1, "rest": 0.1}, model, gradients.backward(loss_of(model, 0), model))
+    weights, state = model[0].weight.detach().clone(), optimizer.state_dict()["0.weight/exp_avg"].clone()
+
+    optimizer.freeze("body")
+    found = gradients.backward(loss_of(model, 1), model)
+    assert set(found) == set(BIASES)
+    assert optimizer.learning_rates(0.1, 1) == {"rest": 0.1} and optimizer.frozen == ["body"]
+    optimizer.step(optimizer.learning_rates(0.1, 1), model, found)
+    assert torch.equal(model[0].weight, weights) and torch.equal(optimizer.state_dict()["0.weight/exp_avg"], state)
+
+    optimizer.unfreeze("body")
+    assert set(gradients.backward(loss_of(model, 2), model)) == {*BIASES, *MATRICES}
+
+
+def test_a_group_that_waits_is_thawed_after_so_many_updates():
+    model = network()
+    optimizer = two_groups(model, frozen_updates=3)
+    seen = []
+    for update in range(5):
+        optimizer.thaw(update)
+        seen.append(("body" in optimizer.learning_rates(0.1, update), model[0].weight.requires_grad))
+    assert seen == [(False, False)] * 3 + [(True, True)] * 2
+
+
+def test_what_is_frozen_for_good_has_no_optimizer_to_go_on_with():
+    model = network()
+    tensors = dict(model.named_parameters())
+    optimizer = GroupedOptimizer(model, [
+        Group(name="body", parameters={name: tensors[name] for name in MATRICES}, optimizer=None),
+        group(model, "rest", torch.optim.Adam, BIASES),
+    ])  # fmt: skip
+    with pytest.raises(errors.OwnershipError) as refused:
+        optimizer.unfreeze("body")
+    assert str(refused.value) == (
+        "group 'body' is frozen for the whole run and has no optimizer: its parameters 0.weight, 3.weight would have no owner; "
+        "give it `frozen: <updates>` instead of `frozen: true`"
+    )
+    assert optimizer.frozen == ["body"]
+
+
+def test_a_parameter_unfrozen_by_hand_is_found_by_the_next_proof_and_by_a_step():
+    model = network()
+    model[3].weight.requires_grad_(False)
+    optimizer = GroupedOptimizer(model, [group(model, "all", torch.optim.SGD, ("0.weight", *BIASES))])
+    model[3].weight.requires_grad_(True)
+
+    with pytest.raises(errors.OwnershipError, match="parameter '3.weight' is trained but has no owner: no group claims it"):
+        optimizer.prove()
+    with pytest.raises(KeyError, match="does not own parameter '3.weight'"):
+        optimizer.step({"all": 0.1}, model, gradients.backward(loss_of(model, 0), model))
+
+
+def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
+    model = network()
+    optimizer = two_groups(model)
+    optimizer.freeze("body")
+    model[0].weight.requires_grad_(True)
+    with pytest.raises(errors.OwnershipError, match="'0.weight' is trained but has no owner: its group 'body' is frozen"):
+        optimizer.prove()
+
+
+def test_a_parameter_in_two_groups_or_in_none_is_refused_when_the_groups_are_made():
+    model = network()
+    with pytest.raises(errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"):
+        GroupedOptimizer(model, [
+            group(model, "a", torch.optim.SGD, BIASES), group(model, "b", torch.optim.SGD, (*MATRICES, "0.bias"))
+        ])  # fmt: skip
+    with pytest.raises(errors.OwnershipError, match="parameter '0.weight' is trained but has no owner"):
+        GroupedOptimizer(model, [group(model, "a", torch.optim.SGD, BIASES)])
+
+
+def test_a_group_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(KeyError, match="no group is named 'head'; there is: body, rest"):
+        two_groups(network()).freeze("head")
+
+
+def test_a_state_of_other_owners_is_refused_by_what_differs():
+    model = network()
+    saved = two_groups(model).owners()
+    other = GroupedOptimizer(model, [
+        group(model, "body", torch.optim.SGD, MATRICES), group(model, "rest", torch.optim.Adam, BIASES)
+    ])  # fmt: skip
+    with pytest.raises(errors.OwnershipError) as refused:
+        other.continue_from(saved, [], 5)
+    assert str(refused.value).splitlines()[1:] == [
+        "  body: was {'optimizer': 'torch.optim.Adam', 'parameters': ['0.weight', '3.weight']}, "
+        "is {'optimizer': 'torch.optim.SGD', 'parameters': ['0.weight', '3.weight']}"
+    ]
+
+
+def test_two_groups_go_on_from_a_saved_state_bit_for_bit():
+    straight, stopped = network(), network()
+    one, two = two_groups(straight), two_groups(stopped)
+    for update in range(12):
+        one.step({"body": 0.01, "rest": 0.02}, straight, gradients.backward(loss_of(straight, update), straight))
+        if update == 5:
+            copy = {key: tensor.clone() for key, tensor in two.state_dict().items()}
+            two = two_groups(stopped)
+            two.load_state_dict(copy)
+        two.step({"body": 0.01, "rest": 0.02}, stopped, gradients.backward(loss_of(stopped, update), stopped))
+    assert same(straight.state_dict(), stopped.state_dict())
+    with pytest.raises(KeyError, match="'nothing/exp_avg' is for no parameter"):
+        two.load_state_dict({"nothing/exp_avg": torch.zeros(1)})

@@ -1,0 +1,287 @@
+"""What only some optimizers have: a closure, weights for evaluation, numbers and lists in their state."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import schedulefree
+import torch
+from torch import Tensor, nn
+
+from andiron import gradients
+from andiron.gradients import Gradients
+from andiron.optim import Optimizer
+
+INPUTS = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]])
+LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
+ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
+NEEDS_CLOSURE = (
+    "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that returns the gradients "
+    "at the present weights"
+)
+
+
+def line() -> nn.Linear:
+    model = nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.5, -0.25, 1.0], [2.0, 0.0, -1.0]]))
+        model.bias.zero_()
+    return model
+
+
+def taken(model: nn.Module) -> Gradients:
+    return gradients.backward((model(INPUTS) - 1).square().mean(), model)
+
+
+def counted(model: nn.Module) -> tuple[Callable[[], Gradients], list[float]]:
+    """A closure, and the losses that its calls came to."""
+    losses: list[float] = []
+
+    def closure() -> Gradients:
+        found = taken(model)
+        losses.append(float(found.loss))
+        return found
+
+    return closure, losses
+
+
+def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
+    """The names under which the two do not hold the same bits."""
+    both = found.keys() & expected.keys()
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (found.keys() ^ expected.keys())
+
+
+def stepped(model: nn.Module, optimizer: Optimizer, number: int = 3) -> nn.Module:
+    for _ in range(number):
+        optimizer.step(0.05, model, taken(model))
+    return model
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
+def test_the_gradients_given_are_the_first_evaluation_and_only_later_ones_are_taken_anew(max_iter: int) -> None:
+    model = line()
+    closure, losses = counted(model)
+    optimizer = LBFGS(model, max_iter=max_iter, max_eval=100)
+    given = taken(model)
+    optimizer.step(0.1, model, given, closure)
+    assert len(losses) == max_iter - 1  # without a search torch evaluates once an iteration
+    assert all(later < earlier for earlier, later in zip([float(given.loss), *losses], losses))
+    optimizer.step(0.1, model, taken(model), closure)
+    assert len(losses) == 2 * (max_iter - 1)
+
+
+def test_an_optimizer_says_whether_it_needs_a_closure() -> None:
+    assert LBFGS(line()).needs_closure
+    assert not Optimizer(torch.optim.Adam, line()).needs_closure
+    assert not ScheduleFree(line()).needs_closure
+
+
+def test_a_closure_that_is_not_needed_is_not_called() -> None:
+    model, expected = line(), line()
+    closure, losses = counted(model)
+    Optimizer(torch.optim.Adam, model).step(0.1, model, taken(model), closure)
+    Optimizer(torch.optim.Adam, expected).step(0.1, expected, taken(expected))
+    assert losses == []
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+
+
+def test_a_step_that_needs_a_closure_and_has_none_says_so_and_changes_nothing() -> None:
+    model = line()
+    with pytest.raises(ValueError) as error:
+        LBFGS(model).step(0.1, model, taken(model))
+    assert str(error.value) == NEEDS_CLOSURE
+    assert differing(model.state_dict(), line().state_dict()) == set()
+    assert model.weight.grad is None
+
+
+@pytest.mark.parametrize("evaluation", ["first", "second"])
+def test_gradients_that_do_not_know_their_loss_are_refused_where_it_is_gone_by(evaluation: str) -> None:
+    model = line()
+    nameless = Gradients({"weight": torch.ones(2, 3)}, model)
+    given, closure = (nameless, counted(model)[0]) if evaluation == "first" else (taken(model), lambda: nameless)
+    with pytest.raises(ValueError) as error:
+        LBFGS(model).step(0.1, model, given, closure)
+    assert str(error.value) == (
+        "torch.optim.LBFGS goes by the loss: give gradients that know theirs, as those of `backward` do"
+    )
+    assert [parameter.grad for parameter in model.parameters()] == [None, None]
+
+
+def test_a_closure_whose_gradients_are_not_its_own_is_refused_by_name() -> None:
+    model = line()
+    optimizer = LBFGS(model, names=["weight"])
+    given = taken(model).take_names("weight")
+    with pytest.raises(KeyError) as error:
+        optimizer.step(0.1, model, given, lambda: taken(model))
+    assert error.value.args[0] == "the optimizer does not own parameter 'bias'; it owns: weight"
+    assert [parameter.grad for parameter in model.parameters()] == [None, None]
+
+
+def test_numbers_and_lists_of_a_state_have_names_that_tell_which_they_are() -> None:
+    model = line()
+    optimizer = LBFGS(model, max_iter=2, max_eval=9, history_size=3)
+    optimizer.step(0.1, model, taken(model), lambda: taken(model))
+    state = optimizer.state_dict()
+    assert {key: tensor.item() for key, tensor in state.items() if key.endswith(("number", "length"))} == {
+        "weight/func_evals:number": 2, "weight/n_iter:number": 2, "weight/t:number": 0.1,
+        "weight/prev_loss:number": optimizer._inner.state[model.weight]["prev_loss"],
+        "weight/old_dirs:length": 1, "weight/old_stps:length": 1, "weight/ro:length": 1, "weight/al:length": 3,
+    }  # fmt: skip
+    assert {key: list(tensor.shape) for key, tensor in state.items() if not key.endswith(("number", "length"))} == {
+        "weight/d": [8], "weight/prev_flat_grad": [8], "weight/H_diag": [],
+        "weight/old_dirs.0": [8], "weight/old_stps.0": [8], "weight/ro.0": [], "weight/al.0": [],
+    }  # fmt: skip
+
+
+def test_only_an_optimizer_that_has_evaluation_weights_says_so() -> None:
+    assert ScheduleFree(line()).has_evaluation_weights
+    assert not LBFGS(line()).has_evaluation_weights
+    assert not Optimizer(torch.optim.Adam, line()).has_evaluation_weights
+
+
+def test_weights_are_swapped_for_evaluation_as_schedulefree_does_and_come_back_bit_for_bit() -> None:
+    model, expected = line(), line()
+    plain = schedulefree.AdamWScheduleFree(expected.parameters(), lr=0.05)
+    plain.train()
+    for _ in range(3):
+        (expected(INPUTS) - 1).square().mean().backward()
+        plain.step()
+        plain.zero_grad()
+    optimizer = ScheduleFree(model)
+    stepped(model, optimizer)
+    trained = copies(model.state_dict())
+    plain.eval()
+    with optimizer.evaluated():
+        assert differing(model.state_dict(), expected.state_dict()) == set()
+        assert differing(model.state_dict(), trained) == {"weight", "bias"}
+    assert differing(model.state_dict(), trained) == set()
+
+
+def test_evaluating_in_between_changes_no_bit_of_what_follows() -> None:
+    model, expected = line(), line()
+    optimizer, undisturbed = ScheduleFree(model), ScheduleFree(expected)
+    for _ in range(7):
+        stepped(model, optimizer, 1)
+        stepped(expected, undisturbed, 1)
+        with optimizer.evaluated(), torch.inference_mode():
+            model(INPUTS)
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+    assert differing(optimizer.state_dict(), undisturbed.state_dict()) == set()
+
+
+def test_a_block_within_a_block_changes_nothing() -> None:
+    model = line()
+    optimizer = ScheduleFree(model)
+    trained = copies(stepped(model, optimizer).state_dict())
+    with optimizer.evaluated():
+        outer = copies(model.state_dict())
+        with optimizer.evaluated():
+            assert differing(model.state_dict(), outer) == set()
+        assert differing(model.state_dict(), outer) == set()
+    assert differing(model.state_dict(), trained) == set()
+
+
+def test_the_weights_come_back_when_the_evaluation_fails() -> None:
+    model = line()
+    optimizer = ScheduleFree(model)
+    trained = copies(stepped(model, optimizer).state_dict())
+    with pytest.raises(ZeroDivisionError), optimizer.evaluated():
+        _ = 1 / 0
+    assert differing(model.state_dict(), trained) == set()
+    stepped(model, optimizer)
+
+
+def test_for_other_optimizers_the_weights_stay_and_may_be_stepped() -> None:
+    model, expected = line(), line()
+    optimizer, plain = Optimizer(torch.optim.Adam, model), Optimizer(torch.optim.Adam, expected)
+    with optimizer.evaluated():
+        stepped(model, optimizer)
+    assert differing(stepped(expected, plain).state_dict(), model.state_dict()) == set()
+
+
+def test_the_state_is_the_same_within_an_evaluation_and_holds_the_weights_that_are_stepped() -> None:
+    model = line()
+    optimizer = ScheduleFree(model, warmup_steps=2)
+    trained = copies(stepped(model, optimizer).state_dict())
+    outside = copies(optimizer.state_dict())
+    with optimizer.evaluated():
+        assert differing(optimizer.state_dict(), outside) == set()
+    assert differing({name: outside[f"{name}/training_weights"] for name in trained}, trained) == set()
+    assert {key: outside[key].item() for key in outside if "group." in key} == {
+        "weight/group.k:number": 3, "weight/group.lr_max:number": 0.05, "weight/group.scheduled_lr:number": 0.05,
+        "weight/group.weight_sum:number": (0.05 / 2) ** 2 + 0.05**2 + 0.05**2,  # lr squared, with its warm-up
+    }  # fmt: skip
+
+
+def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
+    model = line()
+    optimizer = ScheduleFree(model)
+    state, given = copies(stepped(model, optimizer) and optimizer.state_dict()), taken(model)
+    with optimizer.evaluated():
+        with pytest.raises(RuntimeError, match="a step within `evaluated` would be lost on the way out, .* leave it first"):
+            optimizer.step(0.05, model, given)
+        with pytest.raises(RuntimeError, match="a state loaded within `evaluated` would lose its weights .* leave it first"):
+            optimizer.load_state_dict(state)
+    assert differing(optimizer.state_dict(), state) == set()
+
+
+def test_a_state_without_the_weights_that_are_stepped_is_refused_and_the_old_one_stays() -> None:
+    model = line()
+    optimizer = ScheduleFree(model)
+    stepped(model, optimizer)
+    before = copies(optimizer.state_dict())
+    state = {key: tensor + 1 for key, tensor in before.items() if key != "bias/training_weights"}
+    with pytest.raises(ValueError) as error:
+        optimizer.load_state_dict(state)
+    assert str(error.value) == (
+        f"saved optimizer state lacks the weights that {optimizer.name} steps of bias; the model's file has others, "
+        "for evaluation: load a state that this class saved"
+    )
+    assert differing(optimizer.state_dict(), before) == set()
+
+
+def test_a_state_saved_before_the_first_step_starts_the_counts_of_the_group_afresh() -> None:
+    model, expected = line(), line()
+    optimizer, fresh = ScheduleFree(model, warmup_steps=5), ScheduleFree(expected, warmup_steps=5)
+    first = copies(optimizer.state_dict())
+    stepped(model, optimizer)
+    optimizer.load_state_dict(first)
+    assert differing(stepped(model, optimizer).state_dict(), stepped(expected, fresh).state_dict()) == set()
+    assert differing(optimizer.state_dict(), fresh.state_dict()) == set()
+
+
+class Tallying(torch.optim.Optimizer):
+    """Somebody's own, which adds to its group as it goes: p <- p - lr * calls * g, calls kept in the group."""
+
+    def __init__(self, params: Any, lr: float):
+        super().__init__(params, {"lr": lr})
+
+    def step(self) -> None:  # type: ignore[override]
+        group = self.param_groups[0]
+        group["calls"] = group.get("calls", 0) + 1
+        for p in group["params"]:
+            p.sub_(group["lr"] * group["calls"] * p.grad)
+            p.grad.zero_()
+
+
+def test_an_optimizer_that_insists_on_a_learning_rate_counts_in_its_group_and_spoils_gradients_keeps_every_law() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    optimizer = Optimizer(Tallying, model)
+    given = Gradients({"weight": torch.tensor([[1.0, -2.0]])}, model)
+    optimizer.step(0.5, model, given)
+    state = copies(optimizer.state_dict())
+    optimizer.step(0.25, model, given)
+    assert model.weight.tolist() == [[-1.0, 2.0]]  # 0.5 * 1 + 0.25 * 2
+    assert given["weight"].tolist() == [[1.0, -2.0]]
+    assert {key: tensor.item() for key, tensor in state.items()} == {"weight/group.calls:number": 1}
+    optimizer.load_state_dict(state)
+    assert optimizer.step(1.0, model, given).weight.tolist() == [[-3.0, 6.0]]  # the second call again
+    optimizer.load_state_dict({})
+    assert optimizer.step(1.0, model, given).weight.tolist() == [[-4.0, 8.0]]  # the first
+    assert optimizer.options == {}

@@ -1,0 +1,260 @@
+"""Every optimizer a config can choose, and one by its name alone, against its own plain loop."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import lion_pytorch
+import pytest
+import schedulefree
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import gradients, randomness, records
+from andiron.gradients import Gradients
+from andiron.optim import Optimizer
+
+SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
+OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
+    "SGD": (torch.optim.SGD, {"momentum": 0.9}),
+    "Adam": (torch.optim.Adam, {}),
+    "AdamW": (torch.optim.AdamW, {}),
+    "RMSprop": (torch.optim.RMSprop, {"momentum": 0.9}),
+    "Adagrad": (torch.optim.Adagrad, {}),
+    "NAdam": (torch.optim.NAdam, {"weight_decay": 0.01}),
+    "NAdam-decoupled": (torch.optim.NAdam, {"weight_decay": 0.01, "decoupled_weight_decay": True}),
+    "RAdam": (torch.optim.RAdam, {"weight_decay": 0.01}),
+    "Adamax": (torch.optim.Adamax, {"weight_decay": 0.01}),
+    "Adadelta": (torch.optim.Adadelta, {"weight_decay": 0.01}),
+    "ASGD": (torch.optim.ASGD, {"t0": 20.0}),  # averages from update 20 on
+    "Adafactor": (torch.optim.Adafactor, {"weight_decay": 0.01}),
+    "LBFGS": (torch.optim.LBFGS, {"max_iter": 3, "history_size": 5}),
+    "LBFGS-strong_wolfe": (torch.optim.LBFGS, {"max_iter": 4, "line_search_fn": "strong_wolfe"}),
+    "Muon": (torch.optim.Muon, {}),
+    "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
+    "Rprop": (torch.optim.Rprop, {}),
+    "Lion": (lion_pytorch.Lion, {"weight_decay": 0.01}),
+    "schedule-free": (schedulefree.AdamWScheduleFree, {"weight_decay": 0.01, "warmup_steps": 10, "r": 0.5}),
+    "schedule-free-for-loop": (schedulefree.AdamWScheduleFree, {"foreach": False}),
+    "schedule-free-closure": (schedulefree.AdamWScheduleFreeClosure, {"warmup_steps": 10}),
+}
+each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
+
+
+def network(name: str, seed: int = 0) -> nn.Sequential:
+    """For Muon one of matrices alone."""
+    randomness.start_stream(seed, "init")
+    if name.startswith("Muon"):
+        return nn.Sequential(nn.Linear(6, 9, bias=False), nn.Tanh(), nn.Linear(9, 4, bias=False))
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
+
+
+@functools.cache
+def batch(update: int) -> tuple[Tensor, Tensor]:
+    size = SIZES[update % len(SIZES)]
+    stream = randomness.stream(0, "batch", update)
+    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
+
+
+def taken(model: nn.Module, update: int) -> Gradients:
+    inputs, targets = batch(update)
+    return gradients.backward(functional.cross_entropy(model(inputs), targets), model)
+
+
+def lr_at(update: int) -> float:
+    """Another learning rate at every update."""
+    return 0.002 * (1 + update % 7)
+
+
+def train(model: nn.Module, optimizer: Optimizer, updates: range) -> None:
+    for update in updates:
+        again = functools.partial(taken, model, update)
+        assert optimizer.step(lr_at(update), model, again(), again) is model
+
+
+def train_plainly(model: nn.Module, optimizer: torch.optim.Optimizer, updates: range) -> None:
+    for update in updates:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(update)
+        optimizer.step(closure_of(model, optimizer, update))
+
+
+def closure_of(model: nn.Module, optimizer: torch.optim.Optimizer, update: int) -> Callable[[], Tensor]:
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        inputs, targets = batch(update)
+        loss = functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        return loss
+
+    return closure
+
+
+def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
+    """The implementation that the face chooses."""
+    known = [name for name in ("fused", "foreach") if name in inspect.signature(optimizer_class).parameters]
+    return {known[0]: True} if known else {}
+
+
+def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
+    """The names under which the two do not hold the same bits."""
+    both = found.keys() & expected.keys()
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (found.keys() ^ expected.keys())
+
+
+def as_lists(value: Any) -> Any:
+    """Tensors and what is in lists as plain values, for a comparison with `==` to the bit."""
+    if isinstance(value, list):
+        return [as_lists(item) for item in value]
+    return (value.dtype, value.tolist()) if isinstance(value, Tensor) else value
+
+
+def state_within(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Any]:
+    """Everything a torch optimizer goes by besides the weights."""
+    slots = {
+        f"{name}/{slot}": as_lists(value)
+        for name, parameter in model.named_parameters()
+        for slot, value in optimizer.state[parameter].items()
+        if value is not None
+    }
+    return slots | {key: value for key, value in optimizer.param_groups[0].items() if key not in ("params", "foreach", "fused")}
+
+
+@each_optimizer
+def test_a_hundred_updates_equal_the_plain_loop_to_the_last_number_of_the_state(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model, expected = network(name), network(name)
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    plain = optimizer_class(expected.parameters(), **(chosen(optimizer_class) | settings))
+    if isinstance(plain, schedulefree.AdamWScheduleFree):
+        plain.train()
+    train(model, optimizer, range(100))
+    train_plainly(expected, plain, range(100))
+    assert differing(model.state_dict(), network(name).state_dict()) == model.state_dict().keys()
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+    assert state_within(optimizer._inner, model) == state_within(plain, expected)
+
+
+@each_optimizer
+def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(name: str, tmp_path: Path) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    straight = network(name)
+    by_straight = Optimizer(optimizer_class, straight, **settings)
+    train(straight, by_straight, range(30))
+    with by_straight.evaluated():  # as a checkpoint is written
+        records.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+        records.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+    train(straight, by_straight, range(30, 60))
+
+    resumed = network(name, seed=1)
+    by_resumed = Optimizer(optimizer_class, resumed, **settings)
+    train(resumed, by_resumed, range(60, 65))  # of which nothing may be left
+    resumed.load_state_dict(records.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(records.load_tensors(tmp_path / "optimizer.safetensors"))
+    train(resumed, by_resumed, range(30, 60))
+    assert differing(resumed.state_dict(), straight.state_dict()) == set()
+    assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
+    assert state_within(by_resumed._inner, resumed) == state_within(by_straight._inner, straight)
+
+
+@each_optimizer
+def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network(name)
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    for update in range(5):
+        given = taken(model, update)
+        before = copies(given)
+        optimizer.step(lr_at(update), model, given, functools.partial(taken, model, update))
+        assert differing(given, before) == set()
+        assert [n for n, p in model.named_parameters() if p.grad is not None] == []
+
+
+@each_optimizer
+def test_a_step_without_gradients_changes_nothing(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network(name)
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    train(model, optimizer, range(3))
+    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
+    optimizer.step(0.1, model, Gradients({}, model))
+    assert differing(model.state_dict(), parameters) == set()
+    assert differing(optimizer.state_dict(), state) == set()
+
+
+@each_optimizer
+def test_two_with_a_part_each_keep_to_it_and_share_no_name_in_their_states(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network(name)
+    names = [n for n, _ in model.named_parameters()]
+    parts = (names[::2], names[1::2])
+    optimizers = [Optimizer(optimizer_class, model, part[::-1], **settings) for part in parts]
+    states: list[dict[str, Tensor]] = []
+    for part, optimizer in zip(parts, optimizers, strict=True):
+        before = copies(model.state_dict())
+        again = functools.partial(taken_of, model, part)
+        optimizer.step(0.01, model, again(), again)
+        assert list(optimizer.parameters) == part
+        assert differing(model.state_dict(), before) == {*part}
+        states.append(optimizer.state_dict())
+        assert {key.rpartition("/")[0] for key in states[-1]} <= {*part}
+    assert states[0].keys() & states[1].keys() == set()
+    assert not states[0] or states[1]
+
+
+def taken_of(model: nn.Module, names: list[str]) -> Gradients:
+    return taken(model, 0).take_names(*names)
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if OPTIMIZERS[name][0].__module__.startswith("torch.optim")])
+def test_options_are_torchs_with_the_implementation_chosen(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    given = settings | chosen(optimizer_class)
+    known = inspect.signature(optimizer_class).parameters
+    defaults = {key: known[key].default for key in known if key not in ("params", "lr")}
+    if optimizer_class is torch.optim.LBFGS:
+        defaults["max_eval"] = settings["max_iter"] * 5 // 4  # what torch makes of None
+    assert Optimizer(optimizer_class, network(name), **settings).options == defaults | given
+
+
+def test_options_of_schedule_free_are_what_it_takes_and_not_what_it_counts() -> None:
+    optimizer = Optimizer(schedulefree.AdamWScheduleFree, network("schedule-free"), warmup_steps=10)
+    expected = {
+        "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0, "warmup_steps": 10, "r": 0.0, "weight_lr_power": 2.0,
+        "foreach": True,
+    }  # fmt: skip
+    assert optimizer.options == expected
+    train(optimizer._model, optimizer, range(2))
+    assert optimizer.options == expected
+
+
+def test_a_convolution_in_channels_last_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+    # a file has rows only, and a fused step goes by address: state in rows would meet weights in channels
+    def convolution(seed: int) -> nn.Sequential:
+        randomness.start_stream(seed, "init")
+        return nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(5 * 4, 4)).to(memory_format=torch.channels_last)
+
+    def train_it(model: nn.Module, optimizer: Optimizer, updates: range) -> None:
+        for update in updates:
+            stream = randomness.stream(0, "images", update)
+            images = torch.randn(SIZES[update % 4], 3, 4, 4, generator=stream).to(memory_format=torch.channels_last)
+            optimizer.step(lr_at(update), model, gradients.backward(model(images).square().mean(), model))
+
+    straight, resumed = convolution(0), convolution(1)
+    by_straight, by_resumed = (Optimizer(torch.optim.Adam, model) for model in (straight, resumed))
+    train_it(straight, by_straight, range(5))
+    records.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+    records.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+    train_it(straight, by_straight, range(5, 10))
+    resumed.load_state_dict(records.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(records.load_tensors(tmp_path / "optimizer.safetensors"))
+    train_it(resumed, by_resumed, range(5, 10))
+    assert differing(resumed.state_dict(), straight.state_dict()) == set()
+    assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
