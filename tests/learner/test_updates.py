@@ -1,0 +1,344 @@
+"""What an update can be told: micro-batches, several optimizers, clipping, SAM, averages, precision; beside loops by hand."""
+
+import json
+import math
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.nn import functional
+
+from andiron import data, gradients, randomness
+from andiron.checkpoint import KeepLast, load
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Accuracy, Loss
+from andiron.models import ConvNet
+from andiron.optim import Ema, Group, GroupedOptimizer, Optimizer, Swa
+from andiron.schedules import Linear, Plateau, Warmup
+from andiron.tasks import Classifier
+
+DIGITS = data.digits(valid=0.1, split_seed=0)
+TRAIN, VALID = DIGITS.train.subset(range(53)), DIGITS.valid.subset(range(17))
+BATCH, BATCHES, SEED, LR = 8, 7, 5, 0.01
+
+
+class Kept(list):
+    """A writer that keeps the points."""
+
+    def write(self, point):
+        self.append(point)
+
+    def close(self):
+        pass
+
+
+def classifier(dropout=0.5):
+    torch.manual_seed(1)
+    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
+
+
+def train_loader(batch_size=BATCH):
+    return data.DataLoader(TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=3)
+
+
+def valid_loader():
+    return data.DataLoader(VALID, DIGITS.batcher, batch_size=7)
+
+
+def builder(folder, *writers, num_epochs=2):
+    metrics = Loss(), Accuracy()
+    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
+            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
+
+
+def two_optimizers(model, **settings):
+    tensors = dict(model.named_parameters())
+    matrices = [name for name in tensors if tensors[name].dim() == 2]
+    rest = [name for name in tensors if tensors[name].dim() != 2]
+    return GroupedOptimizer(model, [
+        Group(name="matrices", parameters={name: tensors[name] for name in matrices}, lr_scale=2.0,
+              optimizer=Optimizer(torch.optim.SGD, model, matrices, momentum=0.9)),
+        Group(name="rest", parameters={name: tensors[name] for name in rest}, **settings,
+              optimizer=Optimizer(torch.optim.Adam, model, rest)),
+    ])  # fmt: skip
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def fit(made):
+    return made.fit(train_loader(), valid_loader())
+
+
+def updates_of(points):
+    return [point.updates for point in points if point.split == "train" and not point.whole_epoch]
+
+
+def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be_short(tmp_path):
+    small, large, kept = classifier(dropout=0.0), classifier(dropout=0.0), Kept()
+    schedule = Linear(0.05, 0.0, 4)
+    accumulating = builder(tmp_path, kept).grads_accumulation(4).clip(0.5).build(small, Optimizer(torch.optim.SGD, small), schedule)
+    fit(accumulating)
+    whole = builder(tmp_path).clip(0.5).build(large, Optimizer(torch.optim.SGD, large), schedule)
+    whole.fit(train_loader(batch_size=4 * BATCH), valid_loader())
+
+    assert accumulating.updates == whole.updates == 4  # 7 batches an epoch: 4 and 3
+    for name, tensor in large.state_dict().items():
+        # float32: sums of 32 samples in another order, four updates of at most 0.05 * 0.5
+        torch.testing.assert_close(small.state_dict()[name], tensor, rtol=0, atol=4 * 64 * 2**-24)
+    assert not same(small.state_dict(), classifier().state_dict())
+    rates = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
+    assert rates == {2: schedule(1), 3: schedule(2), 4: schedule(3)}  # a schedule advances once an update
+
+
+def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(tmp_path):
+    model = classifier()
+    made = (LearnerBuilder(tmp_path).metric_train_numeric(Loss()).metric_valid_numeric(Loss()).num_epochs(2).log_every(3)
+            .build(model, two_optimizers(model), LR))  # fmt: skip
+    with made:
+        fit(made)
+    assert made.updates == 2 * BATCHES
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    windows = [line for line in lines if line["split"] == "train" and line["over"] == "window"]
+    assert [line["updates"] for line in windows] == [3, 6, 7, 9, 12, 14]
+    events = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload()
+    for tag in ("loss", "lr/matrices", "lr/rest", "grad_norm/matrices", "update_ratio/rest"):
+        assert [event.step for event in events.Scalars(tag)] == [3, 6, 7, 9, 12, 14]
+    assert all(line["lr/matrices"] == 2 * LR and line["lr/rest"] == LR for line in windows)
+
+
+def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_the_updates(tmp_path):
+    model, kept, seen = classifier(), Kept(), {}
+    made = builder(tmp_path, kept, num_epochs=1).clip(0.01).histograms().build(model, two_optimizers(model), LR)
+    step = made.optimizer.step
+
+    def watched(rates, model, clipped, closure):
+        raw, _ = made.gradients(batches[made.updates])
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        stepped = step(rates, model, clipped, closure)
+        seen[made.updates + 1] = raw, before, {name: p.detach().clone() for name, p in model.named_parameters()}
+        return stepped
+
+    made.optimizer.step = watched
+    batches = [[batch] for batch in train_loader().epoch(0)]
+    fit(made)
+    for point in (point for point in kept if "lr/rest" in point.values):
+        raw, before, after = seen[point.updates]
+        for group in ("matrices", "rest"):
+            names = made.optimizer.groups[group].parameters
+            norm = math.hypot(*(raw[name].norm() for name in names))
+            moved = math.hypot(*((after[name] - before[name]).norm() for name in names))
+            weights = math.hypot(*(before[name].norm() for name in names))
+            assert point.values[f"grad_norm/{group}"] == pytest.approx(norm, rel=1e-6)  # float32 norms of tensors
+            assert point.values[f"update_ratio/{group}"] == pytest.approx(moved / weights, rel=1e-5)
+        assert same({n: point.histograms[f"gradients/{n}"] for n in raw}, dict(raw))
+        assert {f"weights/{name}" for name in after} <= set(point.histograms)
+
+
+def test_sam_takes_the_gradients_where_the_loss_is_worst_near_by_with_the_same_dropout(tmp_path):
+    model, expected = classifier(), classifier()
+    builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR)
+    fit(builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR))
+    plain = torch.optim.SGD(expected.parameters(), lr=LR, fused=True)
+    expected.train()
+    for update, batch in enumerate(train_loader().epoch(0)):
+        def loss(update=update, batch=batch):
+            torch.manual_seed(randomness.derive(SEED, "update", update))
+            return functional.cross_entropy(expected(batch.inputs), batch.targets)
+
+        ascent = torch.autograd.grad(loss(), [*expected.parameters()])
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(ascent)))
+        kept = [parameter.detach().clone() for parameter in expected.parameters()]
+        with torch.no_grad():
+            for parameter, gradient in zip(expected.parameters(), ascent, strict=True):
+                parameter += gradient * (0.05 / (norm + 1e-12))
+        plain.zero_grad()
+        loss().backward()
+        with torch.no_grad():
+            for parameter, before in zip(expected.parameters(), kept, strict=True):
+                parameter.copy_(before)
+        plain.step()
+    assert same(model.state_dict(), expected.state_dict())
+
+
+def test_lbfgs_is_given_the_loss_and_the_gradients_again_with_the_same_dropout(tmp_path):
+    model, expected = classifier(), classifier()
+    fit(builder(tmp_path, num_epochs=1).build(model, Optimizer(torch.optim.LBFGS, model, max_iter=3), 0.05))
+    plain = torch.optim.LBFGS(expected.parameters(), lr=0.05, max_iter=3)
+    expected.train()
+    for update, batch in enumerate(train_loader().epoch(0)):
+        def closure(update=update, batch=batch):
+            torch.manual_seed(randomness.derive(SEED, "update", update))
+            plain.zero_grad()
+            loss = functional.cross_entropy(expected(batch.inputs), batch.targets)
+            loss.backward()
+            return loss
+
+        plain.step(closure)
+    assert same(model.state_dict(), expected.state_dict())
+
+
+@pytest.mark.parametrize("name, dtype", [("bf16", torch.bfloat16), ("fp16", torch.float16)])
+def test_mixed_precision_equals_torchs_autocast_and_scaler_bit_for_bit(tmp_path, name, dtype):
+    model, expected = classifier(), classifier()
+    made = builder(tmp_path).precision(name).build(model, Optimizer(torch.optim.Adam, model), LR)
+    fit(made)
+    plain = torch.optim.Adam(expected.parameters(), lr=LR, fused=True)
+    scaler = torch.amp.GradScaler("cpu", enabled=name == "fp16")
+    expected.train()
+    update = 0
+    for epoch in range(2):
+        for batch in train_loader().epoch(epoch):
+            torch.manual_seed(randomness.derive(SEED, "update", update))
+            with torch.autocast("cpu", dtype):
+                loss = functional.cross_entropy(expected(batch.inputs), batch.targets)
+            plain.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.unscale_(plain)
+            scaler.step(plain)
+            before = scaler.get_scale()
+            scaler.update()
+            update += scaler.get_scale() == before  # what overflowed is no update
+    assert same(model.state_dict(), expected.state_dict())
+    assert (made.updates, made.guard.skipped) == (update, 14 - update)
+    assert made.precision.scale == scaler.get_scale() and made.guard.skipped == (name == "fp16")
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+
+
+def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
+    model, kept, weights = classifier(), Kept(), []
+    made = (builder(tmp_path, kept).with_file_checkpointer(KeepLast(2)).averages(ema=Ema(0.8), swa=Swa(start=10, every=2))
+            .build(model, Optimizer(torch.optim.Adam, model), LR))  # fmt: skip
+    step = made.optimizer.step
+    weights.append({name: tensor.double() for name, tensor in model.state_dict().items()})
+
+    def recorded(*arguments):
+        stepped = step(*arguments)
+        weights.append({name: tensor.double() for name, tensor in stepped.state_dict().items()})
+        return stepped
+
+    made.optimizer.step = recorded
+    with made:
+        fit(made)
+
+    closed = {
+        name: 0.8**14 * first + sum(0.2 * 0.8 ** (14 - t) * weights[t][name] for t in range(1, 15))
+        for name, first in weights[0].items()
+    }
+    exports = made.exports()
+    assert set(exports) == {"model", "model-ema", "model-swa"}
+    for name, tensor in exports["model-ema"].items():
+        # fourteen interpolations in float32, each rounding values below 1
+        torch.testing.assert_close(tensor.double(), closed[name], rtol=0, atol=14 * 2 * 2**-24)
+        mean = (weights[10][name] + weights[12][name] + weights[14][name]) / 3
+        torch.testing.assert_close(exports["model-swa"][name].double(), mean, rtol=0, atol=6 * 2**-24)
+    assert same(exports["model"], {name: tensor.float() for name, tensor in weights[-1].items()})
+
+    by_hand = classifier()
+    by_hand.load_state_dict(exports["model-ema"])
+    by_hand.eval()
+    with torch.inference_mode():
+        (inputs, targets), = data.DataLoader(VALID, DIGITS.batcher, batch_size=17)
+        expected = functional.cross_entropy(by_hand(inputs), targets).item()
+    last = {point.split: point.values for point in kept if point.whole_epoch}
+    assert last["valid-ema"]["loss"] == pytest.approx(expected, rel=1e-6)  # a mean over 17 in float32, by other batches
+    assert last["valid"]["loss"] != last["valid-ema"]["loss"]
+    assert [point.epoch for point in kept if point.split == "valid-swa"] == [2]  # nothing had entered it after the first
+    saved = load(tmp_path / "checkpoints" / "step-14")
+    assert same(saved.averages["ema"], exports["model-ema"]) and same(saved.averages["swa"], exports["model-swa"])
+
+
+def plateau():
+    return Warmup(Plateau(LR, patience=1, threshold=0.9), 3)
+
+
+SETUPS = {
+    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
+    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a plateau in a warm-up": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
+    "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
+    "fp16": lambda b, m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
+    "frozen until before the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
+    "frozen until after the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
+    "sam": lambda b, m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
+}
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_stopping_at_an_epochs_edge_and_going_on_equals_never_stopping(tmp_path, name):
+    straight, kept, again = SETUPS[name](builder(tmp_path, kept := Kept(), num_epochs=4), classifier()), kept, Kept()
+    fit(straight)
+    first = SETUPS[name](builder(tmp_path, num_epochs=2).with_file_checkpointer(KeepLast(1)), classifier())
+    with first:
+        fit(first)
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    second = SETUPS[name](builder(tmp_path, again, num_epochs=4), classifier())
+    second.load(load(folder))
+    fit(second)
+    assert same(straight.model.state_dict(), second.model.state_dict())
+    assert same(straight.optimizer.state_dict(), second.optimizer.state_dict())
+    for view, weights in straight.exports().items():
+        assert same(weights, second.exports()[view])
+    assert straight.state().state == second.state().state
+    untimed = [
+        [(p.split, p.updates, {n: v for n, v in p.values.items() if not n.startswith("time/")}) for p in points if p.epoch > 2]
+        for points in (kept, again)
+    ]
+    assert untimed[0] == untimed[1] and untimed[0]
+
+
+def test_a_plateau_falls_when_the_validation_loss_does_not(tmp_path):
+    model, kept = classifier(), Kept()
+    schedule = Plateau(LR, patience=0, threshold=0.9, factor=0.5)
+    fit(builder(tmp_path, kept, num_epochs=4).build(model, Optimizer(torch.optim.SGD, model), schedule))
+    rates = {point.epoch: point.values["lr/base"] for point in kept if "lr/base" in point.values}
+    assert rates == {1: LR, 2: LR, 3: LR / 2, 4: LR / 4}
+
+
+def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path):
+    schedulefree = pytest.importorskip("schedulefree")
+    model, expected, kept = classifier(), classifier(), Kept()
+    made = builder(tmp_path, kept).with_file_checkpointer(KeepLast(1)).build(
+        model, Optimizer(schedulefree.AdamWScheduleFree, model), LR
+    )  # fmt: skip
+    with made:
+        trained = fit(made)
+    plain = schedulefree.AdamWScheduleFree(expected.parameters(), lr=LR)
+    plain.train()
+    expected.train()
+    for update, batch in enumerate([*train_loader().epoch(0), *train_loader().epoch(1)]):
+        torch.manual_seed(randomness.derive(SEED, "update", update))
+        plain.zero_grad()
+        functional.cross_entropy(expected(batch.inputs), batch.targets).backward()
+        plain.step()
+    stepped = {name: tensor.clone() for name, tensor in expected.state_dict().items()}
+    plain.eval()
+    assert same(trained.state_dict(), expected.state_dict()) and not same(stepped, expected.state_dict())
+    assert same(made.exports()["model"], expected.state_dict())
+    saved = load(tmp_path / "checkpoints" / "step-14")
+    assert same(saved.model, expected.state_dict())
+    assert same({name: saved.optimizer[f"{name}/training_weights"] for name in stepped}, stepped)
+
+    longer, again = classifier(), classifier()
+    straight = builder(tmp_path, num_epochs=3).build(longer, Optimizer(schedulefree.AdamWScheduleFree, longer), LR)
+    fit(straight)
+    going_on = builder(tmp_path, num_epochs=3).build(again, Optimizer(schedulefree.AdamWScheduleFree, again), LR)
+    going_on.load(saved)
+    fit(going_on)
+    assert same(longer.state_dict(), again.state_dict())
+
+    back = classifier()
+    returning = builder(tmp_path, num_epochs=2).build(back, Optimizer(schedulefree.AdamWScheduleFree, back), LR)
+    fit(returning)
+    returning.num_epochs = 3  # a learner that has come back can go on too
+    fit(returning)
+    assert same(longer.state_dict(), back.state_dict())
+
+
+def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
+    model = classifier()
+    made = builder(tmp_path).grads_accumulation(3).build(model, Optimizer(torch.optim.Adam, model), LR)
+    batches = [*train_loader().epoch(0)][:3]
+    one, other = made.gradients(batches)[0], made.gradients(batches)[0]
+    assert same(dict(one), dict(other)) and isinstance(one, gradients.Gradients)

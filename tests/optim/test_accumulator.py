@@ -1,0 +1,102 @@
+"""Micro-batches make up one large batch."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from andiron import gradients
+from andiron.optim import GradientsAccumulator
+
+SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
+
+
+def network(dtype=torch.float32):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
+
+
+def data(dtype=torch.float32):
+    stream = torch.Generator().manual_seed(1)
+    return torch.randn(sum(SIZES), 6, generator=stream).to(dtype), torch.randint(3, (sum(SIZES),), generator=stream)
+
+
+def taken(model, inputs, targets):
+    return gradients.backward(functional.cross_entropy(model(inputs), targets), model)
+
+
+def accumulated(model, inputs, targets, weight=float):
+    accumulator = GradientsAccumulator()
+    for x, y in zip(inputs.split(SIZES), targets.split(SIZES), strict=True):
+        accumulator.add(taken(model, x, y), weight(len(y)))
+    assert len(accumulator) == len(SIZES)
+    return accumulator.mean()
+
+
+@pytest.mark.parametrize("weight", [float, int, lambda size: torch.tensor(float(size))], ids=["float", "int", "tensor"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_eight_micro_batches_of_uneven_size_equal_one_batch_to_rounding(dtype, weight):
+    model = network(dtype)
+    found, expected = accumulated(model, *data(dtype), weight), taken(model, *data(dtype))
+    assert [*found] == [*expected]
+    for name in expected:
+        # sums of 31 terms of order 1, and a handful of roundings each to make a term
+        bound = 64 * torch.finfo(dtype).eps
+        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=bound)
+    torch.testing.assert_close(found.loss, expected.loss, rtol=64 * torch.finfo(dtype).eps, atol=0)
+
+
+def test_the_mean_over_batches_is_not_the_mean_over_samples():
+    model = network()
+    right = accumulated(model, *data())
+    equal = accumulated(model, *data(), weight=lambda size: 1)
+    assert (right["0.weight"] - equal["0.weight"]).abs().max() > 0.01
+
+
+def test_one_micro_batch_comes_back_as_it_was():
+    model, accumulator = network(), GradientsAccumulator()
+    given = taken(model, *data())
+    accumulator.add(given, 3)
+    assert accumulator.mean() is given
+    assert len(accumulator) == 0
+
+
+def test_a_parameter_that_a_micro_batch_does_not_reach_gets_nothing_from_it():
+    model, accumulator = network(torch.float64), GradientsAccumulator()
+    inputs, targets = data(torch.float64)
+    hidden = torch.zeros(4, 5, dtype=torch.float64)
+    accumulator.add(taken(model, inputs[:6], targets[:6]), 6)
+    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[6:10]), model), 4)
+    found = accumulator.mean()
+    reached = taken(model, inputs[:6], targets[:6])
+    torch.testing.assert_close(found["0.weight"], reached["0.weight"] * 6 / 10, rtol=1e-14, atol=0)
+
+    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[:4]), model), 4)
+    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[4:8]), model), 4)
+    assert "0.weight" not in accumulator.mean()
+
+
+def test_the_next_mean_starts_anew():
+    model, accumulator = network(), GradientsAccumulator()
+    for _ in range(2):
+        for x, y in zip(data()[0].split(SIZES), data()[1].split(SIZES), strict=True):
+            accumulator.add(taken(model, x, y), len(y))
+        found = accumulator.mean()
+        assert torch.equal(found["0.weight"], accumulated(model, *data(), weight=int)["0.weight"])
+
+
+def test_there_is_no_mean_of_nothing():
+    with pytest.raises(ValueError, match="no micro-batch was added: there is no mean; add the gradients of one first"):
+        GradientsAccumulator().mean()
+
+
+def test_clipping_after_averaging_is_not_clipping_before():
+    model = network()
+    inputs, targets = data()
+    after = gradients.clip_by_global_norm(accumulated(model, inputs, targets), 0.1)
+    whole = gradients.clip_by_global_norm(taken(model, inputs, targets), 0.1)
+    before = GradientsAccumulator()
+    for x, y in zip(inputs.split(SIZES), targets.split(SIZES), strict=True):
+        before.add(gradients.clip_by_global_norm(taken(model, x, y), 0.1), len(y))
+    torch.testing.assert_close(after["0.weight"], whole["0.weight"], rtol=0, atol=64 * 2**-24)
+    assert (before.mean()["0.weight"] - whole["0.weight"]).abs().max() > 1e-3
