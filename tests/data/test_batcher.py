@@ -40,3 +40,18 @@ def test_the_stored_samples_stay_as_they_are(dtype):
     ImageBatcher(mean=0.5, std=0.25, scale=4.0)(raw, CPU)
     assert torch.equal(raw.inputs, pixels)
     assert torch.equal(raw.targets, TARGETS)
+
+
+def test_channels_last_is_the_same_batch_laid_out_otherwise():
+    raw = RawBatch(torch.randint(256, (5, 3, 4, 6), dtype=torch.uint8), torch.arange(5))
+    plain, last = ImageBatcher(0.1, 0.2)(raw, CPU), ImageBatcher(0.1, 0.2, channels_last=True)(raw, CPU)
+    assert torch.equal(plain.inputs, last.inputs)
+    assert last.inputs.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_stored_floats_become_float32(dtype):
+    raw = RawBatch(torch.tensor([[0, 1], [2, 4], [3, 8]], dtype=dtype), TARGETS)
+    batch = ImageBatcher(mean=0.5, std=0.25, scale=4.0)(raw, CPU)
+    assert batch.inputs.dtype == torch.float32
+    assert torch.equal(batch.inputs, torch.tensor([[-2.0, -1.0], [0.0, 2.0], [1.0, 6.0]]))

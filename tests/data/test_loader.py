@@ -170,3 +170,13 @@ def test_a_script_that_ends_in_mid_epoch_leaves_no_worker_behind():
     assert len(workers) == 2
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(dataset, num_workers):
+    made = loader(dataset, num_workers=num_workers)
+    for epoch in (2, 0):
+        expected = by_hand(3, epoch)
+        assert same([made.batch(epoch, number) for number in range(len(made))], expected)
+        assert [made.indices(epoch, number) for number in range(len(made))] == [batch.targets.tolist() for batch in expected]
