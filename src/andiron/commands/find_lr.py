@@ -6,16 +6,17 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from andiron import errors, files
+from matplotlib.figure import Figure
+
+from andiron import errors, experiment, files
 from andiron.commands import command_line
 from andiron.config.schema import Train
-
-if TYPE_CHECKING:
-    from andiron.experiment import Parts
-    from andiron.learner import Learner
-    from andiron.protocols import Point
+from andiron.experiment import Parts
+from andiron.learner import Learner
+from andiron.protocols import Point
+from andiron.writers import TensorBoardWriter
 
 SMOOTHING = 0.9  # of the loss, an exponential mean with its start corrected
 DIVERGED = 3.0  # times the smallest smoothed loss
@@ -33,10 +34,10 @@ class Range:
         return self.first * math.pow(self.last / self.first, updates / max(self.updates - 1, 1))
 
 
-class Kept(list["Point"]):
+class Kept(list[Point]):
     """A writer that keeps what is logged."""
 
-    def write(self, point: "Point") -> None:
+    def write(self, point: Point) -> None:
         self.append(point)
 
     def close(self) -> None:
@@ -49,9 +50,6 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
     Raises: ConfigError if the loss diverged before there were enough points to judge by.
     """
-    from andiron import experiment
-    from andiron.writers import TensorBoardWriter
-
     replaced = {"checkpoint": None, "render": None, "on_nonfinite": "skip", "log_every": 1, "averages": None}
     config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
     built = experiment.parts(config)
@@ -69,11 +67,12 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     print(f"look at it: {run_dir / 'find_lr.png'}")
 
 
-def _follow(learner: "Learner", built: "Parts", tried: Range) -> None:
+def _follow(learner: Learner, built: Parts, tried: Range) -> None:
     """Updates until the range is through or the smoothed loss has diverged."""
     learner.schedule = tried
     groups = learner.optimizer.groups
     learner.optimizer.groups = {name: dataclasses.replace(group, schedule=None) for name, group in groups.items()}
+    learner.precision.apply()
     learner.model.train()
     learner.journal.start(built.train, 0, 0)
     learner.journal.start_epoch(0)
@@ -88,7 +87,7 @@ def _follow(learner: "Learner", built: "Parts", tried: Range) -> None:
     learner.journal.stop()
 
 
-def _endless(learner: "Learner", built: "Parts") -> Iterator[Any]:
+def _endless(learner: Learner, built: Parts) -> Iterator[Any]:
     while True:
         yield from learner.grouped(built.train)
         learner.epoch += 1
@@ -113,8 +112,6 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
 
 def draw(rates: Sequence[float], losses: Sequence[float], found: float, path: Path) -> None:
     """The losses over the learning rates as a picture."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(rates, losses, color="0.75", label="loss of the batch")

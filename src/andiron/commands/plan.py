@@ -5,25 +5,25 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from rich.console import Console
+
+from andiron import experiment
 from andiron.commands import command_line
 from andiron.config.schema import Train
-
-if TYPE_CHECKING:
-    from andiron.experiment import Parts
+from andiron.experiment import Parts
+from andiron.optim import group_table
+from andiron.protocols import Point
+from andiron.render import plan as page
+from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # of the learning-rate table, of the curves
 
 
 def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     """Prints what `train.py` would do with this configuration, and writes its learning rates to TensorBoard."""
-    from rich.console import Console
-
-    from andiron import experiment
-    from andiron.optim import group_table
-    from andiron.render import plan as page
-
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = experiment.parts(config)
     rates = learning_rates(built, config)
@@ -37,7 +37,7 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     console.print(f"the learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
-def learning_rates(built: "Parts", config: Train) -> dict[int, dict[str, float]]:
+def learning_rates(built: Parts, config: Train) -> dict[int, dict[str, float]]:
     """The rate of every group that is not frozen then, at each update of the run; a plateau stays at its first."""
     found = {}
     for updates in range(config.num_epochs * built.updates_per_epoch):
@@ -46,18 +46,15 @@ def learning_rates(built: "Parts", config: Train) -> dict[int, dict[str, float]]
     return found
 
 
-def memory(config: Train, built: "Parts", run_dir: Path) -> dict[str, int]:
+def memory(config: Train, built: Parts, run_dir: Path) -> dict[str, int]:
     """Bytes of the weights, of their gradients, of what one batch keeps for the way back, and of the optimizers' state.
 
     Measured on one update of the first epoch, whose weights are then forgotten; on a GPU with the peak it has come to.
     """
-    import torch
-
-    from andiron import experiment
-
     with experiment.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
         batch = next(built.train.epoch(0))
+        learner.precision.apply()
         with _kept_for_backward({tensor.untyped_storage().data_ptr() for tensor in parameters}) as kept:
             gradients, _ = learner.gradients([batch])
         learner.journal.start(built.train, 0, 0)
@@ -77,8 +74,6 @@ def memory(config: Train, built: "Parts", run_dir: Path) -> dict[str, int]:
 @contextmanager
 def _kept_for_backward(weights: set[int]) -> Iterator[dict[int, int]]:
     """The bytes of each storage that autograd keeps meanwhile, by its address; the weights' own do not count."""
-    import torch
-
     kept: dict[int, int] = {}
 
     def keep(tensor: Any) -> Any:
@@ -91,7 +86,7 @@ def _kept_for_backward(weights: set[int]) -> Iterator[dict[int, int]]:
         yield kept
 
 
-def _steps(config: Train, built: "Parts") -> dict[str, int]:
+def _steps(config: Train, built: Parts) -> dict[str, int]:
     batches, per_update = len(built.train), config.grads_accumulation
     return {
         "training samples": built.train.num_items,
@@ -111,9 +106,6 @@ def _some(rates: dict[int, dict[str, float]], number: int) -> dict[int, dict[str
 
 
 def _draw(rates: dict[int, dict[str, float]], run_dir: Path) -> None:
-    from andiron.protocols import Point
-    from andiron.writers import TensorBoardWriter
-
     writer = TensorBoardWriter(run_dir / "tensorboard")
     for updates, named in _some(rates, min(POINTS, len(rates))).items() if len(rates) > 1 else rates.items():
         writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in named.items()}))

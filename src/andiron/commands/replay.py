@@ -4,12 +4,13 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from andiron import errors
+from torch import nn
 
-if TYPE_CHECKING:
-    from torch import nn
+from andiron import checkpoint, errors, experiment
+from andiron.config.schema import Train
+from andiron.learner import guard
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
@@ -19,10 +20,6 @@ def replay(folder: Path) -> bool:
 
     Raises: DataError if the folder is damaged or holds no step; ConfigError if the run's record is not usable.
     """
-    from andiron import checkpoint, experiment
-    from andiron.config.schema import Train
-    from andiron.learner import guard
-
     left = checkpoint.load(folder)
     if "step" not in left.state:
         raise errors.DataError(f"{folder}: holds no step to run again; name a folder below a run's {guard.FOLDER}/")
@@ -31,6 +28,7 @@ def replay(folder: Path) -> bool:
     built = experiment.parts(dataclasses.replace(config, checkpoint=None, render=None))
     with experiment.learner(dataclasses.replace(config, checkpoint=None, render=None), built, folder) as learner:
         learner.load(left)
+        learner.precision.apply()
         learner.model.train()
         first = step.first_batch - 1
         batches = [built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)]
@@ -43,10 +41,8 @@ def replay(folder: Path) -> bool:
     return bool(found == met)
 
 
-def _watched(model: "nn.Module") -> list[tuple[str, bool]]:
+def _watched(model: nn.Module) -> list[tuple[str, bool]]:
     """What the submodules' outputs come to, in the order they are computed: name, and whether all numbers are finite."""
-    from andiron.learner import guard
-
     outputs: list[tuple[str, bool]] = []
     for name, module in model.named_modules():
 

@@ -88,6 +88,7 @@ class Learner:
         """
         check_loaders(train, valid, *([] if test is None else [test]))
         self._evaluation.close()
+        self.precision.apply()
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
         self.journal.start(train, self.epoch, self.updates)

@@ -27,9 +27,12 @@ class Precision:
         self.device_type = torch.device(device).type
         self.scale = FIRST_SCALE if name == "fp16" else 1.0
         self._updates_since = 0  # the scale last changed
-        if self.device_type == "cuda":  # said either way: another run of this process may have said the other
-            torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
-            torch.backends.cudnn.allow_tf32 = name == "tf32"
+
+    def apply(self) -> None:
+        """Tells a GPU how to multiply float32 from here on, either way: the run before may have told it otherwise."""
+        if self.device_type == "cuda":
+            torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
+            torch.backends.cudnn.allow_tf32 = self.name == "tf32"
 
     def autocast(self) -> AbstractContextManager[object]:
         """For a forward pass."""
