@@ -56,7 +56,7 @@ def table(results: list[dict[str, object]]) -> str:
         first, second = (percents[name] for name in COMPARED)
         error = sum(statistics.variance(side) / len(side) for side in (first, second)) ** 0.5
         gain = statistics.mean(first) - statistics.mean(second)
-        says = "beats" if gain > 2 * error else "does not beat" if gain < 2 * error and gain <= 0 else "is not clearly ahead of"
+        says = "beats" if gain > 2 * error else "does not beat" if gain <= 0 else "is not clearly ahead of"
         written += f"\n\n{COMPARED[0]} {says} {COMPARED[1]} at equal updates: {gain:+.2f} points, standard error {error:.2f}"
     return written
 

@@ -45,7 +45,10 @@ class Metric(Protocol):
     higher_is_better: bool
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
-        """(total, count) of one batch, left on its device; the count may be a plain int."""
+        """(total, count) of one batch, left on its device; the count may be a plain int.
+
+        A total in parts will do, a tensor whose sum it is: a window's batches are then added up in one operation.
+        """
         ...
 
 

@@ -114,7 +114,8 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
     step = made.optimizer.step
 
     def watched(rates, model, clipped, closure):
-        raw, _ = made.gradients(batches[made.updates])
+        with torch.enable_grad():
+            raw, _ = made.gradients(batches[made.updates])
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         stepped = step(rates, model, clipped, closure)
         seen[made.updates + 1] = raw, before, {name: p.detach().clone() for name, p in model.named_parameters()}

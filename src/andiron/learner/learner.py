@@ -143,9 +143,10 @@ class Learner:
         watch = Watch(self.optimizer, gradients, [*rates], histograms=self.histograms) if self._at_log_point() else None
         clipped = gradients if self.clip is None else self.clip(gradients)  # the mean: clipping each part would bias it
         due = self.optimizer.due(rates, self.updates)
-        self.model = self.optimizer.step(due, self.model, clipped, lambda: self.gradients(batches)[0])
-        self.updates += 1
-        self._updated(items)
+        with torch.no_grad():  # an item that was not detached must not keep its graph alive in the metrics
+            self.model = self.optimizer.step(due, self.model, clipped, lambda: self.gradients(batches)[0])
+            self.updates += 1
+            self._updated(items)
         if watch is not None:
             self.journal.log_window(self._readings(rates, watch), watch.histograms() if self.histograms else None)
         return True
@@ -176,8 +177,7 @@ class Learner:
         self.guard.updated()
         for average in self.averages.values():
             average.update(self.model, self.updates)
-        with torch.no_grad():  # an item that was not detached must not keep its graph alive in the metrics
-            self.journal.trained(items, self.updates)
+        self.journal.trained(items, self.updates)
 
     def _at_log_point(self) -> bool:
         """Whether values are logged after the update under way: every `log_every`, and after an epoch's last."""

@@ -48,5 +48,5 @@ class Tally:
 def _sum(values: Sequence[Tensor | int]) -> float:
     """The sum as a Python number: one addition on the device for all batches, and one read."""
     if isinstance(values[0], Tensor):
-        return float(torch.stack(values).sum())  # type: ignore[arg-type]
+        return float(torch.cat([value.reshape(-1) for value in values]).sum())  # type: ignore[union-attr]
     return float(sum(values))

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -67,7 +67,7 @@ class Optimizer:
             group["lr"] = lr
         try:
             self._lend(gradients)
-            with torch.no_grad():
+            with torch.no_grad() if torch.is_grad_enabled() else nullcontext():
                 if self.needs_closure:
                     self._inner_step(self._inner, self._evaluations(gradients, closure))
                 else:
