@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,13 @@ def test_every_requirement_is_pinned_and_says_why(name):
     assert lines
     for line in lines:
         assert re.fullmatch(r"[\w-]+==[\d.]+ # \S.{10,}", line), line
+
+
+@pytest.mark.slow
+def test_the_table_of_groups_is_what_the_command_over_it_prints(tmp_path):
+    overrides = shlex.split(next(line for line in COMMANDS if line.endswith("param_groups=muon")).split("train.py")[1])
+    command = [sys.executable, ROOT / "train.py", *overrides, "num_epochs=1", f"hydra.run.dir={tmp_path}", "render=plain"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout
+
+    (table,) = [block for language, block in BLOCKS if language == "text" and block.startswith("┏━━━━━━━━┳")]
+    assert table in printed
