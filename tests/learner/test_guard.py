@@ -115,12 +115,13 @@ def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_name
     assert left.state["step"]["samples"] == [indices] and left.state["updates"] == number
 
 
-def test_weights_that_are_no_numbers_are_told_from_a_batch_that_is_none(tmp_path):
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+def test_weights_that_are_no_numbers_end_the_run_and_are_told_from_a_batch_that_is_none(tmp_path, policy):
     model = classifier()
     with torch.no_grad():
         model.network[3].bias[1] = math.nan
     with pytest.raises(errors.NonFiniteError, match="parameter 'network.3.bias' itself holds nan or inf[.] The weights are"):
-        learner(tmp_path, model).fit(loader(), loader())
+        learner(tmp_path, model, policy=policy).fit(loader(), loader())
 
 
 class Odd(Classifier):

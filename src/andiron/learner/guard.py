@@ -41,8 +41,9 @@ class Step:
 class Guard:
     """Lets through what is finite. What is not ends the run (`stop`), or is left out and counted (`skip`).
 
-    In fp16, gradients that overflowed while the loss did not are left out under either, and the loss scale is halved.
-    With `ignore` nothing is looked at but for that. What a stop leaves for `scripts/replay.py` goes to `run_dir`.
+    Weights that are no numbers themselves end it under either. In fp16, gradients that overflowed while the loss did not are
+    left out, and the loss scale is halved. With `ignore` nothing is looked at but for that. What a stop leaves for
+    `scripts/replay.py` goes to `run_dir`.
     """
 
     def __init__(self, policy: Policy = "stop", precision: Precision | None = None, run_dir: Path | None = None):
@@ -71,7 +72,7 @@ class Guard:
             log.warning("%s left out: gradients overflowed in fp16; the loss scale is now %g", step, self.precision.scale)
             return
         cause = diagnosis(step, model, found, batches)
-        if self.policy != "stop":
+        if self.policy != "stop" and not bad_weights(model):  # with those no other batch would pass either
             self.skipped += 1
             log.warning("%s left out: %s", step, cause)
             return
@@ -110,7 +111,7 @@ class Guard:
 
 def diagnosis(step: Step, model: nn.Module, found: Gradients, batches: Sequence[Any]) -> str:
     """What is not finite, from the cause to the effect: weights, batch, loss, gradients."""
-    weights = gradients.not_finite({name: tensor.detach() for name, tensor in model.named_parameters()})
+    weights = bad_weights(model)
     if weights:
         return f"parameter {weights[0]!r} itself holds nan or inf"
     cause = _bad_samples(step, batches) or "weights and batch are finite"
@@ -118,6 +119,11 @@ def diagnosis(step: Step, model: nn.Module, found: Gradients, batches: Sequence[
     bad = gradients.not_finite(found)
     first = f"; the first parameter with a gradient of nan or inf is {bad[0]!r} ({len(bad)} of {len(found)})" if bad else ""
     return f"{cause}{loss}{first}"
+
+
+def bad_weights(model: nn.Module) -> list[str]:
+    """The parameters that hold a nan or an inf, by name, in order."""
+    return gradients.not_finite({name: tensor.detach() for name, tensor in model.named_parameters()})
 
 
 def _bad_samples(step: Step, batches: Sequence[Any]) -> str | None:

@@ -11,12 +11,7 @@ from andiron.render import summary
 
 def steps(counts: Mapping[str, int]) -> Table:
     """How many of what."""
-    table = Table(title="steps", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, count in counts.items():
-        table.add_row(name, f"{count:,}")
-    return table
+    return _listed("steps", {name: f"{count:,}" for name, count in counts.items()})
 
 
 def groups(param_groups: Mapping[str, Any]) -> Table:
@@ -39,9 +34,14 @@ def learning_rates(rates: Mapping[int, Mapping[str, float]]) -> Table:
 
 def memory(sizes: Mapping[str, int]) -> Table:
     """Bytes by what takes them, in MiB."""
-    table = Table(title="memory", show_header=False)
+    return _listed("memory", {name: f"{size / 2**20:,.2f} MiB" for name, size in sizes.items()})
+
+
+def _listed(title: str, rows: Mapping[str, str]) -> Table:
+    """A name and a number a row."""
+    table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    for name, size in sizes.items():
-        table.add_row(name, f"{size / 2**20:,.2f} MiB")
+    for name, value in rows.items():
+        table.add_row(name, value)
     return table
