@@ -125,6 +125,7 @@ def test_a_learning_rate_is_finite(value):
         ("model", None, "should be an object"),
         ("render", "plain", "should be an object"),
         ("param_groups", 3, "should be an object"),
+        ("averages", 3, "should be an object"),
     ],
 )
 def test_a_wrong_value_is_answered_by_what_is_allowed(option, value, allowed):

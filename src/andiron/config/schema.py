@@ -17,6 +17,7 @@ from andiron.config.nodes.param_groups import Clip
 
 Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
 TARGET_GROUPS = ("data", "model", "optimizer", "scheduler", "checkpoint", "render")
+NAMED_GROUPS = ("metrics", "averages")  # of several nodes, each under a name
 PATH_ARGUMENTS = ("root",)  # of a data set
 
 
@@ -87,11 +88,10 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
     for group in TARGET_GROUPS:
         if isinstance(plain.get(group), dict):
             found |= _node_problems(group, plain[group])
-    if isinstance(plain.get("metrics"), dict):
-        for name, node in plain["metrics"].items():
-            found |= _node_problems(f"metrics.{name}", node)
-    for name, node in (plain.get("averages") or {}).items():
-        found |= _node_problems(f"averages.{name}", node)
+    for group in NAMED_GROUPS:
+        if isinstance(plain.get(group), dict):
+            for name, node in plain[group].items():
+                found |= _node_problems(f"{group}.{name}", node)
     return found | rules.problems(plain, _node_problems)
 
 

@@ -22,7 +22,7 @@ from andiron.optim import GradientsAccumulator, GroupedOptimizer, group_table
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
 from andiron.optim.sam import perturbed
-from andiron.protocols import Loader, Values
+from andiron.protocols import Loader, TrainOutput, Values
 from andiron.schedules import Schedule
 
 
@@ -161,17 +161,23 @@ class Learner:
 
     def _mean(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
         """The mean gradients of `batches` at the weights as they are, and their items."""
+        randomness.start_stream(self.seed, "update", self.updates)
+        if len(batches) == 1:
+            output = self._train_step(batches[0])
+            return output.gradients, [output.item]
         accumulator, items = GradientsAccumulator(), []
         for number, batch in enumerate(batches):
-            later = [number] if number else []  # of a single batch, the stream is that of its update
-            randomness.start_stream(self.seed, "update", self.updates, *later)
-            with self.precision.step():
-                output = self.model.train_step(batch)
-            if len(batches) == 1:
-                return output.gradients, [output.item]
+            if number:
+                randomness.start_stream(self.seed, "update", self.updates, number)
+            output = self._train_step(batch)
             accumulator.add(output.gradients, output.weight)
             items.append(output.item)
         return accumulator.mean(), items
+
+    def _train_step(self, batch: Any) -> TrainOutput:
+        with self.precision.step():
+            output: TrainOutput = self.model.train_step(batch)
+        return output
 
     def _updated(self, items: Sequence[Any]) -> None:
         self.guard.updated()

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from andiron import errors
 
+CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")  # torch 2.14, and before
+
 
 def owned(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Parameter]:
     """The parameters of these names in the model's order; without names, every trainable one.
@@ -78,7 +80,18 @@ def without_dynamo(optimizer_class: type[torch.optim.Optimizer]) -> type[torch.o
     """
     methods = {name: getattr(optimizer_class, name) for name in ("add_param_group", "step")}
     plain = {name: inspect.unwrap(method) for name, method in methods.items() if _is_in_torch(method)}
-    return type(optimizer_class.__name__, (optimizer_class,), plain)
+    checks = {name: _not_on_a_cpu(getattr(optimizer_class, name)) for name in CAPTURE_CHECKS if hasattr(optimizer_class, name)}
+    return type(optimizer_class.__name__, (optimizer_class,), plain | checks)
+
+
+def _not_on_a_cpu(check: Callable[[torch.optim.Optimizer], None]) -> Callable[[torch.optim.Optimizer], None]:
+    """Torch's question at each step whether a GPU's work is being captured: 3 us, and on a CPU the answer is known."""
+
+    def asked(optimizer: torch.optim.Optimizer) -> None:
+        if not optimizer.param_groups[0]["params"][0].is_cpu:
+            check(optimizer)
+
+    return asked
 
 
 def _is_in_torch(method: Callable[..., Any]) -> bool:
