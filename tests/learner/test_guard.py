@@ -246,3 +246,11 @@ def test_a_loader_that_does_not_tell_its_samples_leaves_their_places(tmp_path):
     assert str(stopped.value).startswith(
         f"update {number + 1} (epoch 1, batch {number + 1}) was not made: sample {indices.index(BAD_SAMPLE)} of its batch holds nan"
     )
+
+
+def test_a_step_that_cannot_be_saved_does_not_hide_what_ended_the_run(tmp_path):
+    (tmp_path / "nonfinite").write_text("in the way")
+    with pytest.raises(errors.NonFiniteError) as stopped:
+        learner(tmp_path, classifier()).fit(loader(bad=math.nan), loader())
+    assert f"sample {BAD_SAMPLE} holds nan or inf" in str(stopped.value)
+    assert f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); lower lr" in str(stopped.value)

@@ -76,10 +76,8 @@ class Guard:
             self.skipped += 1
             log.warning("%s left out: %s", step, cause)
             return
-        folder = self._dump(step, found, state()) if self.run_dir else None
-        again = f"`python scripts/replay.py {folder}` runs the step again; " if folder else ""
         raise errors.NonFiniteError(
-            f"{step} was not made: {cause}. The weights are as they were before it. {again}"
+            f"{step} was not made: {cause}. The weights are as they were before it. {self._kept(step, found, state())}"
             "lower lr or clip the gradients, or leave such updates out with on_nonfinite=skip"
         )
 
@@ -101,12 +99,18 @@ class Guard:
         self.skipped = state["skipped"]
         self.precision.load_state_dict(state["precision"])
 
-    def _dump(self, step: Step, found: Gradients, checkpoint: Checkpoint) -> Path:
-        folder = Path(self.run_dir or ".") / FOLDER / f"update-{step.update}"
+    def _kept(self, step: Step, found: Gradients, checkpoint: Checkpoint) -> str:
+        """Saves the step for `scripts/replay.py`; in words, how to run it again, or why it could not be saved."""
+        if self.run_dir is None:
+            return ""
+        folder = self.run_dir / FOLDER / f"update-{step.update}"
         checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(found)}
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        write(folder, checkpoint)
-        return folder
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            write(folder, checkpoint)
+        except OSError as error:  # a full disk must not hide what ended the run
+            return f"The step could not be saved in {folder} ({error.strerror}); "
+        return f"`python scripts/replay.py {folder}` runs the step again; "
 
 
 def diagnosis(step: Step, model: nn.Module, found: Gradients, batches: Sequence[Any]) -> str:
