@@ -133,3 +133,44 @@ def test_start_stream_draws_what_the_stream_itself_and_torch_manual_seed_draw() 
     assert torch.equal(found, torch.rand(101, generator=randomness.stream(42, "update", 17)))
     torch.manual_seed(randomness.derive(42, "update", 17))
     assert torch.equal(found, torch.rand(101))
+
+
+def test_uniform_numbers_are_those_of_the_counters_in_python():
+    found = randomness.uniform(7, "flip", 3, torch.tensor([0, 5, 2**40]), 4)
+
+    for row, index in enumerate((0, 5, 2**40)):
+        for column in range(4):
+            assert float(found[row, column]) == (mixed(mixed(randomness.derive(7, "flip", 3), index), column) >> 40) * 2.0**-24
+
+
+def mixed(state, counter):
+    """One step of SplitMix64, in Python's integers."""
+    state = (state + (counter + 1) * 0x9E3779B97F4A7C15) % 2**64
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) % 2**64
+    return state ^ (state >> 31)
+
+
+def test_the_uniform_numbers_of_an_index_do_not_depend_on_its_neighbours():
+    indices = torch.randperm(23, generator=torch.Generator().manual_seed(0))
+    together = randomness.uniform(1, "crop", 2, indices, 3)
+
+    for place, index in enumerate(indices.tolist()):
+        assert torch.equal(randomness.uniform(1, "crop", 2, torch.tensor([index]), 3)[0], together[place])
+
+
+def test_uniform_numbers_are_uniform_and_differ_by_seed_purpose_epoch_index_and_number():
+    indices = torch.arange(20_000)
+    drawn = [
+        randomness.uniform(seed, purpose, epoch, indices, 2)
+        for seed, purpose, epoch in ((0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1))
+    ]
+    columns = torch.cat(drawn, dim=1).T  # eight series of 20,000
+
+    assert columns.min() >= 0 and columns.max() < 1
+    # of n uniform numbers the mean has a standard deviation of sqrt(1 / 12n) = 0.002, the correlation of two series one of
+    # sqrt(1 / n) = 0.007: five of them
+    assert (columns.mean(dim=1) - 0.5).abs().max() < 0.011
+    assert (columns.corrcoef() - torch.eye(8)).abs().max() < 0.036
+    buckets = torch.histc(columns.flatten(), 16, min=0, max=1)
+    assert (buckets / 10_000 - 1).abs().max() < 0.05  # five times sqrt(10,000 * 15/16) of 10,000

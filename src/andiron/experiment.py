@@ -15,21 +15,20 @@ from torch import nn
 from andiron import errors, files, randomness, records
 from andiron.config import targets
 from andiron.config.schema import Train
-from andiron.data import DataLoader, DataLoaderBuilder, Splits
-from andiron.data.arrays import ArrayDataset
+from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.learner import Learner, LearnerBuilder
 from andiron.models import activation_checkpointing
 from andiron.optim import GroupedOptimizer, averaging, configured, group_table
 from andiron.protocols import Writer
 from andiron.run import provenance
 from andiron.schedules import Schedule
-from andiron.tasks import Classifier
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 HYPERPARAMETERS = ("lr", "batch_size", "num_epochs", "seed")
-HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "scheduler")
-RARE_HYPERPARAMETERS = ("param_groups", "averages", "grads_accumulation", "clip", "sam", "precision")
-EVALUATION_BATCH = 256  # on a CPU, 64 to 256 images a batch are three times as fast an image as 1,024
+HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "task", "scheduler")
+RARE_HYPERPARAMETERS = (
+    "param_groups", "averages", "augmentation", "early_stopping", "grads_accumulation", "clip", "sam", "precision"
+)  # fmt: skip
 log = logging.getLogger("andiron")
 
 
@@ -42,7 +41,7 @@ class Parts:
     valid: DataLoader
     test: DataLoader
     device: torch.device
-    model: Classifier
+    model: nn.Module  # the task around the network
     optimizer: GroupedOptimizer
     schedule: Schedule
     updates_per_epoch: int
@@ -95,8 +94,11 @@ def parts(config: Train) -> Parts:
     """
     device = resolve_device(config.device)
     splits: Splits = targets.build("data", config.data)
+    if not isinstance(splits, Splits):
+        name = f"data._target_={config.data['_target_']}"
+        raise errors.ConfigError([f"{name}: gives {type(splits).__name__}; return andiron.data.Splits"])
     if config.channels_last:
-        splits = dataclasses.replace(splits, batcher=dataclasses.replace(splits.batcher, channels_last=True))
+        splits = _channels_last(splits)
     train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
     updates_per_epoch = math.ceil(len(train) / config.grads_accumulation)
     horizons = {"num_updates": config.num_epochs * updates_per_epoch, "updates_per_epoch": updates_per_epoch}
@@ -124,10 +126,17 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def build_model(config: Train, splits: Splits) -> Classifier:
+def _channels_last(splits: Splits) -> Splits:
+    if not isinstance(splits.batcher, ImageBatcher):
+        name = type(splits.batcher).__name__
+        raise errors.ConfigError([f"channels_last=True: {splits.name} gives no images ({name}); leave it out"])
+    return dataclasses.replace(splits, batcher=dataclasses.replace(splits.batcher, channels_last=True))
+
+
+def build_model(config: Train, splits: Splits) -> nn.Module:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
-    network = targets.build("model", config.model, input_shape=splits.input_shape, num_classes=splits.num_classes)
+    network = targets.build("model", config.model, **splits.offered)
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -137,20 +146,24 @@ def build_model(config: Train, splits: Splits) -> Classifier:
             raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
     if config.compile:
         network.compile()
-    return Classifier(network)
+    task: nn.Module = targets.build("task", config.task, network=network, **splits.offered)
+    return task
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:
-    dataset: ArrayDataset = getattr(splits, part)
     builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
-    if part == "train":
-        return builder.batch_size(config.batch_size).shuffle(config.seed).build(dataset)
-    return builder.batch_size(max(config.batch_size, EVALUATION_BATCH)).build(dataset)
+    if part != "train":
+        return builder.batch_size(max(config.batch_size, splits.evaluation_batch_size)).build(getattr(splits, part))
+    augmentations = [
+        targets.build(f"augmentation.{name}", node, **splits.offered) for name, node in (config.augmentation or {}).items()
+    ]
+    return builder.batch_size(config.batch_size).shuffle(config.seed).augment(*augmentations).build(splits.train)
 
 
 def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Learner:
     """The learner over the parts, with everything else that the configuration says of it."""
-    metrics = [targets.build(f"metrics.{name}", node) for name, node in config.metrics.items()]
+    offered = built.splits.offered
+    metrics = [targets.build(f"metrics.{name}", node, name=name, **offered) for name, node in config.metrics.items()]
     builder = (
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
@@ -202,6 +215,7 @@ def _record(
     if patch:
         (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
     files.write_json(run_dir / "provenance.json", origin)
+    files.write_json(run_dir / "data.json", dict(splits.facts))
     files.write_json(run_dir / "param_groups.json", groups)
     texts = {
         "config": _fenced(dataclasses.asdict(config)),
@@ -246,9 +260,8 @@ def _fenced(value: Any) -> str:
 
 def _announce(built: Parts, run_dir: Path) -> None:
     splits = built.splits
-    where = f"in the memory of {built.device}" if built.train.in_memory else "gathered by worker processes"
     log.info("run folder %s", run_dir)
     sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
-    log.info("data %s: %s, %s", splits.name, sizes, where)
+    log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
     if splits.validates_on_test:
         log.warning("data.valid=test: validation runs on the test set, so no number here was measured on data kept aside")

@@ -38,6 +38,15 @@ class ValidStep(Protocol):
 
 
 @runtime_checkable
+class Shows(Protocol):
+    """A model with something to look at after each validation: samples of text, generated images."""
+
+    def samples(self) -> dict[str, "str | Tensor"]:
+        """Markdown, or uint8 images [channels, height, width], by name; called in evaluation mode, without gradients."""
+        ...
+
+
+@runtime_checkable
 class Metric(Protocol):
     """A quantity whose mean over an epoch is total / count, summed over batches."""
 
@@ -48,6 +57,30 @@ class Metric(Protocol):
         """(total, count) of one batch, left on its device; the count may be a plain int.
 
         A total in parts will do, a tensor whose sum it is: a window's batches are then added up in one operation.
+        """
+        ...
+
+
+@runtime_checkable
+class Statistic(Protocol):
+    """A quantity that is no mean: computed from sums over all batches, or from all samples side by side.
+
+    What a batch gives is a tuple of tensors, always as many. Unless `gathers`, they have the same shapes every time and are
+    added up; with `gathers` they are kept and concatenated along their first dimension, which takes memory for every sample.
+    """
+
+    name: str
+    higher_is_better: bool
+    gathers: bool
+
+    def __call__(self, item: Any) -> tuple[Tensor, ...]:
+        """The parts of one batch, left on its device."""
+        ...
+
+    def value(self, *parts: Tensor) -> float | Values | str | None:
+        """What the parts of all batches come to: a number, several by name, a Markdown page; None where it is undefined.
+
+        The parts are on the CPU; sums are float64 (exact for counts below 2^53), what was gathered has its own type.
         """
         ...
 
@@ -76,6 +109,8 @@ class Point:
     values: Values
     whole_epoch: bool = False
     histograms: Mapping[str, Tensor] = field(default_factory=dict)  # tensors whose distribution a writer may show, by tag
+    texts: Mapping[str, str] = field(default_factory=dict)  # Markdown pages, by tag
+    images: Mapping[str, Tensor] = field(default_factory=dict)  # uint8 [channels, height, width], 1 or 3 channels, by tag
 
 
 @runtime_checkable

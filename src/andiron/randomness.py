@@ -4,11 +4,12 @@ import functools
 import hashlib
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
 WORD = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd
 
 
 def derive(seed: int, purpose: str, *counters: int) -> int:
@@ -18,7 +19,7 @@ def derive(seed: int, purpose: str, *counters: int) -> int:
     """
     state = _base(seed, purpose)
     for counter in counters:
-        state = (state + (counter + 1) * 0x9E3779B97F4A7C15) & WORD
+        state = (state + (counter + 1) * GOLDEN) & WORD
         state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & WORD
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & WORD
         state ^= state >> 31
@@ -39,6 +40,38 @@ def stream(seed: int, purpose: str, *counters: int) -> torch.Generator:
 def permutation(size: int, seed: int, epoch: int) -> Int[Tensor, " size"]:
     """The order of `size` samples in an epoch: a function of (seed, epoch) alone."""
     return torch.randperm(size, generator=stream(seed, "order", epoch))
+
+
+def uniform(
+    seed: int, purpose: str, epoch: int, indices: Int[Tensor, " batch"], number: int
+) -> Float[Tensor, "batch number"]:
+    """`number` float32 in [0, 1) for each index, multiples of 2^-24: a function of the arguments alone, on any device.
+
+    The indices are the counters of `derive`, and the numbers of one index a counter more: SplitMix64, in tensors.
+    """
+    start = _signed(derive(seed, purpose, epoch))
+    state = _mixed(start + (indices.long()[:, None] + 1) * _signed(GOLDEN))
+    state = _mixed(state + (torch.arange(number, device=indices.device) + 1) * _signed(GOLDEN))
+    return _shifted(state, 40).to(torch.float32) * 2.0**-24
+
+
+def _mixed(state: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """SplitMix64's finaliser on 64-bit words held as signed integers, whose products wrap as they should."""
+    state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
+    state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
+    mixed: Tensor = state ^ _shifted(state, 31)
+    return mixed
+
+
+def _shifted(state: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
+    """Shifted to the right, zeros coming in; torch's own shift brings in the sign."""
+    shifted: Tensor = (state >> bits) & (2 ** (64 - bits) - 1)
+    return shifted
+
+
+def _signed(word: int) -> int:
+    """The 64-bit word as the signed integer of the same bits."""
+    return word - 2**64 if word >= 2**63 else word
 
 
 def start_stream(seed: int, purpose: str, *counters: int) -> None:

@@ -14,6 +14,7 @@ from andiron.config.schema import Train
 PLAIN: dict[str, Any] = {
     "lr": 0.1 / 3,
     "data": {"_target_": "andiron.data.digits", "valid": 0.1, "split_seed": 0},
+    "task": {"_target_": "andiron.tasks.Classifier"},
     "model": {"_target_": "andiron.models.MLP", "hidden": [7, 5], "dropout": 0.0},
     "optimizer": {"_target_": "torch.optim.Adam", "betas": [0.9, 0.999], "eps": 1e-8},
     "scheduler": {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.1 / 3, "min_lr": 0.0, "num_updates": None},
@@ -155,7 +156,7 @@ def test_a_pair_with_one_value_has_a_value_missing_and_is_not_missing_itself():
 
 
 def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
-    assert said(learning_rates=3)[0].startswith("learning_rates: no such option; allowed here: lr, data, model, optimizer")
+    assert said(learning_rates=3)[0].startswith("learning_rates: no such option; allowed here: lr, data, task, model, optimizer")
     assert said(num_epoch=3) == ["num_epoch: no such option; did you mean 'num_epochs'?"]
     assert said_of("model", hiden=[3]) == ["model.hiden: no such option; did you mean 'hidden'?"]
     assert said_of("model", activation="relu") == ["model.activation: no such option; allowed here: hidden, dropout"]

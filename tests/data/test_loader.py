@@ -4,13 +4,15 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from andiron import randomness
-from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher
+from andiron import errors, randomness
+from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
 INPUTS = torch.randint(256, (SIZE, 1, 2, 2), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
@@ -44,6 +46,79 @@ def by_hand(seed, epoch):
     """The epoch's batches from the permutation itself."""
     order = randomness.permutation(SIZE, seed, epoch)
     return [BATCHER(DATASET.__getitems__(order[at : at + BATCH_SIZE]), torch.device("cpu")) for at in range(0, SIZE, BATCH_SIZE)]
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
+    batches = loader(dataset, num_workers=num_workers)
+    for first in range(len(batches) + 1):
+        assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("first", [0, 3])
+def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_workers, first):
+    def brighter(raw, draws):
+        return raw._replace(inputs=(raw.inputs * draws.uniform("light")[:, :, None, None]).to(torch.uint8))
+
+    batches = DataLoader(dataset, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, augmentations=[brighter])
+    for epoch in (0, 4):
+        found = list(batches.epoch(epoch, first))
+        assert len(found) == 5 - first
+        for batch in found:
+            light = randomness.uniform(3, "light", epoch, batch.targets, 1)[:, :, None, None]
+            expected = BATCHER(RawBatch((INPUTS[batch.targets] * light).to(torch.uint8), batch.targets), torch.device("cpu"))
+            assert torch.equal(batch.inputs, expected.inputs)
+    assert torch.equal(batches.batch(4, 2).inputs, list(batches.epoch(4))[2].inputs)
+
+
+def test_augmentations_without_a_seed_are_refused():
+    with pytest.raises(ValueError, match="^augmentations draw from the shuffle seed: give one, or leave them out$"):
+        DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
+
+
+class Watched(Stored):
+    """Tells which thread gathered, and how many batches."""
+
+    def __init__(self, fails_at=None):
+        self.threads, self.fails_at = [], fails_at
+
+    def __getitems__(self, indices):
+        self.threads.append(threading.current_thread().name)
+        if len(self.threads) == self.fails_at:
+            raise errors.DataError("image 7 is damaged")
+        return super().__getitems__(indices)
+
+
+def test_what_is_not_in_memory_is_gathered_by_a_thread_two_batches_ahead():
+    dataset = Watched()
+    batches = loader(dataset).epoch(0)
+    assert dataset.threads == []
+    next(batches)
+    deadline = time.monotonic() + 10
+    while len(dataset.threads) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(dataset.threads) == 3  # the one that was given, and two more
+    assert all(name.startswith("data") for name in dataset.threads)
+    batches.close()
+    assert not any(thread.name.startswith("data") for thread in threading.enumerate())
+
+
+def test_an_error_of_the_thread_comes_at_the_batch_concerned():
+    batches = loader(Watched(fails_at=3)).epoch(0)
+    assert same([next(batches), next(batches)], by_hand(3, 0)[:2])
+    with pytest.raises(errors.DataError, match="^image 7 is damaged$"):
+        next(batches)
+
+
+def test_the_path_is_told_in_words():
+    assert loader().path == "in the memory of cpu"
+    assert loader(Stored()).path == "Stored, gathered by a thread ahead of the step"
+    assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores

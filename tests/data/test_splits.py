@@ -89,5 +89,6 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
 
 def test_the_input_shape_is_that_of_one_sample():
     part = ArrayDataset(torch.zeros(5, 3, 4, 2), torch.zeros(5, dtype=torch.long))
-    splits = Splits("x", part, part, part, ImageBatcher(0.0, 1.0), num_classes=1, fingerprint="", validates_on_test=True)
+    facts = {"input_shape": [3, 4, 2], "num_classes": 1}
+    splits = Splits("x", part, part, part, ImageBatcher(0.0, 1.0), facts, fingerprint="", validates_on_test=True)
     assert splits.input_shape == (3, 4, 2)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import time
 
 import pytest
 import torch
@@ -272,7 +273,7 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
     fitted(tmp_path, writers=[kept], log_every=7)
     windows = [point for point in kept if point.split == "train" and not point.whole_epoch]
     assert [point.updates for point in windows] == [7, 14]
-    watched = {"lr/base", "grad_norm/base", "update_ratio/base", "time/samples_per_second"}
+    watched = {"lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data", "time/samples_per_second"}
     assert all(point.values.keys() == {"loss", "accuracy", *watched} for point in windows)
 
 
@@ -462,3 +463,53 @@ def test_leaving_the_learner_closes_its_writers(tmp_path):
     with learner(tmp_path, writers=[kept]):
         assert not hasattr(kept, "is_closed")
     assert kept.is_closed
+
+
+class Sampling(Classifier):
+    """Shows a random number and whether it was asked in training mode."""
+
+    def samples(self):
+        return {"drawn": f"{torch.rand(())} {self.training}", "image": torch.zeros(1, 2, 2, dtype=torch.uint8)}
+
+
+def test_samples_are_shown_after_each_validation_and_disturb_nothing(tmp_path):
+    kept = Kept()
+    with_samples = Sampling(classifier().network)
+    sampled = fitted(tmp_path / "a", model=with_samples, writers=[kept])
+    plain = fitted(tmp_path / "b")
+
+    shown = [point for point in kept if point.texts]
+    assert [(point.split, point.updates, point.epoch) for point in shown] == [("valid", 7, 1), ("valid", 14, 2)]
+    assert shown[0].texts == shown[1].texts  # from one stream, in evaluation mode
+    assert shown[0].texts["drawn"].endswith("False") and shown[0].images.keys() == {"image"}
+    assert same(sampled.model.state_dict(), plain.model.state_dict())
+
+
+class Slow:
+    """A loader that takes a while over every batch."""
+
+    def __init__(self, loader, seconds):
+        self.loader, self.seconds = loader, seconds
+
+    def __len__(self):
+        return len(self.loader)
+
+    @property
+    def num_items(self):
+        return self.loader.num_items
+
+    def epoch(self, epoch):
+        for batch in self.loader.epoch(epoch):
+            time.sleep(self.seconds)
+            yield batch
+
+
+def test_the_share_of_time_that_goes_into_waiting_for_data_is_logged(tmp_path):
+    kept = Kept()
+    fitted(tmp_path, train=Slow(train_loader(), 0.05), writers=[kept], log_every=7)
+    windows = [point.values for point in kept if point.split == "train" and not point.whole_epoch]
+
+    for values in windows:
+        assert values["time/step"] >= 0.05
+        assert 0.05 / values["time/step"] <= values["time/data"] <= 1
+        assert values["time/samples_per_second"] == pytest.approx(53 / 7 / values["time/step"])

@@ -118,3 +118,87 @@ def test_a_window_is_one_read_for_each_metric_however_long_it_is(num_batches, ho
         tally.close_window()  # empty
         tally.close_epoch()  # of windows already read
     assert reads.number == 0
+
+
+class Variance:
+    """The variance of an item's values, from sums; three names."""
+
+    name, higher_is_better, gathers = "variance", False, False
+
+    def __call__(self, item):
+        return torch.tensor(len(item)), item.sum(), item.square().sum()
+
+    def value(self, count, total, squares):
+        mean = float(total / count)
+        return {"mean": mean, "variance": float(squares / count) - mean**2}
+
+
+class Median:
+    """Of all values, which takes all of them."""
+
+    name, higher_is_better, gathers = "median", False, True
+
+    def __call__(self, item):
+        return (item,)
+
+    def value(self, values):
+        return float(values.median()) if len(values) > 2 else None
+
+
+class Page:
+    """Every sum as a page."""
+
+    name, higher_is_better, gathers = "page", False, False
+
+    def __call__(self, item):
+        return (torch.stack([item.min(), item.max()]),)
+
+    def value(self, sums):
+        return f"| {sums.tolist()} |"
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(batches=st.lists(st.lists(st.integers(-100, 100), min_size=1, max_size=9), min_size=1, max_size=12), data=st.data())
+def test_sums_and_gathered_samples_are_the_same_for_any_windows_and_any_order(batches, data):
+    tally = Tally([Variance(), Median(), Page()])
+    for batch in data.draw(st.permutations(batches)):
+        tally.add(torch.tensor(batch, dtype=torch.float32))
+        if data.draw(st.booleans()):
+            tally.close_window()
+    everything = sorted(value for batch in batches for value in batch)
+
+    measured = tally.close_epoch()
+
+    mean = sum(everything) / len(everything)
+    variance = sum(value**2 for value in everything) / len(everything) - mean**2
+    median = {"median": everything[(len(everything) - 1) // 2]} if len(everything) > 2 else {}
+    assert measured == {"variance/mean": mean, "variance/variance": variance} | median
+    sums = [float(sum(map(extreme, batches))) for extreme in (min, max)]
+    assert tally.texts == {"page": f"| {sums} |"}
+
+
+def test_a_window_has_its_own_value_and_the_epoch_all_of_them():
+    tally = Tally([Median()])
+    tally.add(torch.tensor([1.0, 2.0, 3.0]))
+    assert tally.close_window() == {"median": 2.0}
+    assert tally.close_window() == {}
+    tally.add(torch.tensor([9.0, 8.0]))
+    assert tally.close_window() == {}  # two values have no median here: it is left out, no number stands for it
+    assert tally.close_epoch() == {"median": 3.0}
+    assert tally.close_epoch() == {}
+
+
+def test_sums_of_float32_lose_no_precision_over_batches():
+    tally = Tally([Variance()])
+    for _ in range(3):
+        tally.add(torch.full((1,), 2.0**24 + 2))  # whose sum no float32 holds
+    assert tally.close_epoch()["variance/mean"] == 2.0**24 + 2
+
+
+@pytest.mark.parametrize("metric", [Variance(), Median()], ids=["sums", "gathered"])
+def test_adding_to_a_statistic_reads_nothing(metric, host_reads):
+    tally = Tally([metric])
+    with host_reads() as reads:
+        for _ in range(5):
+            tally.add(torch.ones(3))
+    assert reads.number == 0

@@ -14,6 +14,7 @@ from andiron.run import provenance
 CONFIG = Train(
     lr=0.1,
     data={"_target_": "andiron.data.digits", "valid": 0.1, "split_seed": 0},
+    task={"_target_": "andiron.tasks.Classifier"},
     model={"_target_": "andiron.models.MLP", "hidden": [3]},
     optimizer={"_target_": "torch.optim.SGD"},
     scheduler={"_target_": "andiron.schedules.Constant", "lr": 0.1},

@@ -1,5 +1,6 @@
 """TensorBoard's files, read back with TensorBoard's own readers."""
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
@@ -285,3 +287,24 @@ def test_a_killed_process_has_lost_no_point(tmp_path):
     assert scalars(tmp_path / "tensorboard" / "train")["loss"] == expected
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["updates"], line["loss"]) for line in lines] == expected
+
+
+def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    colours = torch.arange(24, dtype=torch.uint8).reshape(3, 2, 4)
+    writer.write(Point("valid", 42, 2, {"loss": 1.0}, whole_epoch=True, texts={"confusion": "| a | b |"}))
+    writer.write(Point("valid", 42, 2, {}, texts={"sample": "to be"}, images={"colour": colours, "grey": colours[:1]}))
+    writer.close()
+
+    read = EventAccumulator(str(tmp_path / "valid"), size_guidance={"images": 0}).Reload()
+
+    assert read.Tags()["scalars"] == ["loss", "epoch"]
+    assert [event.step for event in read.Scalars("epoch")] == [42]  # once, by the point that has values
+    for tag, text in (("confusion", "| a | b |"), ("sample", "to be")):
+        (event,) = read.Tensors(f"{tag}/text_summary")
+        assert (event.step, tensor_util.make_ndarray(event.tensor_proto).item().decode()) == (42, text)
+    for tag, pixels in (("colour", colours), ("grey", colours[:1])):
+        (event,) = read.Images(tag)
+        assert (event.step, event.width, event.height) == (42, 4, 2)
+        shown = numpy.array(Image.open(io.BytesIO(event.encoded_image_string)))
+        assert numpy.array_equal(shown.reshape(2, 4, -1), pixels.permute(1, 2, 0).numpy())

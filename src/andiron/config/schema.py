@@ -16,9 +16,9 @@ from andiron.config import nodes, rules, violations
 from andiron.config.nodes.param_groups import Clip
 
 Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
-TARGET_GROUPS = ("data", "model", "optimizer", "scheduler", "checkpoint", "render")
-NAMED_GROUPS = ("metrics", "averages")  # of several nodes, each under a name
-PATH_ARGUMENTS = ("root",)  # of a data set
+TARGET_GROUPS = ("data", "task", "model", "optimizer", "scheduler", "checkpoint", "render")
+NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping")  # of several nodes, each under a name
+PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,7 @@ class Train:
 
     lr: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     data: Node
+    task: Node
     model: Node
     optimizer: Node
     scheduler: Node
@@ -36,7 +37,9 @@ class Train:
     checkpoint: Node | None = None
     render: Node | None = None
     param_groups: dict[str, Any] | None = None  # rules, each checked against nodes.param_groups; the rest is the base's
-    averages: dict[str, Any] | None = None  # a node each
+    averages: dict[str, Any] | None = None  # a node each, as in the next two
+    augmentation: dict[str, Any] | None = None
+    early_stopping: dict[str, Any] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
     num_epochs: Annotated[int, Field(ge=1)] = 10
     batch_size: Annotated[int, Field(ge=1)] = 64

@@ -10,6 +10,7 @@ import hydra.utils
 from hydra.errors import HydraException
 
 from andiron import errors, schedules
+from andiron.config import nodes
 from andiron.config.nodes.optimizers import EXTRAS
 from andiron.config.nodes.schedules import EPOCHS
 
@@ -24,7 +25,12 @@ def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
     target = function(option, node)
     arguments = _filled(option, target, node["_target_"], offered)
     _check_arguments(option, target.func, arguments)
-    return target.func(**arguments)
+    try:
+        return target.func(**arguments)
+    except ValueError as error:
+        if node["_target_"] not in nodes.SCHEMAS:  # of a user's own, the traceback tells more
+            raise
+        raise errors.ConfigError([f"{option}: {error}"]) from error
 
 
 def build_schedule(option: str, node: dict[str, Any], *, num_updates: int, updates_per_epoch: int) -> schedules.Schedule:
@@ -57,7 +63,14 @@ def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
         extra = EXTRAS.get(str(node["_target_"]).partition(".")[0])
         remedy = f"; it comes with `pip install {extra}`" if extra else ""
         raise errors.ConfigError([f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]) from error
-    return functools.partial(deferred.func, **deferred.keywords)
+    return functools.partial(deferred.func, **{name: _plain(value) for name, value in deferred.keywords.items()})
+
+
+def _plain(argument: Any) -> Any:
+    """A deferred object of Hydra's among the arguments (`_partial_: true`) as what it defers, for the same reason."""
+    if isinstance(argument, functools.partial):
+        return functools.partial(argument.func, *argument.args, **argument.keywords)
+    return argument
 
 
 def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_epoch: int) -> Any:

@@ -1,33 +1,16 @@
 """A data set that fits in memory: one tensor of raw inputs, one of targets."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
-Indices = Sequence[int] | Tensor
-
-
-class RawBatch(NamedTuple):
-    """Samples as they are stored."""
-
-    inputs: Shaped[Tensor, "batch ..."]
-    targets: Int[Tensor, " batch"]
-
-
-class Batch(NamedTuple):
-    """Samples as a network takes them."""
-
-    inputs: Float[Tensor, "batch ..."]
-    targets: Int[Tensor, " batch"]
+from andiron.data.dataset import Indices, RawBatch
 
 
 class ArrayDataset:
     """Samples by index; a whole batch is one gather."""
 
-    def __init__(self, inputs: Shaped[Tensor, "size ..."], targets: Int[Tensor, " size"]):
+    def __init__(self, inputs: Shaped[Tensor, "size ..."], targets: Shaped[Tensor, "size ..."]):
         if len(inputs) != len(targets):
             raise ValueError(f"{len(inputs)} inputs but {len(targets)} targets; each input needs one")
         self.inputs = inputs

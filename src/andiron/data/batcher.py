@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from andiron.data.arrays import Batch, RawBatch
+from andiron.data.dataset import Batch, RawBatch
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def digits(*, valid: Validation, split_seed: int) -> Splits:
         valid=held_out,
         test=test,
         batcher=ImageBatcher(mean=0.3053, std=0.3760, scale=16.0),  # of all pixels / 16
-        num_classes=10,
+        facts={"input_shape": (1, 8, 8), "num_classes": 10},
         fingerprint=SHA256,
         validates_on_test=valid == "test",
     )

@@ -1,33 +1,30 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data.arrays import ArrayDataset, Indices
+from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import Batcher, Dataset
+from andiron.data.draws import Augmentation, Draws
 
-Batcher = Callable[[Any, torch.device], Any]
-
-
-@runtime_checkable
-class Dataset(Protocol):
-    """Samples by index, a batch at a time."""
-
-    def __len__(self) -> int: ...
-
-    def __getitems__(self, indices: Indices) -> Any: ...
+BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
 
 
 class DataLoader:
     """`dataset` in batches, turned by `batcher(raw, device)` into what the model takes.
 
     With `shuffle_seed` the order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without it the data
-    set's own. A data set in memory is moved to the device and gathered there; with `num_workers` above 0, worker
-    processes gather. Both give the same batches.
+    set's own. An ArrayDataset is moved to the device and gathered there; any other is gathered by a thread, ahead of
+    the step; with `num_workers` above 0, worker processes gather. `augmentations` are made where samples are gathered, from
+    (shuffle_seed, epoch, index). All three paths give the same batches.
     """
 
     def __init__(
@@ -39,17 +36,22 @@ class DataLoader:
         shuffle_seed: int | None = None,
         num_workers: int = 0,
         device: torch.device | str = "cpu",
+        augmentations: Sequence[Augmentation] = (),
     ):
         if len(dataset) == 0:
             raise ValueError("the data set is empty: there is no batch to make")
+        if augmentations and shuffle_seed is None:
+            raise ValueError("augmentations draw from the shuffle seed: give one, or leave them out")
         self.device = torch.device(device)
         self.in_memory = isinstance(dataset, ArrayDataset) and num_workers == 0
         self.dataset = dataset.to(self.device) if isinstance(dataset, ArrayDataset) and self.in_memory else dataset
         self.batcher = batcher
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
+        self.num_workers = num_workers
+        self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
         self._plan = _Plan(len(dataset), batch_size, shuffle_seed)
-        self._workers = _workers(self.dataset, self._plan, num_workers) if num_workers else None
+        self._workers = _workers(self._gather, self._plan, num_workers, self._is_pinned) if num_workers else None
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -58,6 +60,15 @@ class DataLoader:
     def num_items(self) -> int:
         """Samples in an epoch."""
         return self._plan.size
+
+    @property
+    def path(self) -> str:
+        """How the batches are gathered, in words."""
+        if self.num_workers:
+            return f"gathered by {self.num_workers} worker process{'es' if self.num_workers > 1 else ''}"
+        if self.in_memory:
+            return f"in the memory of {self.device}"
+        return f"{type(self.dataset).__name__}, gathered by a thread ahead of the step"
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in the order they come."""
@@ -70,22 +81,45 @@ class DataLoader:
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0, gathered here and now."""
-        return self.batcher(self.dataset.__getitems__(self.indices(epoch, number)), self.device)
+        indices = torch.tensor(self.indices(epoch, number), device=self.device if self.in_memory else None)
+        return self.batcher(self._gather.__getitems__(Request(epoch, indices)), self.device)
 
-    def epoch(self, epoch: int) -> Iterator[Any]:
-        """The batches of one epoch; the last may be short.
+    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
+        """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
 
+        What comes before is not gathered, so that starting late costs no more than starting.
         Raises: RuntimeError if worker processes are asked to go on with an epoch after another has begun.
         """
         if self._workers is not None:
-            yield from self._gathered_by_workers(self._workers, epoch)
-            return
-        order = self.order(epoch).to(self.device) if self.in_memory else self.order(epoch)
-        for indices in torch.split(order, self.batch_size):
-            yield self.batcher(self.dataset.__getitems__(indices), self.device)
+            return self._by_workers(self._workers, epoch, first_batch)
+        if not self.in_memory:
+            return self._ahead(self._plan.requests(epoch, first_batch))
+        return self._here(self._plan.requests(epoch, first_batch, self.device))
 
-    def _gathered_by_workers(self, workers: Iterable[Any], epoch: int) -> Iterator[Any]:
-        self._plan.epoch, self._plan.begun = epoch, self._plan.begun + 1
+    def _here(self, requests: "Iterator[Request]") -> Iterator[Any]:
+        for request in requests:
+            yield self.batcher(self._gather.__getitems__(request), self.device)
+
+    def _ahead(self, requests: "Iterator[Request]") -> Iterator[Any]:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
+            gathered = deque(thread.submit(self._gathered, request) for request in islice(requests, BATCHES_AHEAD))
+            while gathered:
+                raw = gathered.popleft().result()
+                gathered.extend(thread.submit(self._gathered, request) for request in islice(requests, 1))
+                yield self.batcher(raw, self.device)
+
+    def _gathered(self, request: "Request") -> Any:
+        raw = self._gather.__getitems__(request)
+        return _pinned(raw) if self._is_pinned else raw
+
+    @property
+    def _is_pinned(self) -> bool:
+        """Whether batches lie in page-locked memory, from which a GPU copies while the step goes on."""
+        return self.device.type == "cuda"
+
+    def _by_workers(self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, first_batch: int) -> Iterator[Any]:
+        self._plan.asked = epoch, first_batch
+        self._plan.begun += 1
         mine = self._plan.begun
         for raw in workers:
             yield self.batcher(raw, self.device)
@@ -117,6 +151,9 @@ class DataLoaderBuilder:
     def device(self, device: torch.device | str) -> "DataLoaderBuilder":
         return self._with(device=device)
 
+    def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
+        return self._with(augmentations=augmentations)
+
     def build(self, dataset: Dataset) -> DataLoader:
         """The loader over `dataset`."""
         return DataLoader(dataset, self._batcher, **self._options)
@@ -126,14 +163,40 @@ class DataLoaderBuilder:
         return self
 
 
+class Request(NamedTuple):
+    """The samples of one batch, and the epoch they are for."""
+
+    epoch: int
+    indices: Int[Tensor, " batch"] | list[int]
+
+
+class _Gather:
+    """From a request to the samples as they are stored, augmented; what a worker process runs."""
+
+    def __init__(self, dataset: Dataset, augmentations: tuple[Augmentation, ...], seed: int):
+        self.dataset = dataset
+        self.augmentations = augmentations
+        self.seed = seed
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, request: Request) -> Any:
+        indices = torch.as_tensor(request.indices)
+        raw = self.dataset.__getitems__(indices)
+        for augmentation in self.augmentations:
+            raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
+        return raw
+
+
 class _Plan:
-    """The batches of an epoch as lists of indices; what torch's loader calls a batch sampler."""
+    """The batches of an epoch as requests; what torch's loader calls a batch sampler."""
 
     def __init__(self, size: int, batch_size: int, shuffle_seed: int | None):
         self.size = size
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
-        self.epoch = 0  # the one that iterating gives
+        self.asked = (0, 0)  # the epoch that iterating gives, and its first batch
         self.begun = 0  # how many times it was iterated
 
     def __len__(self) -> int:
@@ -144,20 +207,32 @@ class _Plan:
             return torch.arange(self.size)
         return randomness.permutation(self.size, self.shuffle_seed, epoch)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        for indices in torch.split(self.order(self.epoch), self.batch_size):
-            yield indices.tolist()
+    def requests(self, epoch: int, first_batch: int = 0, device: torch.device | None = None) -> Iterator[Request]:
+        order = self.order(epoch)[first_batch * self.batch_size :].to(device)
+        return (Request(epoch, indices) for indices in torch.split(order, self.batch_size) if len(indices))
+
+    def __iter__(self) -> Iterator[Request]:
+        for epoch, indices in self.requests(*self.asked):
+            yield Request(epoch, indices.tolist())  # type: ignore[union-attr] # for a process: a tensor takes a file descriptor
 
 
-def _workers(dataset: Dataset, plan: _Plan, number: int) -> "torch.utils.data.DataLoader[Any]":
+def _workers(gather: _Gather, plan: _Plan, number: int, is_pinned: bool) -> "torch.utils.data.DataLoader[Any]":
     return torch.utils.data.DataLoader(
-        dataset,  # type: ignore[arg-type]
-        batch_sampler=plan,
+        gather,  # type: ignore[arg-type]
+        batch_sampler=plan,  # type: ignore[arg-type]
         num_workers=number,
         collate_fn=_as_it_is,
         persistent_workers=True,
+        pin_memory=is_pinned,
         generator=torch.Generator(),  # its own: the default generators are not its to draw from
     )
+
+
+def _pinned(raw: Any) -> Any:
+    """The same tensors in page-locked memory; of what is no tensor and no tuple of them, nothing is known."""
+    if isinstance(raw, Tensor):
+        return raw.pin_memory()
+    return type(raw)(*map(_pinned, raw)) if isinstance(raw, tuple) else raw
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -43,7 +43,7 @@ def _splits(name: str, root: str, batcher: ImageBatcher, valid: Validation, spli
         valid=held_out,
         test=test,
         batcher=batcher,
-        num_classes=10,
+        facts={"input_shape": tuple(training.inputs.shape[1:]), "num_classes": 10},
         fingerprint=_fingerprint(training.inputs, training.targets, test.inputs, test.targets),
         validates_on_test=valid == "test",
     )

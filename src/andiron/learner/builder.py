@@ -15,7 +15,7 @@ from andiron.learner.journal import Journal
 from andiron.learner.learner import Learner
 from andiron.optim import GroupedOptimizer, Optimizer, clipping
 from andiron.optim.averaging import Rule, WeightAverage
-from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
+from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
@@ -30,8 +30,8 @@ class LearnerBuilder:
 
     def __init__(self, run_dir: Path | str):
         self.run_dir = Path(run_dir)
-        self._train_metrics: list[Metric] = []
-        self._valid_metrics: list[Metric] = []
+        self._train_metrics: list[Metric | Statistic] = []
+        self._valid_metrics: list[Metric | Statistic] = []
         self._writers: Sequence[Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
@@ -41,12 +41,12 @@ class LearnerBuilder:
         self._averages: dict[str, Rule] = {}
         self._options: dict[str, Any] = {}
 
-    def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
+    def metric_train_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
         """Measures these on the training data."""
         self._train_metrics += metrics
         return self
 
-    def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
+    def metric_valid_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
         """Measures these on the validation data, and on the test data at the end."""
         self._valid_metrics += metrics
         return self

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics import History, Tally
-from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values, Writer
+from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values, Writer
 from andiron.render import plain
 
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
@@ -22,8 +22,8 @@ class Journal:
     def __init__(
         self,
         *,
-        train_metrics: Sequence[Metric],
-        valid_metrics: Sequence[Metric],
+        train_metrics: Sequence[Metric | Statistic],
+        valid_metrics: Sequence[Metric | Statistic],
         writers: Sequence[Writer],
         renderer: Renderer | None,
         num_epochs: int,
@@ -37,7 +37,8 @@ class Journal:
         self.refuses_nonfinite = refuses_nonfinite
         self.seconds = 0.0  # spent in training epochs, validation and checkpoints left out
         self._window_started = self._epoch_started = 0.0
-        self._window_batches = 0
+        self._window_batches = self._window_updates = 0
+        self._window_waited = 0.0  # seconds
 
     def start(self, train: Loader, epoch: int, updates: int) -> None:
         """Before the first update: where the run stands, for the renderer to show."""
@@ -52,6 +53,10 @@ class Journal:
         self.progress.epoch, self.progress.batch = epoch + 1, 0
         self._epoch_started = self._window_started = time.perf_counter()
 
+    def waited(self, seconds: float) -> None:
+        """After each time that the step had to wait for its batches."""
+        self._window_waited += seconds
+
     def trained(self, items: Sequence[Any], updates: int) -> None:
         """After each update, with the item of every batch in it; nothing is read back from the device."""
         for item in items:
@@ -59,6 +64,7 @@ class Journal:
         self.progress.batch += len(items)
         self.progress.updates = updates
         self._window_batches += len(items)
+        self._window_updates += 1
 
     def measured(self, item: Any) -> None:
         """After each batch of a pass that only measures."""
@@ -69,10 +75,18 @@ class Journal:
         values = self.train_tally.close_window()
         now = time.perf_counter()
         if self._window_batches:
-            batches_per_second = self._window_batches / (now - self._window_started)
-            samples_per_second = batches_per_second * self.progress.num_items / self.progress.num_batches
-            self._record("train", values, {**readings, "time/samples_per_second": samples_per_second}, histograms=histograms)
-        self._window_started, self._window_batches = now, 0
+            self._record("train", values, {**readings, **self._speed(now - self._window_started)}, histograms=histograms)
+        self._window_started, self._window_waited = now, 0.0
+        self._window_batches = self._window_updates = 0
+
+    def _speed(self, seconds: float) -> Values:
+        """Of the window: seconds an update, the fraction of them that it waited for data, and samples a second."""
+        samples = self._window_batches * self.progress.num_items / self.progress.num_batches
+        return {
+            "time/step": seconds / self._window_updates,
+            "time/data": self._window_waited / seconds,
+            "time/samples_per_second": samples / seconds,
+        }
 
     def close_train_epoch(self) -> None:
         """After the last batch of an epoch: its own means."""
@@ -82,8 +96,16 @@ class Journal:
     def close_pass(self, split: str) -> Values:
         """After a pass that only measured: its means."""
         values = self.valid_tally.close_epoch()
-        self._record(split, values, whole_epoch=True)
+        self._record(split, values, whole_epoch=True, texts=self.valid_tally.texts)
         return values
+
+    def shown(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
+        """After a validation: what the model has to show, text or images."""
+        texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
+        images = {name: sample for name, sample in samples.items() if isinstance(sample, Tensor)}
+        point = Point(split, self.progress.updates, self.progress.epoch, {}, texts=texts, images=images)
+        for writer in self.writers:
+            writer.write(point)
 
     def epoch_ended(self) -> None:
         """After training and validation."""
@@ -115,6 +137,7 @@ class Journal:
         *,
         whole_epoch: bool = False,
         histograms: Mapping[str, Tensor] | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> None:
         progress = self.progress
         for name, value in values.items():
@@ -123,7 +146,9 @@ class Journal:
                     f"{split} loss is {value} after update {progress.updates} (epoch {progress.epoch}); "
                     "the weights are no good from there on: lower lr, or look at the batches just before"
                 )
-        point = Point(split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch, histograms or {})
+        point = Point(
+            split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch, histograms or {}, texts or {}
+        )
         progress.latest[split] = values
         self.history.add(point)
         for writer in self.writers:

@@ -1,5 +1,6 @@
 """The training loop, on one screen."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -22,7 +23,7 @@ from andiron.optim import GradientsAccumulator, GroupedOptimizer, group_table
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
 from andiron.optim.sam import perturbed
-from andiron.protocols import Loader, TrainOutput, Values
+from andiron.protocols import Loader, Shows, TrainOutput, Values
 from andiron.schedules import Schedule
 
 
@@ -118,7 +119,12 @@ class Learner:
         """The batches of the epoch, as many at a time as go into one update; the last group may be short."""
         self._plan, self._taken = train, 0
         batches = iter(train.epoch(self.epoch))
-        while group := list(islice(batches, self.grads_accumulation)):
+        while True:
+            asked = time.perf_counter()
+            group = list(islice(batches, self.grads_accumulation))
+            if not group:
+                return
+            self.journal.waited(time.perf_counter() - asked)
             self._taken += len(group)
             yield group
 
@@ -209,8 +215,17 @@ class Learner:
             with average.swapped_in(self.model):
                 self.measure(loader, f"{split}-{name}")
         if split == "valid":
+            self._show(split)
             for schedule in self.stateful_schedules:
                 schedule.observe(dict(self.journal.progress.latest))
+
+    def _show(self, split: str) -> None:
+        """Writes the samples of a model that has some; what they draw has a stream of its own."""
+        model: nn.Module = self.model
+        if isinstance(model, Shows):
+            randomness.start_stream(self.seed, "samples")
+            with self.optimizer.evaluated(), inference.valid(self.model):
+                self.journal.shown(split, model.samples())
 
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from andiron.protocols import Metric, Point
+from andiron.protocols import Metric, Point, Statistic
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Standing:
 class History:
     """The standings after every whole epoch that was added."""
 
-    def __init__(self, metrics: Sequence[Metric]):
+    def __init__(self, metrics: Sequence[Metric | Statistic]):
         self._higher_is_better = {metric.name: metric.higher_is_better for metric in metrics}
         self.standings: dict[str, dict[str, Standing]] = {}
 
@@ -44,4 +44,5 @@ class History:
         self.standings = {split: {name: Standing(**plain) for name, plain in named.items()} for split, named in state.items()}
 
     def _improves(self, name: str, value: float, best: float) -> bool:
-        return value > best if self._higher_is_better[name] else value < best
+        metric = name if name in self._higher_is_better else name.partition("/")[0]  # recall/cat is a part of recall
+        return value > best if self._higher_is_better[metric] else value < best

@@ -1,4 +1,4 @@
-"""Totals and counts of several metrics over a window of batches, and over the epoch the windows make up."""
+"""What several metrics come to over a window of batches, and over the epoch the windows make up."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,43 +6,122 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.protocols import Metric, Values
+from andiron.protocols import Metric, Statistic, Values
 
 
 class Tally:
-    """The means of `metrics` over a window and over an epoch, weighted by what was counted.
+    """The values of `metrics` over a window and over an epoch, weighted by what was counted.
 
-    Adding a batch reads nothing back from the device. Closing a window does, once for all metrics; from there on the
-    epoch's sums are Python floats, so a long epoch loses no precision.
+    Adding a batch reads nothing back from the device. Closing a window does, once for each metric's parts; from there on
+    the epoch's sums are float64, so a long epoch loses no precision.
     """
 
-    def __init__(self, metrics: Sequence[Metric]):
+    def __init__(self, metrics: Sequence[Metric | Statistic]):
         self.metrics = list(metrics)
-        self._window: list[list[tuple[Tensor, Tensor | int]]] = []  # one list of (total, count) a batch
-        self._epoch = [(0.0, 0.0) for _ in self.metrics]
+        self._kinds = [_kind(metric) for metric in self.metrics]
+        self._window: list[list[tuple[Any, ...]]] = []  # one list of parts a batch
+        self._epoch: list[Any] = [None] * len(self.metrics)
+        self.texts: dict[str, str] = {}  # of the last epoch or window closed: Markdown pages by name
 
     def add(self, item: Any) -> None:
         """Counts one batch."""
         self._window.append([metric(item) for metric in self.metrics])
 
     def close_window(self) -> Values:
-        """The means since the last window was closed; empty if no batch was added."""
-        by_metric = [zip(*batches, strict=True) for batches in zip(*self._window, strict=True)]
-        sums = [(_sum(totals), _sum(counts)) for totals, counts in by_metric]
-        self._window = []
-        if sums:
-            self._epoch = [(a + c, b + d) for (a, b), (c, d) in zip(self._epoch, sums, strict=True)]
-        return self._means(sums)
+        """The numbers since the last window was closed; empty if no batch was added."""
+        return self._measured(self._move_window())
 
     def close_epoch(self) -> Values:
-        """The means since the last epoch was closed, an open window included."""
-        self.close_window()
-        sums, self._epoch = self._epoch, [(0.0, 0.0) for _ in self.metrics]
-        return self._means(sums)
+        """The numbers since the last epoch was closed, an open window included."""
+        self._move_window()
+        parts, self._epoch = self._epoch, [None] * len(self.metrics)
+        return self._measured(parts)
 
-    def _means(self, sums: list[tuple[float, float]]) -> Values:
-        named = zip(self.metrics, sums, strict=False)
-        return {metric.name: total / count for metric, (total, count) in named if count}
+    def _move_window(self) -> list[Any]:
+        """The parts of the open window, which the epoch's then hold too; None for each metric if no batch was added."""
+        batches, self._window = self._window, []
+        if not batches:
+            return [None] * len(self.metrics)
+        by_metric = zip(self._kinds, zip(*batches, strict=True), strict=True)
+        parts = [kind.merged(of_metric) for kind, of_metric in by_metric]
+        before = zip(self._kinds, self._epoch, parts, strict=True)
+        self._epoch = [new if old is None else kind.joined(old, new) for kind, old, new in before]
+        return parts
+
+    def _measured(self, parts: list[Any]) -> Values:
+        """A number by its metric's name, several as name/part; pages are put aside in `texts`."""
+        values: Values = {}
+        self.texts = {}
+        for metric, kind, of_metric in zip(self.metrics, self._kinds, parts, strict=True):
+            value = None if of_metric is None else kind.value(metric, of_metric)
+            if isinstance(value, str):
+                self.texts[metric.name] = value
+            elif isinstance(value, dict):
+                values |= {f"{metric.name}/{name}": inner for name, inner in value.items()}
+            elif value is not None:
+                values[metric.name] = value
+        return values
+
+
+def _kind(metric: Metric | Statistic) -> Any:
+    if not isinstance(metric, Statistic):
+        return _Means
+    return _Gathered if metric.gathers else _Sums
+
+
+class _Means:
+    """Parts (total, count) as two floats."""
+
+    @staticmethod
+    def merged(batches: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
+        totals, counts = zip(*batches, strict=True)
+        return _sum(totals), _sum(counts)
+
+    @staticmethod
+    def joined(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, float]:
+        return old[0] + new[0], old[1] + new[1]
+
+    @staticmethod
+    def value(metric: Metric, parts: tuple[float, float]) -> float | None:
+        total, count = parts
+        return total / count if count else None
+
+
+class _Sums:
+    """Parts that are added up, in float64 on the CPU; MPS has no float64, so its batches are added in their own type."""
+
+    @staticmethod
+    def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[Tensor]:
+        return [_added([part.detach() for part in parts]).cpu().double() for parts in zip(*batches, strict=True)]
+
+    @staticmethod
+    def joined(old: list[Tensor], new: list[Tensor]) -> list[Tensor]:
+        return [a + b for a, b in zip(old, new, strict=True)]
+
+    @staticmethod
+    def value(metric: Statistic, parts: list[Tensor]) -> Any:
+        return metric.value(*parts)
+
+
+class _Gathered:
+    """Parts of every sample, in lists of what the windows brought."""
+
+    @staticmethod
+    def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[list[Tensor]]:
+        return [[torch.cat([part.detach() for part in parts]).cpu()] for parts in zip(*batches, strict=True)]
+
+    @staticmethod
+    def joined(old: list[list[Tensor]], new: list[list[Tensor]]) -> list[list[Tensor]]:
+        return [a + b for a, b in zip(old, new, strict=True)]
+
+    @staticmethod
+    def value(metric: Statistic, parts: list[list[Tensor]]) -> Any:
+        return metric.value(*map(torch.cat, parts))
+
+
+def _added(parts: Sequence[Tensor]) -> Tensor:
+    stacked = torch.stack([*parts])
+    return stacked.sum(0) if stacked.device.type == "mps" or not stacked.is_floating_point() else stacked.double().sum(0)
 
 
 def _sum(values: Sequence[Tensor | int]) -> float:

@@ -10,18 +10,18 @@ from andiron.models.dropout import Dropout
 
 
 class MLP(nn.Module):
-    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the classes."""
+    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the outputs."""
 
     def __init__(
-        self, input_shape: Sequence[int], num_classes: int, *, hidden: Sequence[int] = (512, 256), dropout: float = 0.0
+        self, input_shape: Sequence[int], num_outputs: int, *, hidden: Sequence[int] = (512, 256), dropout: float = 0.0
     ):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
             layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), *([Dropout(dropout)] if dropout else [])]
-        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_outputs))
 
-    def forward(self, images: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch classes"]:
-        logits: Tensor = self.layers(images)
-        return logits
+    def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch outputs"]:
+        outputs: Tensor = self.layers(inputs)
+        return outputs

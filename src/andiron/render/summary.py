@@ -24,6 +24,8 @@ def table(summary: dict[str, Any]) -> RenderableType:
     for column in ("split", "metric", "best", "epoch of best", "last"):
         rows.add_column(column, justify="left" if column in ("split", "metric") else "right")
     for row in summary["metrics"]:
+        if "/" in row["metric"]:  # a part of one, such as recall/cat: summary.json has them
+            continue
         best, last = text.number(row["best"]), text.number(row["last"])
         rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
     lines = [f"trained in {text.duration(summary['seconds'])}; everything about the run is in", f"  {summary['run_dir']}"]

@@ -14,8 +14,8 @@ from typing import Any
 from andiron import errors, files
 
 STATUS = "status.json"
-OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "param_groups.json", "metrics.jsonl", "experiment.log",
-             "model.safetensors", "summary.json")  # fmt: skip
+OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "data.json", "param_groups.json", "metrics.jsonl",
+             "experiment.log", "model.safetensors", "summary.json")  # fmt: skip
 AVERAGES = "model-*.safetensors"
 OWN_FOLDERS = (".hydra", "tensorboard", "checkpoints", "nonfinite")
 log = logging.getLogger("andiron")

@@ -13,7 +13,9 @@ class JsonLinesWriter:
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, point: Point) -> None:
-        """One line: split, updates, epoch, what the values are means over, and the values."""
+        """One line: split, updates, epoch, what the values are means over, and the values; none for a point without any."""
+        if not point.values:
+            return
         over = "epoch" if point.whole_epoch else "window"
         line = {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over, **point.values}
         self._file.write(json.dumps(line) + "\n")

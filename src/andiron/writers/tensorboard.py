@@ -1,5 +1,6 @@
 """TensorBoard event files, written record by record from the calling thread."""
 
+import io
 import itertools
 import os
 import socket
@@ -45,13 +46,25 @@ class EventFile:
                 values.append(Summary.Value(tag=tag, histo=histo))
         self._write(Event(step=updates, summary=Summary(value=values)))
 
-    def text(self, tag: str, markdown: str) -> None:
+    def text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
         """A page of the Text tab."""
         tensor = TensorProto(
             dtype=DT_STRING, string_val=[markdown.encode()], tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
         )
         described = SummaryMetadata(plugin_data=PluginData(plugin_name="text"))
-        self._write(Event(summary=Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=described, tensor=tensor)])))
+        value = Summary.Value(tag=f"{tag}/text_summary", metadata=described, tensor=tensor)
+        self._write(Event(step=updates, summary=Summary(value=[value])))
+
+    def image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
+        """A picture of the Images tab, uint8 [channels, height, width] with one channel or three."""
+        from PIL import Image  # tensorboard brings it; only who has images to show waits for it
+
+        channels, height, width = pixels.shape
+        array = pixels.permute(1, 2, 0).cpu().numpy()
+        buffer = io.BytesIO()
+        Image.fromarray(array[:, :, 0] if channels == 1 else array).save(buffer, format="PNG")
+        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=buffer.getvalue())
+        self._write(Event(step=updates, summary=Summary(value=[Summary.Value(tag=tag, image=image)])))
 
     def session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
         """A message to the HParams tab."""
@@ -70,7 +83,7 @@ class EventFile:
 
 
 class TensorBoardWriter:
-    """A run in TensorBoard: hyperparameters and texts at the root, scalars and histograms below it, a folder a split.
+    """A run in TensorBoard: hyperparameters and texts at the root, what was measured below it, a folder a split.
 
     The splits use the same tags, which puts their curves on one chart. Hyperparameters are written as the start
     and the end of a session and never as an experiment: TensorBoard takes one run's experiment as the columns for
@@ -90,8 +103,13 @@ class TensorBoardWriter:
             return
         if point.split not in self._splits:
             self._splits[point.split] = EventFile(self._folder / point.split)
-        scalars = {**point.values, "epoch": point.epoch}
-        self._splits[point.split].measured(scalars, point.histograms, updates=point.updates)
+        file = self._splits[point.split]
+        if point.values:
+            file.measured({**point.values, "epoch": point.epoch}, point.histograms, updates=point.updates)
+        for tag, markdown in point.texts.items():
+            file.text(tag, markdown, updates=point.updates)
+        for tag, pixels in point.images.items():
+            file.image(tag, pixels, updates=point.updates)
 
     def start_session(self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""

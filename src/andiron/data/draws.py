@@ -1,0 +1,31 @@
+"""Random numbers for the samples of a batch, each a function of (seed, epoch, index of the sample)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from andiron import randomness
+from andiron.data.dataset import RawBatch
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What an augmentation draws from: the same numbers for a sample whoever gathers it, and in whatever batch it comes."""
+
+    seed: int
+    epoch: int
+    indices: Int[Tensor, " batch"]
+
+    def uniform(self, purpose: str, number: int = 1) -> Float[Tensor, "batch number"]:
+        """`number` numbers in [0, 1) for every sample, on the device of the indices; each purpose has its own."""
+        return randomness.uniform(self.seed, purpose, self.epoch, self.indices, number)
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """One CPU generator for the batch as a whole: a function of (seed, epoch, its first index)."""
+        return randomness.stream(self.seed, purpose, self.epoch, int(self.indices[0]))
+
+
+Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of samples as they are stored, on whatever device they are
