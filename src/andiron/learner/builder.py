@@ -140,6 +140,7 @@ class LearnerBuilder:
             renderer=self._renderer,
             num_epochs=self._options.get("num_epochs", 10),
             refuses_nonfinite=self._on_nonfinite == "stop",
+            device=self._device,
         )
         model = model.to(self._device)
         return Learner(

@@ -6,13 +6,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from andiron import errors
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values, Writer
 from andiron.render import plain
+from andiron.run.usage import Usage
 
+SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at every log point
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
@@ -28,6 +31,7 @@ class Journal:
         renderer: Renderer | None,
         num_epochs: int,
         refuses_nonfinite: bool = True,
+        device: torch.device | None = None,
     ):
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = list(writers)
@@ -39,6 +43,7 @@ class Journal:
         self._window_started = self._epoch_started = 0.0
         self._window_batches = self._window_updates = 0
         self._window_waited = 0.0  # seconds
+        self._usage, self._usage_read = Usage(device), time.perf_counter()
 
     def start(self, train: Loader, epoch: int, updates: int) -> None:
         """Before the first update: where the run stands, for the renderer to show."""
@@ -75,7 +80,8 @@ class Journal:
         values = self.train_tally.close_window()
         now = time.perf_counter()
         if self._window_batches:
-            self._record("train", values, {**readings, **self._speed(now - self._window_started)}, histograms=histograms)
+            readings = {**readings, **self._speed(now - self._window_started), **self._machine(now)}
+            self._record("train", values, readings, histograms=histograms)
         self._window_started, self._window_waited = now, 0.0
         self._window_batches = self._window_updates = 0
 
@@ -87,6 +93,13 @@ class Journal:
             "time/data": self._window_waited / seconds,
             "time/samples_per_second": samples / seconds,
         }
+
+    def _machine(self, now: float) -> Values:
+        """What the process takes of the machine, unless that was read less than a second ago."""
+        if now - self._usage_read < SECONDS_BETWEEN_READINGS:
+            return {}
+        self._usage_read = now
+        return self._usage.readings()
 
     def close_train_epoch(self) -> None:
         """After the last batch of an epoch: its own means."""

@@ -25,12 +25,10 @@ class Classifier(nn.Module):
     that balances them.
     """
 
-    def __init__(
-        self, network: nn.Module, loss: Loss | None = None, *, class_counts: Sequence[int] | None = None
-    ):
+    def __init__(self, network: nn.Module, loss: Loss | None = None, *, class_counts: Sequence[int] | None = None):
         super().__init__()
         self.network = network
-        self.loss = Criterion(loss or CrossEntropy(), class_counts)
+        self.loss = Criterion(CrossEntropy() if loss is None else loss, class_counts)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
         logits: Tensor = self.network(inputs)
@@ -74,7 +72,7 @@ class BinaryClassifier(nn.Module):
     def __init__(self, network: nn.Module, loss: Loss | None = None):
         super().__init__()
         self.network = network
-        self.loss = Criterion(loss or BinaryCrossEntropy())
+        self.loss = Criterion(BinaryCrossEntropy() if loss is None else loss)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
         logits: Tensor = self.network(inputs)
@@ -105,7 +103,8 @@ class BinaryClassifier(nn.Module):
 
 def yes_or_no(targets: Tensor, ignored_index: int | None) -> Tensor:
     """Targets as 1, 0, or IGNORED in place of `ignored_index`; a probability of a half is a 1."""
-    answers = (targets >= 0.5).long() if targets.is_floating_point() else targets
+    is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
+    answers = targets if is_integer else (targets >= 0.5).long()
     if ignored_index is None or (ignored_index == IGNORED and answers is targets):
         return answers
     return torch.where(targets == ignored_index, IGNORED, answers)
