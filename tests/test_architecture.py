@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "andiron"
 FLOORS = [
+    {"improvement"},
     {"errors", "files", "gradients", "schedules", "outputs", "randomness", "inference"},
     {"config", "records", "protocols"},
     {"optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},

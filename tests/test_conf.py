@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import safetensors.torch
+import torch
 import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -16,12 +18,20 @@ from omegaconf import OmegaConf
 from andiron import experiment
 from andiron.config import diagnosis
 from andiron.config.schema import Train
+from andiron.models import ResNet
+from andiron.tasks import Classifier
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 GROUPS = diagnosis.groups(CONF)
 CHOICES = [f"{group}={name}" for group, names in GROUPS.items() for name in names]
-TORCHVISION_DATA = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "convnet_mnist": "MNIST"}  # by choice, its folder
+MNIST = "MNIST/raw/train-images-idx3-ubyte"
+FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
+    "mnist": MNIST, "fashion_mnist": f"Fashion{MNIST}", "cifar10": "cifar-10-batches-bin",
+    "cifar100": "cifar-100-binary", "image_folder": "images", "convnet_mnist": MNIST, "mnist_strong": MNIST,
+    "cifar10_resnet": "cifar-10-batches-bin", "text_bytes": "tinyshakespeare",
+}  # fmt: skip
+TABLE = "height,weight,tall\n" + "".join(f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60))
 EXAMPLES = (
     "python train.py optimizer=adam lr=1e-3",
     "python train.py data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
@@ -45,21 +55,48 @@ def train(*arguments, cwd):
     return done.stdout
 
 
+def asked_for(choice, folder):
+    """What a choice leaves to the command line, said: paths to small files that are there."""
+    (folder / "table.csv").write_text(TABLE)
+    (folder / "text.txt").write_text("to be, or not to be. " * 900)
+    safetensors.torch.save_file(
+        {"inputs": torch.zeros(60, 1, 5, 5, dtype=torch.uint8), "targets": torch.arange(60) % 3}, folder / "arrays.safetensors"
+    )
+    weights = Classifier(ResNet((1, 28, 28), 10, depth=8)).state_dict()
+    safetensors.torch.save_file(weights, folder / "weights.safetensors")
+    regression = ("data=diabetes",)
+    yes_or_no = ("data=csv", f"data.path={folder}/table.csv", "data.target=tall", "task=binary")
+    several = ("data=digit_pairs", "data.num_pairs=100")
+    text = ("data=text", f"data.path={folder}/text.txt", "data.context_length=16")
+    return {
+        "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
+        "data=text": text[1:],
+        "data=safetensors": (f"data.path={folder}/arrays.safetensors",),
+        "experiment=transfer_digits": (f"start_from={folder}/weights.safetensors",),
+        "task=binary": yes_or_no, "metrics=binary": yes_or_no, "loss=binary_cross_entropy": yes_or_no,
+        "task=multilabel": several, "metrics=multilabel": several,
+        "task=regression": regression, "metrics=regression": regression, "loss=mean_squared_error": regression,
+        "loss=huber": regression, "loss=mean_absolute_error": regression,
+        "task=language_model": text, "metrics=language": text, "metrics=token": text, "model=gpt": text,
+        "metrics=adversarial": ("task=adversarial",), "model=gan": ("task=adversarial",),
+    }.get(choice, ())  # fmt: skip
+
+
 @pytest.fixture
 def data_dir(request, monkeypatch):
     """`ANDIRON_DATA_DIR` set for a choice that needs it; skips where its files are not there."""
     name = request.getfixturevalue("choice").partition("=")[2]
-    if name in TORCHVISION_DATA:
-        root = request.getfixturevalue("mnist_root")
-        if not (root / TORCHVISION_DATA[name] / "raw").is_dir():
-            pytest.skip(f"needs {TORCHVISION_DATA[name]} in {root}")
+    if name in FILES:
+        root = Path(os.environ.get("ANDIRON_DATA_DIR", "data")).absolute()
+        if not (root / FILES[name]).exists():
+            pytest.skip(f"needs {FILES[name]} in {root}")
         monkeypatch.setenv("ANDIRON_DATA_DIR", str(root))
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_file_composes_with_the_defaults_of_all_others(choice):
+def test_every_file_composes_with_the_defaults_of_all_others(choice, tmp_path):
     group, _, name = choice.partition("=")
-    config = composed(choice)
+    config = composed(choice, *asked_for(choice, tmp_path))
 
     if group in {field.name for field in dataclasses.fields(Train)}:
         stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
@@ -73,15 +110,16 @@ def test_every_file_composes_with_the_defaults_of_all_others(choice):
 def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, data_dir, tmp_path):
     if choice == "optimizer=muon":
         pytest.skip("takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here")
-    config = composed(choice, "device=cpu")
+    config = composed(choice, "device=cpu", *asked_for(choice, tmp_path))
 
     built = experiment.build(config, tmp_path)
     with built.learner as learner:
-        batch = next(iter(built.parts.valid))
-        item = learner.model.valid_step(batch)
+        tally = learner.journal.valid_tally
+        with torch.no_grad():
+            tally.add(learner.model.valid_step(next(iter(built.parts.valid))))
 
-    assert item.output.shape == (len(batch.targets), 10)
-    assert set(learner.optimizer.parameters) == set(learner.model.state_dict())
+    assert set(tally.close_epoch()) <= set(config.metrics) | {"loss"}
+    assert set(learner.optimizer.parameters) == {name for name, _ in learner.model.named_parameters()}
     assert learner.schedule(0) > 0
     assert learner.journal.renderer is not None and learner.checkpointer is not None
 

@@ -216,7 +216,8 @@ def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
         "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42,
         "optimizer": "Adam", "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,
         "optimizer.amsgrad": False, "model": "MLP", "model.hidden": "[512, 256]", "model.dropout": 0.0,
-        "data": "digits", "data.valid": 0.1, "data.split_seed": 0, "task": "Classifier",
+        "data": "digits", "data.valid": 0.1, "data.split_seed": 0, "data.size": 8, "task": "Classifier",
+        "loss": "CrossEntropy", "loss.label_smoothing": 0.0,
         "scheduler": "Constant",
     }  # fmt: skip
 
@@ -227,3 +228,25 @@ def test_auto_is_the_best_device_there_is():
     assert experiment.resolve_device("cpu") == torch.device("cpu")
     with pytest.raises(errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"):
         experiment.resolve_device("cuda:77")
+
+
+@pytest.mark.slow
+def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
+    weights = folder / "model.safetensors"
+    again = run(tmp_path / "run", "num_epochs=1", "lr=1e-30", f"start_from={weights}")
+    told = (again / "experiment.log").read_text()
+
+    assert f"weights from {weights}: 6 tensors\n" in told
+    before, after = records.load_tensors(weights), records.load_tensors(again / "model.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
+    assert "5 tensors, but for network.layers.1.weight 512x81 (512x64)" in (other / "experiment.log").read_text()
+
+
+def test_weights_that_do_not_fit_at_all_are_refused(folder):
+    config = Train.load(folder / "config.json")
+    slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
+    with pytest.raises(errors.ConfigError, match=f"start_from={slots}: no tensor fits by name and shape; there are "):
+        experiment.parts(dataclasses.replace(config, start_from=str(slots)))
+    with pytest.raises(errors.DataError, match="summary.json: not a whole safetensors file"):
+        experiment.parts(dataclasses.replace(config, start_from=str(folder / "summary.json")))

@@ -145,3 +145,22 @@ def test_a_damaged_file_is_named_with_the_remedy(name: str, tmp_path: Path) -> N
         records.load_tensors(path)
     assert str(error.value).startswith(f"{path}: not a whole safetensors file (")
     assert str(error.value).endswith("); restore it from a copy")
+
+
+def test_what_fits_by_name_and_shape_is_taken_and_the_rest_is_named():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 5))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    tensors = {name: tensor + 1 for name, tensor in before.items()} | {"2.weight": torch.zeros(7, 2), "more": torch.ones(1)}
+    del tensors["2.bias"]
+
+    taken, left = records.load_what_fits(model, tensors)
+
+    assert taken == ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"]
+    assert left == ["2.weight 5x2 (7x2)", "2.bias 5 (not there)"]
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name] + (name in taken))
+
+
+def test_weights_of_which_none_fits_are_refused():
+    with pytest.raises(ValueError, match=r"^no tensor fits by name and shape; there are a, b; the model has weight, bias$"):
+        records.load_what_fits(torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)})

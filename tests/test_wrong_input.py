@@ -31,7 +31,7 @@ CONFIG_MISTAKES = {
         [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"],
     ),
     "no choice at all": (["render=null"], ["render=null: no such render; there is: auto, live, plain; ~render leaves it out"]),
-    "a number for a choice": (["model=3"], ["model=3: no such model; there is: convnet, mlp"]),
+    "a number for a choice": (["render=3"], ["render=3: no such render; there is: auto, live, plain"]),
     "unknown experiment": (["experiment=convnet"], ["experiment=convnet: no such experiment; did you mean 'convnet_mnist'?"]),
     "unknown option": (["bacth_size=3"], ["bacth_size: no such option; did you mean 'batch_size'?"]),
     "unknown nested option": (["optimizer.beta1=0.9"], ["optimizer.beta1: no such option; did you mean 'betas'?"]),

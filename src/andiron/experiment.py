@@ -25,9 +25,10 @@ from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 HYPERPARAMETERS = ("lr", "batch_size", "num_epochs", "seed")
-HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "task", "scheduler")
+HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "task", "loss", "scheduler")
 RARE_HYPERPARAMETERS = (
-    "param_groups", "averages", "augmentation", "early_stopping", "grads_accumulation", "clip", "sam", "precision"
+    "param_groups", "averages", "augmentation", "early_stopping", "grads_accumulation", "clip", "sam", "precision",
+    "start_from",
 )  # fmt: skip
 log = logging.getLogger("andiron")
 
@@ -136,7 +137,8 @@ def _channels_last(splits: Splits) -> Splits:
 def build_model(config: Train, splits: Splits) -> nn.Module:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
-    network = targets.build("model", config.model, **splits.offered)
+    asked = getattr(targets.function("task", config.task).func, "network_facts", {})  # one logit for a yes or no
+    network = targets.build("model", config.model, **{**splits.offered, **asked})
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -146,8 +148,20 @@ def build_model(config: Train, splits: Splits) -> nn.Module:
             raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
     if config.compile:
         network.compile()
-    task: nn.Module = targets.build("task", config.task, network=network, **splits.offered)
+    loss = None if config.loss is None else targets.build_loss("loss", config.loss)
+    task: nn.Module = targets.build("task", config.task, network=network, loss=loss, **splits.offered)
+    if config.start_from is not None:
+        _start_from(Path(config.start_from), task)
     return task
+
+
+def _start_from(path: Path, model: nn.Module) -> None:
+    """Takes what fits of another run's weights, and says what does not."""
+    try:
+        taken, left = records.load_what_fits(model, records.load_tensors(path))
+    except ValueError as error:
+        raise errors.ConfigError([f"start_from={path}: {error}"]) from error
+    log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:
@@ -155,7 +169,8 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
     if part != "train":
         return builder.batch_size(max(config.batch_size, splits.evaluation_batch_size)).build(getattr(splits, part))
     augmentations = [
-        targets.build(f"augmentation.{name}", node, **splits.offered) for name, node in (config.augmentation or {}).items()
+        targets.build(f"augmentation.{name}", node, name=name, **splits.offered)
+        for name, node in (config.augmentation or {}).items()
     ]
     return builder.batch_size(config.batch_size).shuffle(config.seed).augment(*augmentations).build(splits.train)
 
@@ -174,6 +189,7 @@ def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Lea
         .precision(config.precision)
         .on_nonfinite(config.on_nonfinite)
         .averages(**_averages(config, built.updates_per_epoch))
+        .early_stopping(**_rules("early_stopping", config.early_stopping))
         .log_every(config.log_every)
         .seed(config.seed)
         .with_writers(*writers)
@@ -190,6 +206,10 @@ def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Lea
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def _rules(group: str, named: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: targets.build(f"{group}.{name}", node) for name, node in (named or {}).items()}
 
 
 def _averages(config: Train, updates_per_epoch: int) -> dict[str, averaging.Rule]:
@@ -238,7 +258,7 @@ def hyperparameters(config: Train) -> dict[str, bool | int | float | str]:
             flat |= _flat(field.name, value)
     for group in HYPERPARAMETER_GROUPS:
         node = getattr(config, group)
-        repeats = {f"{group}.{name}" for name, value in node.items() if group == "scheduler" and value == config.lr}
+        repeats = {f"{group}.{name}" for name, value in (node or {}).items() if group == "scheduler" and value == config.lr}
         flat |= {name: value for name, value in _flat(group, node).items() if name not in repeats}
     return flat
 

@@ -81,7 +81,7 @@ def test_what_the_callable_does_not_take_is_not_filled_in(own):
 def test_a_shipped_target_gets_its_sizes_from_the_run():
     node = {"_target_": "andiron.models.MLP", "hidden": [5], "dropout": 0.0}
 
-    network = targets.build("model", node, input_shape=(1, 2, 3), num_classes=4)
+    network = targets.build("model", node, input_shape=(1, 2, 3), num_outputs=4)
 
     assert [list(parameter.shape) for parameter in network.parameters()] == [[5, 6], [5], [4, 5], [4]]
 

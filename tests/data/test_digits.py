@@ -116,3 +116,13 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
     with pytest.raises(errors.DataError) as raised:
         data.digits(valid=0.1, split_seed=0)
     assert str(raised.value) == f"{missing}: the digits shipped with andiron are not there; install the package again"
+
+
+def test_enlarged_images_are_those_of_the_interpolation_and_the_targets_stay():
+    small, large = (data.digits(valid=0.1, split_seed=0, size=size) for size in (8, 28))
+
+    assert large.input_shape == (1, 28, 28)
+    assert large.train.inputs.dtype == torch.uint8 and int(large.train.inputs.max()) == 16
+    expected = torch.nn.functional.interpolate(small.train.inputs.float(), size=(28, 28), mode="bilinear")
+    assert (large.train.inputs - expected).abs().max() <= 0.5  # rounded
+    assert torch.equal(large.train.targets, small.train.targets)

@@ -455,6 +455,7 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
         "updates": 21, "epoch": 3, "seed": SEED, "history": made.journal.history.state_dict(),
         "owners": {"base": {"optimizer": "torch.optim.Adam", "parameters": [*dict(model.named_parameters())]}}, "frozen": [],
         "guard": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}}, "schedules": [], "averages": {},
+        "stopping": {},
     }  # fmt: skip
 
 

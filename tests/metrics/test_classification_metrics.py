@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from andiron.metrics import Accuracy, Loss
-from andiron.outputs import ClassificationOutput
+from andiron.metrics import Accuracy, Loss, Tally
+from andiron.outputs import IGNORED, ClassificationOutput
 
 
 def output(*, loss, logits, targets):
@@ -32,3 +32,12 @@ def test_loss_is_weighted_by_the_size_of_its_batch():
 
 def test_less_loss_and_more_accuracy_are_better():
     assert {metric.name: metric.higher_is_better for metric in (Loss(), Accuracy())} == {"loss": False, "accuracy": True}
+
+
+def test_a_batch_whose_targets_are_all_ignored_leaves_the_mean_as_it_was():
+    ignored = torch.full((2,), IGNORED)
+    tally = Tally([Loss(), Accuracy()])
+    tally.add(ClassificationOutput(torch.tensor(3.0), torch.eye(2), torch.tensor([0, IGNORED]), has_ignored=True))
+    tally.add(ClassificationOutput(torch.tensor(torch.nan), torch.eye(2), ignored, has_ignored=True))
+
+    assert tally.close_epoch() == {"loss": 3.0, "accuracy": 1.0}

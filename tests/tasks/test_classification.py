@@ -7,11 +7,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from andiron import inference, randomness
+from andiron import errors, inference, outputs, randomness
 from andiron.data import Batch
 from andiron.models import ConvNet
+from andiron.optim import GradientsAccumulator
 from andiron.protocols import TrainStep, ValidStep
-from andiron.tasks import Classifier
+from andiron.tasks.classification import BinaryClassifier, Classifier
+from andiron.tasks.losses import BinaryCrossEntropy, CrossEntropy
+
+SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 
 
 class Bare(nn.Module):
@@ -111,3 +115,106 @@ def test_any_network_in_a_classifier_has_both_steps_and_its_own_parameters(netwo
     assert not isinstance(network, TrainStep) and not isinstance(network, ValidStep)
     assert list(model.state_dict()) == [f"network.{name}" for name in network.state_dict()]
     assert model.network is network
+
+
+def test_probabilities_as_targets_train_and_metrics_see_the_likeliest_class() -> None:
+    soft = torch.randn(7, 4, generator=randomness.stream(0, "soft")).softmax(1)
+    inputs = batch(7).inputs
+    model, plain = Classifier(bare().eval()), bare().eval()
+    output = model.train_step(Batch(inputs, soft))
+    functional.cross_entropy(plain(inputs), soft).backward()
+    for name, parameter in plain.named_parameters():
+        assert torch.equal(output.gradients[f"network.{name}"], parameter.grad)
+    assert torch.equal(output.item.targets, soft.argmax(1))
+    assert output.weight == 7 and not output.item.has_ignored
+
+
+@pytest.mark.parametrize(
+    ("output", "targets", "words"),
+    [
+        (torch.zeros(7), torch.zeros(7).long(), r"gives \[7\] for targets \[7\]; should be \[batch, classes\] for class indices"),
+        (torch.zeros(7, 4), torch.zeros(6).long(), r"gives \[7, 4\] for targets \[6\]; should be"),
+        (torch.zeros(7, 4), torch.zeros(7, 1).long(), r"gives \[7, 4\] for targets \[7, 1\]; should be"),
+        (torch.zeros(7, 4), torch.zeros(7), r"gives \[7, 4\] for targets \[7\]; should both be \[batch, classes\]"),
+        (torch.zeros(7, 4), torch.zeros(7, 3), r"gives \[7, 4\] for targets \[7, 3\]; should both be \[batch, classes\]"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(output: Tensor, targets: Tensor, words: str) -> None:
+    with pytest.raises(errors.DataError, match=f"^Classifier: the network {words}"):
+        Classifier(nn.Identity()).classify(Batch(output, targets))
+
+
+def test_class_weights_from_the_datas_counts_reach_the_loss() -> None:
+    model = Classifier(bare().eval(), CrossEntropy("balanced"), class_counts=[5, 5, 10, 20])
+    logits, targets = model(batch(9).inputs), batch(9).targets
+    expected = functional.cross_entropy(logits, targets, torch.tensor([2.0, 2.0, 1.0, 0.5]))
+    item = model.classify(batch(9))
+    assert torch.equal(item.loss, expected)
+    assert item.weight == torch.tensor([2.0, 2.0, 1.0, 0.5])[targets].sum()
+
+
+def yes_or_no(size: int) -> Batch:
+    return Batch(batch(size).inputs, batch(size).targets % 2)
+
+
+def one_logit(*last: nn.Module) -> nn.Module:
+    randomness.start_stream(0, "init")
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 1), *last)
+
+
+@pytest.mark.parametrize("last", [[], [nn.Flatten(0)]], ids=["[batch 1]", "[batch]"])
+def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(last: list[nn.Module]) -> None:
+    model, plain = BinaryClassifier(one_logit(*last)), one_logit(nn.Flatten(0))
+    logits = plain(yes_or_no(7).inputs)
+    expected = functional.binary_cross_entropy_with_logits(logits, yes_or_no(7).targets.float())
+    expected.backward()
+    output = model.train_step(yes_or_no(7))
+    for name, parameter in plain.named_parameters():
+        assert torch.equal(output.gradients[f"network.{name}"], parameter.grad)
+    assert torch.equal(output.item.loss, expected) and torch.equal(output.item.output, logits)
+    assert torch.equal(output.item.targets, yes_or_no(7).targets) and output.weight == 7
+    with inference.valid(model):
+        assert torch.equal(model.valid_step(yes_or_no(7)).loss, expected)
+    assert list(model.state_dict()) == ["network.1.weight", "network.1.bias"]
+
+
+def test_a_binary_classifier_takes_floats_booleans_and_probabilities_for_answers() -> None:
+    model, inputs = BinaryClassifier(one_logit()), batch(4).inputs
+    item = model.classify(Batch(inputs, torch.tensor([0, 1, 1, 0])))
+    for targets in (torch.tensor([0.0, 1.0, 1.0, 0.0]), torch.tensor([False, True, True, False])):
+        other = model.classify(Batch(inputs, targets))
+        assert torch.equal(other.loss, item.loss) and torch.equal(other.targets, item.targets)
+    assert model.classify(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [0, 1, 1, 0]
+
+
+def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targets_among_them() -> None:
+    model = BinaryClassifier(one_logit(), BinaryCrossEntropy(3.0, ignored_index=7))
+    whole = yes_or_no(31)
+    targets = torch.where(torch.arange(31) % 4 == 2, 7, whole.targets)
+    accumulator = GradientsAccumulator()
+    for x, y in zip(whole.inputs.split(SIZES), targets.split(SIZES), strict=True):
+        output = model.train_step(Batch(x, y))
+        accumulator.add(output.gradients, output.weight)
+    found, expected = accumulator.mean(), model.train_step(Batch(whole.inputs, targets))
+    assert expected.weight == (targets != 7).sum() and outputs.num_targets(expected.item) == expected.weight
+    for name, gradient in expected.gradients.items():
+        # float32: sums of 31 terms of order 3, and a handful of roundings each to make a term
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
+
+
+def test_answers_other_than_yes_and_no_are_told_with_their_samples() -> None:
+    model, inputs = BinaryClassifier(one_logit()), batch(5).inputs
+    with pytest.raises(errors.DataError, match="^sample 1 of the batch has target 2, sample 4 of the batch has target -1; "):
+        model.classify(Batch(inputs, torch.tensor([0, 2, 1, 0, -1])))
+    with pytest.raises(errors.DataError, match="has target 1.5; should be 0 or 1; no target is ignored$"):
+        model.classify(Batch(inputs, torch.tensor([0, 0.5, 1, 0, 1.5])))
+    with pytest.raises(errors.DataError, match="has target nan; should be 0 or 1; -1 is ignored$"):
+        marked = Batch(inputs, torch.tensor([0, torch.nan, 1, 0, -1]))
+        BinaryClassifier(one_logit(), BinaryCrossEntropy(ignored_index=-1)).classify(marked)
+
+
+@pytest.mark.parametrize("outputs_", [2, 4])
+def test_a_binary_classifier_refuses_a_network_with_more_outputs(outputs_: int) -> None:
+    with pytest.raises(errors.DataError, match=rf"BinaryClassifier: the network gives \[5, {outputs_}\] for .*num_outputs=1"):
+        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).classify(yes_or_no(5))
+    assert dict(BinaryClassifier.network_facts) == {"num_classes": 1, "num_outputs": 1}

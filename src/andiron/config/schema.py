@@ -16,7 +16,7 @@ from andiron.config import nodes, rules, violations
 from andiron.config.nodes.param_groups import Clip
 
 Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
-TARGET_GROUPS = ("data", "task", "model", "optimizer", "scheduler", "checkpoint", "render")
+TARGET_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping")  # of several nodes, each under a name
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 
@@ -34,6 +34,7 @@ class Train:
     optimizer: Node
     scheduler: Node
     metrics: dict[str, Any]  # a node each
+    loss: Node | None = None
     checkpoint: Node | None = None
     render: Node | None = None
     param_groups: dict[str, Any] | None = None  # rules, each checked against nodes.param_groups; the rest is the base's
@@ -52,6 +53,7 @@ class Train:
     compile: bool = False
     channels_last: bool = False
     activation_checkpointing: str | None = None
+    start_from: str | None = None
     on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
     log_every: Annotated[int, Field(ge=1)] = 20
     histograms: bool = False
@@ -81,8 +83,17 @@ class Train:
 
 def with_absolute_paths(config: Train) -> Train:
     """The configuration with every path made absolute against the current directory."""
-    paths = {name: os.path.abspath(config.data[name]) for name in PATH_ARGUMENTS if isinstance(config.data.get(name), str)}
-    return dataclasses.replace(config, data=config.data | paths)
+    start_from = config.start_from and os.path.abspath(config.start_from)
+    return dataclasses.replace(config, data=_absolute(config.data), start_from=start_from)
+
+
+def _absolute(node: Node) -> Node:
+    """The node of a data set, or of one made of others, its paths made absolute."""
+    made = {}
+    for name, value in node.items():
+        is_path = name in PATH_ARGUMENTS and isinstance(value, str)
+        made[name] = os.path.abspath(value) if is_path else _absolute(value) if isinstance(value, dict) else value
+    return made
 
 
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:

@@ -3,7 +3,8 @@
 import functools
 import inspect
 import itertools
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import hydra.utils
@@ -11,7 +12,7 @@ from hydra.errors import HydraException
 
 from andiron import errors, schedules
 from andiron.config import nodes
-from andiron.config.nodes.optimizers import EXTRAS
+from andiron.config.nodes.kinds import EXTRAS
 from andiron.config.nodes.schedules import EPOCHS
 
 
@@ -25,10 +26,14 @@ def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
     target = function(option, node)
     arguments = _filled(option, target, node["_target_"], offered)
     _check_arguments(option, target.func, arguments)
+    return _called(option, node["_target_"], target.func, arguments)
+
+
+def _called(option: str, name: str, target: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     try:
-        return target.func(**arguments)
+        return target(**arguments)
     except ValueError as error:
-        if node["_target_"] not in nodes.SCHEMAS:  # of a user's own, the traceback tells more
+        if name not in nodes.SCHEMAS:  # of a user's own, the traceback tells more
             raise
         raise errors.ConfigError([f"{option}: {error}"]) from error
 
@@ -47,6 +52,35 @@ def build_schedule(option: str, node: dict[str, Any], *, num_updates: int, updat
     return schedule
 
 
+def build_loss(option: str, node: dict[str, Any]) -> Any:
+    """The loss that the node names: an object of its class, or its function with everything but outputs and targets given.
+
+    Lists become tensors where the callable takes those, as torch's losses do their class weights.
+    Raises: ConfigError if the target cannot be imported or does not take its arguments.
+    """
+    target = function(option, node)
+    parameters = inspect.signature(target.func).parameters
+    arguments = dict(target.keywords)
+    for name, value in arguments.items():
+        if isinstance(value, list) and name in parameters and _is_tensor(parameters[name].annotation):
+            arguments[name] = _tensor(value)
+    is_class = inspect.isclass(target.func)
+    _check_arguments(option, target.func, arguments, num_given=0 if is_class else 2)
+    return _called(option, node["_target_"], target.func, arguments) if is_class else functools.partial(target.func, **arguments)
+
+
+def _tensor(values: list[float]) -> Any:
+    import torch  # here, because the config is checked before torch is there
+
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def _is_tensor(annotation: Any) -> bool:
+    """Whether it is a tensor, or a tensor or None."""
+    names = {getattr(each, "__name__", "") for each in typing.get_args(annotation) or (annotation,)}
+    return "Tensor" in names and names <= {"Tensor", "NoneType"}
+
+
 def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
     """The node's `_target_` and its own arguments, not yet called.
 
@@ -60,8 +94,8 @@ def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
         deferred = hydra.utils.instantiate({**node, "_partial_": True, "_convert_": "all"})
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        extra = EXTRAS.get(str(node["_target_"]).partition(".")[0])
-        remedy = f"; it comes with `pip install {extra}`" if extra else ""
+        lacking = [package for module, package in EXTRAS.items() if f"No module named '{module}'" in cause]
+        remedy = f"; it comes with `pip install {lacking[0]}`" if lacking else ""
         raise errors.ConfigError([f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]) from error
     return functools.partial(deferred.func, **{name: _plain(value) for name, value in deferred.keywords.items()})
 
@@ -146,8 +180,9 @@ def _filled(option: str, target: functools.partial[Any], name: str, offered: Map
     }
 
 
-def _check_arguments(option: str, target: Any, arguments: dict[str, Any]) -> None:
-    parameters = inspect.signature(target).parameters.values()
+def _check_arguments(option: str, target: Any, arguments: dict[str, Any], *, num_given: int = 0) -> None:
+    """Refuses what the target does not take or lacks; its first `num_given` parameters are given at each call."""
+    parameters = list(inspect.signature(target).parameters.values())[num_given:]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
     unknown = [] if open_ended else [name for name in arguments if name not in names]

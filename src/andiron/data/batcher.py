@@ -36,14 +36,13 @@ class ImageBatcher:
             inputs = (pixels * slope).add_(offset)
         else:
             # one operation, with the conversion in it: (x / scale - mean) / std = offset + slope * x
-            inputs = torch.add(self._offset, pixels, alpha=1 / (self.scale * self.std))
+            inputs = torch.add(_offset(self.mean, self.std), pixels, alpha=1 / (self.scale * self.std))
         return Batch(inputs, raw.targets.to(device, non_blocking=True))
 
-    @functools.cached_property
-    def _offset(self) -> Tensor:
-        if isinstance(self.mean, tuple) or isinstance(self.std, tuple):
-            raise TypeError("there is an offset for each channel")
-        return torch.tensor(-self.mean / self.std)
+
+@functools.lru_cache(maxsize=16)
+def _offset(mean: float, std: float) -> Tensor:
+    return torch.tensor(-mean / std)
 
 
 @functools.lru_cache(maxsize=16)  # kept on the device: a copy there would wait at every batch

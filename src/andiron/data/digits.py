@@ -4,6 +4,10 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
+from jaxtyping import Shaped
+from torch import Tensor
+from torch.nn import functional
+
 from andiron import errors, records
 from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
@@ -12,12 +16,13 @@ from andiron.data.splits import Splits, Validation
 
 FILE = Path(str(resources.files("andiron.data"))) / "digits.safetensors"
 SHA256 = "95274737889feef31a0617050ea39e37abfd4998f2dfe421832ccbd4ea03a1e8"  # of FILE; scripts/make_digits.py prints it
+SIZE = 8  # pixels a side
 TEST_FRACTION = 0.2
 TEST_SEED = 0  # fixed: every run of anybody's keeps the same images aside
 
 
-def digits(*, valid: Validation, split_seed: int) -> Splits:
-    """The digits, a fifth of each class kept aside as the test set.
+def digits(*, valid: Validation, split_seed: int, size: int = SIZE) -> Splits:
+    """The digits, a fifth of each class kept aside as the test set; enlarged to `size` x `size` pixels, if it is not 8.
 
     Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,
     doi:10.24432/C50P49 (CC BY 4.0), as bundled with scikit-learn.
@@ -25,7 +30,7 @@ def digits(*, valid: Validation, split_seed: int) -> Splits:
     """
     _check()
     tensors = records.load_tensors(FILE)
-    everything = ArrayDataset(tensors["images"], tensors["targets"].long())
+    everything = ArrayDataset(_enlarged(tensors["images"], size), tensors["targets"].long())
     rest, kept_aside = splits.stratified_split(everything.targets, TEST_FRACTION, TEST_SEED)
     test = everything.subset(kept_aside)
     train, held_out = splits.hold_out(everything.subset(rest), test, valid=valid, split_seed=split_seed)
@@ -35,10 +40,17 @@ def digits(*, valid: Validation, split_seed: int) -> Splits:
         valid=held_out,
         test=test,
         batcher=ImageBatcher(mean=0.3053, std=0.3760, scale=16.0),  # of all pixels / 16
-        facts={"input_shape": (1, 8, 8), "num_classes": 10},
+        facts={"input_shape": (1, size, size), "num_classes": 10},
         fingerprint=SHA256,
         validates_on_test=valid == "test",
     )
+
+
+def _enlarged(images: Shaped[Tensor, "size 1 8 8"], size: int) -> Shaped[Tensor, "size 1 height width"]:
+    """Bilinearly, rounded to the sixteenths that pixels come in."""
+    if size == SIZE:
+        return images
+    return functional.interpolate(images.float(), size=(size, size), mode="bilinear").round().to(images.dtype)
 
 
 def _check() -> None:

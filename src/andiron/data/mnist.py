@@ -1,14 +1,11 @@
 """MNIST and Fashion-MNIST, read and if need be downloaded by torchvision."""
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from andiron import errors
-from andiron.data import splits
+from andiron.data import fingerprint, splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
 from andiron.data.splits import Splits, Validation
@@ -44,7 +41,7 @@ def _splits(name: str, root: str, batcher: ImageBatcher, valid: Validation, spli
         test=test,
         batcher=batcher,
         facts={"input_shape": tuple(training.inputs.shape[1:]), "num_classes": 10},
-        fingerprint=_fingerprint(training.inputs, training.targets, test.inputs, test.targets),
+        fingerprint=fingerprint.of_tensors(training.inputs, training.targets, test.inputs, test.targets),
         validates_on_test=valid == "test",
     )
 
@@ -77,10 +74,3 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
 def _present(dataset_class: Any, folder: Path) -> bool:
     files = [os.path.splitext(os.path.basename(url))[0] for url, _ in dataset_class.resources]
     return all((folder / file).is_file() for file in files)
-
-
-def _fingerprint(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.numpy().data)
-    return digest.hexdigest()

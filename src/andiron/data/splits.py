@@ -10,6 +10,7 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data.arrays import ArrayDataset
+from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 
 Validation = float | Literal["test"]
@@ -46,10 +47,13 @@ class Splits:
 
     @property
     def offered(self) -> dict[str, Any]:
-        """The facts, and for classes as many outputs as there are, and how many training samples each has."""
-        if "num_classes" not in self.facts:
-            return dict(self.facts)
-        return {"num_outputs": self.num_classes, "class_counts": self._class_counts(), **self.facts}
+        """The facts; how images are standardised; for classes as many outputs as there are, and the training samples of each."""
+        derived: dict[str, Any] = {}
+        if isinstance(self.batcher, ImageBatcher):
+            derived |= {"input_mean": self.batcher.mean, "input_std": self.batcher.std}
+        if "num_classes" in self.facts:
+            derived |= {"num_outputs": self.num_classes, "class_counts": self._class_counts()}
+        return {**derived, **self.facts}
 
     def _class_counts(self) -> list[int] | None:
         """None where the training data does not tell its targets, or they are no classes."""

@@ -10,7 +10,8 @@ from torch import nn
 from andiron import errors, schedules
 from andiron.checkpoint import FileCheckpointer, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
-from andiron.learner import guard, precision
+from andiron.learner import guard, precision, stopping
+from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.journal import Journal
 from andiron.learner.learner import Learner
 from andiron.optim import GroupedOptimizer, Optimizer, clipping
@@ -39,6 +40,7 @@ class LearnerBuilder:
         self._precision: precision.Name = "fp32"
         self._on_nonfinite: guard.Policy = "stop"
         self._averages: dict[str, Rule] = {}
+        self._early_stopping: dict[str, EarlyStopping] = {}
         self._options: dict[str, Any] = {}
 
     def metric_train_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
@@ -115,6 +117,11 @@ class LearnerBuilder:
         self._averages |= rules
         return self
 
+    def early_stopping(self, **rules: EarlyStopping) -> "LearnerBuilder":
+        """Ends the run as soon as one of these rules says so."""
+        self._early_stopping |= rules
+        return self
+
     def histograms(self) -> "LearnerBuilder":
         """Adds the distribution of every weight and gradient to each log point."""
         return self._with(histograms=True)
@@ -132,7 +139,7 @@ class LearnerBuilder:
             raise TypeError(
                 f"{type(model).__name__} has no train_step and valid_step; wrap it in a task, such as Classifier(network)"
             )
-        self._check_strategy()
+        self._check_metrics()
         journal = Journal(
             train_metrics=self._train_metrics,
             valid_metrics=self._valid_metrics,
@@ -151,12 +158,17 @@ class LearnerBuilder:
             checkpointer=FileCheckpointer(self.run_dir / "checkpoints", self._strategy) if self._strategy else None,
             guard=guard.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
             averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
+            stopping=stopping.Stopping(self._early_stopping, model),
             run_dir=self.run_dir,
             **self._options,
         )
 
-    def _check_strategy(self) -> None:
+    def _check_metrics(self) -> None:
+        """Whatever waits for a metric waits for one that is measured."""
         measured = {"train": self._train_metrics, "valid": self._valid_metrics}
+        by_split = {split: [metric.name for metric in metrics] for split, metrics in measured.items()}
+        by_split |= {f"valid-{name}": by_split["valid"] for name in self._averages}
+        stopping.check(self._early_stopping, by_split)
         for part in getattr(self._strategy, "strategies", [self._strategy]):
             if isinstance(part, KeepBest):
                 names = [metric.name for metric in measured[part.split]]

@@ -17,6 +17,7 @@ from andiron.gradients import Gradients
 from andiron.learner import state
 from andiron.learner.guard import Guard, Step
 from andiron.learner.journal import Journal
+from andiron.learner.stopping import Stopping
 from andiron.learner.summary import summarise
 from andiron.learner.watch import Watch
 from andiron.optim import GradientsAccumulator, GroupedOptimizer, group_table
@@ -53,6 +54,7 @@ class Learner:
         guard: Guard | None = None,
         averages: Mapping[str, WeightAverage] | None = None,
         histograms: bool = False,
+        stopping: Stopping | None = None,
     ):
         self.model: Any = model
         self.optimizer = optimizer
@@ -71,6 +73,7 @@ class Learner:
         self.precision = self.guard.precision
         self.averages = dict(averages or {})
         self.histograms = histograms
+        self.stopping = stopping or Stopping({}, model)
         self.updates = self.epoch = 0
         self._plan: Loader | None = None  # where the batches of the epoch come from, and how many were taken
         self._taken = 0
@@ -94,7 +97,7 @@ class Learner:
             self.model.train()
         self.journal.start(train, self.epoch, self.updates)
         try:
-            while self.epoch < self.num_epochs:
+            while self.epoch < self.num_epochs and not self.stopping.decision:
                 self.journal.start_epoch(self.epoch)
                 for batches in self.grouped(train):
                     self.update(batches)
@@ -103,15 +106,18 @@ class Learner:
                 self.validate(valid, "valid")
                 self.journal.epoch_ended()
                 self.epoch += 1
+                with self.optimizer.evaluated():
+                    self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
                 if self.checkpointer:
                     self.checkpointer.save(self.updates, self.state(), dict(self.journal.progress.latest))
+            self._evaluation.enter_context(self.optimizer.evaluated())
+            self._evaluation.enter_context(self.stopping.restored(self.model))
             if test is not None:
                 self.validate(test, "test")
         finally:
             self._settle()
         if self.writes_summary and self.run_dir:
             self.summarise(self.run_dir)
-        self._evaluation.enter_context(self.optimizer.evaluated())
         trained: nn.Module = self.model
         return trained
 

@@ -18,7 +18,7 @@ def captured(learner: "Learner") -> Checkpoint:
         model = learner.model.state_dict()
         if learner.optimizer.has_evaluation_weights:
             model = {name: tensor.clone() for name, tensor in model.items()}
-    averages = {name: average.state_dict() for name, average in learner.averages.items()}
+    averages = {name: average.state_dict() for name, average in learner.averages.items()} | learner.stopping.weights()
     state = {
         "updates": learner.updates,
         "epoch": learner.epoch,
@@ -28,6 +28,7 @@ def captured(learner: "Learner") -> Checkpoint:
         "frozen": learner.optimizer.frozen,
         "guard": learner.guard.state_dict(),
         "schedules": [schedule.state_dict() for schedule in learner.stateful_schedules],
+        "stopping": learner.stopping.state_dict(),
         "averages": {name: average.count for name, average in learner.averages.items()},
     }
     return Checkpoint(model, optimizer, state, averages)
@@ -46,6 +47,7 @@ def restore(learner: "Learner", checkpoint: Checkpoint) -> None:
         average.load_state_dict(checkpoint.averages[name], state["averages"][name])
     for schedule, saved in zip(learner.stateful_schedules, state["schedules"], strict=True):
         schedule.load_state_dict(saved)
+    learner.stopping.load_state_dict(state["stopping"], checkpoint.averages)
     learner.guard.load_state_dict(state["guard"])
     learner.updates, learner.epoch, learner.seed = state["updates"], state["epoch"], state["seed"]
     learner.journal.history.load_state_dict(state["history"])

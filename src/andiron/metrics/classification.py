@@ -18,16 +18,25 @@ class Loss:
 
     def __call__(self, item: Any) -> tuple[Tensor, outputs.Weight]:
         weight = outputs.loss_weight(item)
-        return item.loss * weight, weight
+        total = item.loss * weight
+        if isinstance(weight, Tensor):  # of a batch whose targets are all IGNORED the mean is no number
+            total = torch.where(weight == 0, 0.0, total)
+        return total, weight
 
 
 class Accuracy:
-    """The fraction of targets that the largest logit names; those that are IGNORED count nowhere."""
+    """The fraction of targets that the largest logit names; those that are IGNORED count nowhere.
+
+    Raises: ValueError for an item that has no logit for each class, whose labels HammingAccuracy counts.
+    """
 
     name = "accuracy"
     higher_is_better = True
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
+        if item.output.dim() != item.targets.dim() + 1:
+            shapes = f"output {list(item.output.shape)}, targets {list(item.targets.shape)}"
+            raise ValueError(f"accuracy: no logit for each class ({shapes}); of yes or no, HammingAccuracy is the measure")
         return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
 
 

@@ -1,7 +1,13 @@
 """Networks: plain modules that know nothing of training; their sizes come from the data."""
 
 from andiron.models.convnet import ConvNet
+from andiron.models.dcgan import GAN
 from andiron.models.dropout import Dropout
+from andiron.models.gpt import GPT
+from andiron.models.lenet import LeNet
 from andiron.models.mlp import MLP
+from andiron.models.resnet import ResNet
+from andiron.models.vit import ViT
+from andiron.models.zoo import torchvision
 
-__all__ = ["MLP", "ConvNet", "Dropout"]
+__all__ = ["GAN", "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "ViT", "torchvision"]

@@ -1,12 +1,10 @@
 """The schedule that waits for a metric to stop improving."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
+from andiron import improvement
 from andiron.schedules import arguments
-
-DIRECTIONS = ("lowest", "highest")
 
 
 class Plateau:
@@ -32,7 +30,7 @@ class Plateau:
     ):
         arguments.check_not_negative(initial_lr=initial_lr, min_lr=min_lr)
         arguments.check_at_most("min_lr", min_lr, limit_name="initial_lr", limit=initial_lr)
-        arguments.check_choice("direction", direction, allowed=DIRECTIONS)
+        arguments.check_choice("direction", direction, allowed=improvement.DIRECTIONS)
         if not 0 < factor < 1:
             raise ValueError(f"factor={factor}: should be between 0 and 1; 0.1 leaves a tenth of the learning rate")
         if not 0 <= threshold < 1:
@@ -59,15 +57,8 @@ class Plateau:
 
         Raises: KeyError if the metric it waits for was not measured.
         """
-        try:
-            value = values[self.split][self.metric]
-        except KeyError:
-            measured = ", ".join(f"{split}/{metric}" for split, metrics in values.items() for metric in metrics)
-            raise KeyError(
-                f"the learning rate waits for {self.split}/{self.metric}, which was not measured; "
-                f"there is: {measured or 'nothing'}; name one of these as split and metric"
-            ) from None
-        if self._is_gain(value):
+        value = improvement.measured(values, self.split, self.metric, waiting="the learning rate")
+        if improvement.is_better(value, self.best, self.direction, margin=self.threshold, is_relative=True):
             self.best = value
             self.epochs_without_gain = 0
         else:
@@ -75,14 +66,6 @@ class Plateau:
         if self.epochs_without_gain > self.patience:
             self.lr = max(self.lr * self.factor, self.min_lr)
             self.epochs_without_gain = 0
-
-    def _is_gain(self, value: float) -> bool:
-        if self.best is None:
-            return math.isfinite(value)
-        margin = math.copysign(self.threshold, self.best)
-        if self.direction == "lowest":
-            return value < self.best * (1 - margin)
-        return value > self.best * (1 + margin)
 
     def state_dict(self) -> dict[str, Any]:
         """The learning rate, the best value and the epochs since, as plain JSON values."""

@@ -1,5 +1,13 @@
 """Tasks: modules that put a training and a validation step around a plain network."""
 
-from andiron.tasks.classification import Classifier
+from andiron.tasks.adversarial import Adversarial
+from andiron.tasks.classification import BinaryClassifier, Classifier
+from andiron.tasks.language import LanguageModel
+from andiron.tasks.losses import BinaryCrossEntropy, CrossEntropy, MeanSquaredError
+from andiron.tasks.multi_label import MultiLabelClassifier
+from andiron.tasks.regression import Regressor
 
-__all__ = ["Classifier"]
+__all__ = [
+    "Adversarial", "BinaryClassifier", "BinaryCrossEntropy", "Classifier", "CrossEntropy", "LanguageModel",
+    "MeanSquaredError", "MultiLabelClassifier", "Regressor",
+]  # fmt: skip

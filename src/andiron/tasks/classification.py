@@ -40,16 +40,18 @@ class Classifier(nn.Module):
         Raises: DataError if the shapes do not fit, or, on a CPU, a target names no class.
         """
         logits, targets = self(batch.inputs), batch.targets
-        is_soft = targets.is_floating_point()
-        fits = logits.shape == targets.shape if is_soft else logits.dim() == 2 and logits.shape[:1] == targets.shape
-        if not fits:
-            remedy = "should be [batch, classes] for class indices [batch], or for probabilities [batch, classes]"
-            raise checks.misfit(self, logits, targets, remedy)
+        if targets.is_floating_point():
+            return self._classify_softly(logits, targets)
+        if logits.dim() != 2 or logits.shape[:1] != targets.shape:
+            raise checks.misfit(self, logits, targets, "should be [batch, classes] for class indices [batch]")
         loss = self.loss(logits, targets)
-        if is_soft:
-            return ClassificationOutput(loss, logits, targets.argmax(dim=-1), self.loss.weight(targets))
-        has_ignored = self.loss.ignored_index is not None
-        return ClassificationOutput(loss, logits, self.loss.marked(targets), self.loss.weight(targets), has_ignored)
+        weight, has_ignored = self.loss.weight(targets), self.loss.ignored_index is not None
+        return ClassificationOutput(loss, logits, self.loss.marked(targets), weight, has_ignored)
+
+    def _classify_softly(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
+        if logits.dim() != 2 or logits.shape != targets.shape:
+            raise checks.misfit(self, logits, targets, "should both be [batch, classes] for targets that are no indices")
+        return ClassificationOutput(self.loss(logits, targets), logits, targets.argmax(dim=-1), self.loss.weight(targets))
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""

@@ -4,7 +4,24 @@ A test holds every class here to the signature it describes. Arguments that the 
 from the data, the horizon of a schedule) may be left null in the config.
 """
 
-from andiron.config.nodes import averages, optimizers, param_groups, parts, schedules
+from andiron.config.nodes import (
+    averages,
+    classification_metrics,
+    early_stopping,
+    images,
+    metrics,
+    models,
+    optimizers,
+    param_groups,
+    parts,
+    schedules,
+    tables,
+    tasks,
+    views,
+)
 from andiron.config.nodes.kinds import SCHEMAS
 
-__all__ = ["SCHEMAS", "averages", "optimizers", "param_groups", "parts", "schedules"]
+__all__ = [
+    "SCHEMAS", "averages", "classification_metrics", "early_stopping", "images", "metrics", "models", "optimizers",
+    "param_groups", "parts", "schedules", "tables", "tasks", "views",
+]  # fmt: skip

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from andiron.config.nodes.kinds import Count, Fraction, NonNegative, Positive, describes
 
-EXTRAS = {"lion_pytorch": "lion-pytorch", "schedulefree": "schedulefree"}  # by module: the package that brings it
-
 
 @describes("torch.optim.SGD")
 class SGD:

@@ -7,6 +7,14 @@ from andiron.config.nodes.kinds import Count, Fraction, Seed, Validation, descri
 
 @describes("andiron.data.digits")
 class Digits:
+    size: Count = 8
+    valid: Validation
+    split_seed: Seed
+
+
+@describes("andiron.data.digit_pairs")
+class DigitPairs:
+    num_pairs: Count
     valid: Validation
     split_seed: Seed
 

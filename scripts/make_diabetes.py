@@ -1,0 +1,34 @@
+"""Makes src/andiron/data/diabetes.safetensors from the diabetes that scikit-learn bundles, and prints its SHA-256.
+
+    python scripts/make_diabetes.py [FILE]
+"""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from sklearn.datasets import load_diabetes
+
+FILE = Path(__file__).parents[1] / "src" / "andiron" / "data" / "diabetes.safetensors"
+ABOUT = (  # one entry: safetensors writes several in no fixed order, and the file's checksum would change
+    "442 patients: age, sex, bmi, bp, s1 to s6 as measured, and how far their diabetes had come a year later. Source: "
+    "B. Efron, T. Hastie, I. Johnstone & R. Tibshirani 2004, Least Angle Regression, Annals of Statistics 32(2), 407-499, "
+    "doi:10.1214/009053604000000067, as bundled with scikit-learn (sklearn.datasets.load_diabetes, scaled=False; "
+    "BSD-3-Clause)."
+)
+
+
+def main(path: Path) -> None:
+    bundle = load_diabetes(scaled=False)
+    tensors = {
+        "inputs": torch.from_numpy(bundle.data).to(torch.float32).contiguous(),
+        "targets": torch.from_numpy(bundle.target).to(torch.float32).unsqueeze(1),
+    }
+    path.write_bytes(safetensors.torch.save(tensors, metadata={"about": ABOUT}))
+    print(f"{path}: {path.stat().st_size} bytes, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FILE)

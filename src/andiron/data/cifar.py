@@ -1,0 +1,162 @@
+"""CIFAR-10 and CIFAR-100, downloaded if need be by torchvision."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tarfile import TarError
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.data import splits
+from andiron.data.arrays import ArrayDataset
+from andiron.data.batcher import ImageBatcher
+from andiron.data.splits import Splits, Validation
+
+SHAPE = (3, 32, 32)
+PIXELS = 3 * 32 * 32  # bytes of an image: all of its red, then green, then blue
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """One of the two data sets, as its authors offer it."""
+
+    name: str
+    url: str
+    md5: str
+    folder: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    names: str  # the file of the class names, one a line
+    sizes: tuple[int, int]  # images to train on, images to test
+    label_bytes: int  # before an image; the last of them is its class
+    num_classes: int
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return *self.train, *self.test, self.names
+
+
+CIFAR10 = _Archive(
+    name="CIFAR10",
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    md5="c32a1d4ab5d03f1284b67883e8d87530",
+    folder="cifar-10-batches-bin",
+    train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    test=("test_batch.bin",),
+    names="batches.meta.txt",
+    sizes=(50_000, 10_000),
+    label_bytes=1,
+    num_classes=10,
+)
+CIFAR100 = _Archive(
+    name="CIFAR100",
+    url="https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+    md5="03b5dce01913d631647c71ecec9e9cb8",
+    folder="cifar-100-binary",
+    train=("train.bin",),
+    test=("test.bin",),
+    names="fine_label_names.txt",
+    sizes=(50_000, 10_000),
+    label_bytes=2,  # one of 20 superclasses, then the class
+    num_classes=100,
+)
+
+
+def cifar10(*, root: str, valid: Validation, split_seed: int) -> Splits:
+    """Photographs in ten classes, 32x32 in colour, in `root`/cifar-10-batches-bin.
+
+    It is the binary version: the Python one is pickled, and reading a pickle runs what is in it. Mean and standard
+    deviation are those of each channel of the training pixels / 255.
+    Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images".
+    Raises: DataError if the files are damaged, or missing and cannot be downloaded.
+    """
+    batcher = ImageBatcher(mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616))
+    return _splits(CIFAR10, Path(root), batcher, valid, split_seed)
+
+
+def cifar100(*, root: str, valid: Validation, split_seed: int) -> Splits:
+    """Photographs in a hundred classes, 32x32 in colour, in `root`/cifar-100-binary.
+
+    Version, source, mean and standard deviation as for CIFAR-10.
+    Raises: DataError if the files are damaged, or missing and cannot be downloaded.
+    """
+    batcher = ImageBatcher(mean=(0.5071, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2762))
+    return _splits(CIFAR100, Path(root), batcher, valid, split_seed)
+
+
+def _splits(archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: int) -> Splits:
+    folder = root.absolute() / archive.folder
+    if not _present(archive, folder):
+        _download(archive, folder)
+    names = _class_names(archive, folder)
+    training, test = (
+        _read(archive, folder, files, size) for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
+    )
+    train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
+    return Splits(
+        name=archive.name,
+        train=train,
+        valid=held_out,
+        test=test,
+        batcher=batcher,
+        facts={"input_shape": SHAPE, "num_classes": archive.num_classes, "class_names": names},
+        fingerprint=_fingerprint(training.inputs, training.targets, test.inputs, test.targets),
+        validates_on_test=valid == "test",
+    )
+
+
+def _present(archive: _Archive, folder: Path) -> bool:
+    return all((folder / file).is_file() for file in archive.files)
+
+
+def _download(archive: _Archive, folder: Path) -> None:
+    """The archive beside `folder`, checked by its MD5, and its files in `folder`."""
+    from torchvision.datasets import utils  # takes as long to import as torch: only who has no CIFAR waits for it
+
+    why = "the archive holds other files"
+    try:
+        utils.download_and_extract_archive(archive.url, str(folder.parent), md5=archive.md5)
+    except (OSError, RuntimeError, EOFError, TarError) as error:
+        why = " ".join(str(error).split())
+    if not _present(archive, folder):
+        raise errors.DataError(
+            f"{archive.name} is not in {folder} and could not be downloaded ({why}); put the files of {archive.url} there, "
+            "point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
+        )
+
+
+def _class_names(archive: _Archive, folder: Path) -> list[str]:
+    names = (folder / archive.names).read_text(encoding="utf-8", errors="replace").split()
+    if len(names) != archive.num_classes:
+        raise _damaged(folder, f"{archive.names} has {len(names)} names where {archive.num_classes} belong")
+    return names
+
+
+def _read(archive: _Archive, folder: Path, files: Sequence[str], size: int) -> ArrayDataset:
+    row = archive.label_bytes + PIXELS
+    expected = size // len(files) * row
+    rows = []
+    for file in files:
+        content = bytearray((folder / file).read_bytes())
+        if len(content) != expected:
+            raise _damaged(folder, f"{file} has {len(content)} bytes where {expected} belong")
+        rows.append(torch.frombuffer(content, dtype=torch.uint8).view(-1, row))
+    everything = torch.cat(rows)
+    targets = everything[:, archive.label_bytes - 1].long()
+    if int(targets.max()) >= archive.num_classes:
+        raise _damaged(folder, f"there is a class {int(targets.max())} where they go from 0 to {archive.num_classes - 1}")
+    return ArrayDataset(everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous(), targets)
+
+
+def _damaged(folder: Path, what: str) -> errors.DataError:
+    return errors.DataError(f"{folder}: a file there is damaged ({what}); remove the folder to download it again")
+
+
+def _fingerprint(*tensors: Tensor) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,103 @@
+"""Which images a folder holds, of which classes, and for which part of a run."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from andiron import errors
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+PARTS = ("train", "valid", "test")
+log = logging.getLogger("andiron")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTree:
+    """The images below `root`, in the order of their parts, classes and names; a path is always spelled with slashes."""
+
+    root: Path
+    names: tuple[str, ...]  # paths from the root
+    targets: Int[Tensor, " size"]
+    class_names: tuple[str, ...]
+    ranges: Mapping[str, range]  # where the images of a part stand, for the parts that have folders; of all without
+
+
+def find(root: Path) -> ImageTree:
+    """The images in `root`/<class>, at any depth, or, where there is a folder `root`/train, in `root`/<part>/<class>.
+
+    Names that begin with a dot are passed over, and files of other suffixes, which are counted in the log.
+    Raises: DataError if there is no such folder, if it has fewer than two classes, or if one has no images.
+    """
+    if not root.is_dir():
+        raise errors.DataError(f"{root}: no such folder; name one that has a folder of images for each class with data.path")
+    if not (root / "train").is_dir():
+        return _tree(root, {"": _class_names(root)})
+    strange = [name for name in _folders(root) if name not in PARTS]
+    if strange:
+        raise errors.DataError(
+            f"{root}: has a folder {strange[0]!r} beside train/; folders there are {', '.join(PARTS)}: rename or remove it"
+        )
+    parts = {part: _class_names(root / part) for part in PARTS if (root / part).is_dir()}
+    for part, names in parts.items():
+        unknown = [name for name in names if name not in parts["train"]]
+        if unknown:
+            hint = errors.nearest(unknown[0], parts["train"]) or "; put images of it there"
+            raise errors.DataError(f"{root / part / unknown[0]}: train/ has no such class{hint}")
+    return _tree(root, parts)
+
+
+def _class_names(folder: Path) -> list[str]:
+    names = _folders(folder)
+    if not names:
+        raise errors.DataError(
+            f"{folder}: has no folder of images; put the images of each class into one, such as {folder / 'cat' / '1.png'}"
+        )
+    return names
+
+
+def _folders(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
+    class_names = next(iter(parts.values()))
+    if len(class_names) < 2:
+        raise errors.DataError(f"{root}: has one class, {class_names[0]!r}; there is nothing to tell apart: add another")
+    names: list[str] = []
+    targets: list[int] = []
+    ranges: dict[str, range] = {}
+    ignored: list[str] = []
+    for part, of_part in parts.items():
+        begin = len(names)
+        for class_name in of_part:
+            found = [*_files(root, root / part / class_name, ignored)]
+            if not found:
+                raise errors.DataError(
+                    f"{root / part / class_name}: a class without images ({', '.join(SUFFIXES)}); put some there, or remove it"
+                )
+            names += sorted(found)
+            targets += [class_names.index(class_name)] * len(found)
+        ranges[part] = range(begin, len(names))
+    if ignored:
+        log.info("%s: %d files are no images and were ignored, such as %s", root, len(ignored), min(ignored))
+    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), ranges)
+
+
+def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
+    """The images in `folder`, as paths from the root; what else is there goes to `ignored`."""
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in files:
+            name = Path(parent, file).relative_to(root).as_posix()
+            if file.startswith("."):
+                continue
+            if file.lower().endswith(SUFFIXES):
+                yield name
+            else:
+                ignored.append(name)

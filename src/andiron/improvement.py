@@ -1,0 +1,34 @@
+"""When a measured value is better than the best before it: one rule for all that wait for one to be."""
+
+import math
+from collections.abc import Mapping
+
+DIRECTIONS = ("lowest", "highest")
+
+
+def is_better(value: float, best: float | None, direction: str, *, margin: float | int = 0, is_relative: bool = False) -> bool:
+    """Whether `value` is finite, and better than `best` by more than `margin`; of values before there is any, the first is.
+
+    lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best + margin, or
+    best * (1 + margin). Where best is negative the sign of a relative margin changes, so that it is never on the wrong side.
+    """
+    if best is None or not math.isfinite(value):
+        return math.isfinite(value)
+    signed = -margin if direction == "lowest" else margin
+    limit = best * (1 + math.copysign(1, best) * signed) if is_relative else best + signed
+    return value < limit if direction == "lowest" else value > limit
+
+
+def measured(values: Mapping[str, Mapping[str, float]], split: str, metric: str, *, waiting: str) -> float:
+    """The metric's latest value on the split; `waiting` is what waits for it, for the message.
+
+    Raises: KeyError if it was not measured.
+    """
+    try:
+        return values[split][metric]
+    except KeyError:
+        there = ", ".join(f"{split}/{metric}" for split, metrics in values.items() for metric in metrics)
+        raise KeyError(
+            f"{waiting} waits for {split}/{metric}, which was not measured; there is: {there or 'nothing'}; "
+            "name one of these as split and metric"
+        ) from None

@@ -1,0 +1,80 @@
+"""A copy of a model's weights at the epoch that was best, to come back to."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class BestWeights:
+    """What `model.state_dict()` saved when it was last taken, buffers included, in tensors that are made once.
+
+    They lie on `device`, by default each where the model's own is. What a model has under two names is kept once.
+    """
+
+    def __init__(self, model: nn.Module, device: torch.device | str | None = None):
+        entries = _entries(model)
+        copies: dict[int, Tensor] = {}
+        for tensor in entries.values():
+            if id(tensor) not in copies:
+                copies[id(tensor)] = torch.empty_like(tensor, device=device or tensor.device, requires_grad=False)
+        self._tensors = {name: copies[id(tensor)] for name, tensor in entries.items()}
+        self.is_taken = False
+
+    def take(self, model: nn.Module) -> None:
+        """Keeps the weights that `model` has now, in place of those kept before.
+
+        Raises: ValueError if it is not of the names of the model that this was made for.
+        """
+        _copy(self._checked(_entries(model)), self._tensors)
+        self.is_taken = True
+
+    def restore(self, model: nn.Module) -> None:
+        """Puts the kept weights into `model`.
+
+        Raises: RuntimeError if none were taken; ValueError as `take`.
+        """
+        if not self.is_taken:
+            raise RuntimeError("no weights were taken: there are none to restore")
+        _copy(self._tensors, self._checked(_entries(model)))
+
+    @contextmanager
+    def swapped_in(self, model: nn.Module) -> Iterator[None]:
+        """Within it `model` has the kept weights; afterwards its own, bit for bit."""
+        own = {name: tensor.detach().clone() for name, tensor in _entries(model).items()}
+        self.restore(model)
+        try:
+            yield
+        finally:
+            _copy(own, _entries(model))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The kept weights under the names of the model's own `state_dict()`, which can load them; empty if none were taken."""
+        return dict(self._tensors) if self.is_taken else {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Goes on from what `state_dict` gave.
+
+        Raises: ValueError if it is not of this model's names.
+        """
+        if state:
+            _copy(self._checked(state), self._tensors)
+        self.is_taken = bool(state)
+
+    def _checked(self, entries: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        differing = sorted(entries.keys() ^ self._tensors.keys())
+        if differing:
+            raise ValueError(f"not the model whose weights are kept: only one of the two has {', '.join(map(repr, differing))}")
+        return entries
+
+
+def _entries(model: nn.Module) -> dict[str, Tensor]:
+    """What `model.state_dict()` saves: the tensors themselves, looked up anew because a forward may replace a buffer."""
+    return dict(model.state_dict(keep_vars=True))
+
+
+def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in source.items():
+            target[name].copy_(tensor)

@@ -1,0 +1,71 @@
+"""The residual networks for small images."""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron.models import shapes
+
+
+class ResNet(nn.Module):
+    """3x3 convolutions in three stages of n residual blocks, depth = 6n + 2; from stage to stage half the size, twice the channels.
+
+    `width` is the channels of the first stage: 16 in the paper, with 0.27M parameters at depth 20, 0.46M at 32, 0.66M at 44,
+    0.85M at 56 and 1.7M at 110. Convolutions start from N(0, 2 / fan_in) (He et al. 2015, arXiv:1502.01852, equation 10).
+    Raises: ValueError if depth is not 6n + 2, or input_shape no shape of images.
+    Source: He et al. 2015, arXiv:1512.03385, section 4.2.
+    """
+
+    def __init__(self, input_shape: Sequence[int], num_classes: int, *, depth: int = 20, width: int = 16):
+        super().__init__()
+        channels, _, _ = shapes.of_images(input_shape, "ResNet")
+        blocks_per_stage = _blocks_per_stage(depth)
+        self.stem = nn.Sequential(nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        widths = [width * 2**stage for stage in range(3) for _ in range(blocks_per_stage)]
+        pairs = zip([width, *widths], widths, strict=False)
+        self.blocks = nn.Sequential(*(Residual(entering, leaving) for entering, leaving in pairs))
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_classes))
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+        logits: Tensor = self.head(self.blocks(self.stem(images)))
+        return logits
+
+
+class Residual(nn.Module):
+    """relu(x + F(x)), F two convolutions with batch norm and a ReLU between them.
+
+    Where channels double, F has stride 2 and x, to fit, every second row and column, and zeros for the new channels
+    (option A of the paper: a shortcut has no parameters).
+    """
+
+    def __init__(self, entering: int, leaving: int):
+        super().__init__()
+        self.stride = 1 if entering == leaving else 2
+        self.new_channels = leaving - entering
+        self.layers = nn.Sequential(
+            nn.Conv2d(entering, leaving, 3, stride=self.stride, padding=1, bias=False), nn.BatchNorm2d(leaving), nn.ReLU(),
+            nn.Conv2d(leaving, leaving, 3, padding=1, bias=False), nn.BatchNorm2d(leaving),
+        )  # fmt: skip
+
+    def forward(self, inputs: Float[Tensor, "batch entering height width"]) -> Float[Tensor, "batch leaving rows columns"]:
+        shortcut = inputs
+        if self.stride != 1:
+            every_second = inputs[:, :, :: self.stride, :: self.stride]
+            shortcut = functional.pad(every_second, (0, 0, 0, 0, 0, self.new_channels))
+        return functional.relu(shortcut + self.layers(inputs))
+
+
+def _blocks_per_stage(depth: int) -> int:
+    blocks, rest = divmod(depth - 2, 6)
+    if blocks < 1 or rest:
+        below = 6 * max(blocks, 1) + 2
+        raise ValueError(
+            f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first and the last; "
+            f"the nearest are {below} and {below + 6}, the paper's are 20, 32, 44, 56 and 110"
+        )
+    return blocks

@@ -1,0 +1,84 @@
+"""The blocks that transformers of images and of text are stacked from."""
+
+import math
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron.models.dropout import Dropout
+
+STD = 0.02  # of initial weights: Radford et al. 2018, "Improving language understanding by generative pre-training", 4.1
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + feed_forward(norm(x)), with dropout on both branches (pre-norm).
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; the norms come first as in Radford et al. 2019, section 2.3.
+    """
+
+    def __init__(self, dim: int, heads: int, *, hidden: int, dropout: float, is_causal: bool):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(dim)
+        self.attention = Attention(dim, heads, is_causal=is_causal)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, hidden)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+        middle = inputs + self.dropout(self.attention(self.attention_norm(inputs)))
+        outputs: Tensor = middle + self.dropout(self.feed_forward(self.feed_forward_norm(middle)))
+        return outputs
+
+
+class Attention(nn.Module):
+    """softmax(Q K^T / sqrt(dim / heads)) V in each head, then a projection of all heads together.
+
+    With `is_causal` a place sees itself and those before it. No weights are dropped and no matrix of them is kept where
+    torch has a fused kernel (flash attention: Dao et al. 2022, arXiv:2205.14135).
+    Raises: ValueError if `heads` does not divide `dim`.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
+    """
+
+    def __init__(self, dim: int, heads: int, *, is_causal: bool):
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"dim={dim} is not divisible by heads={heads}; each head takes an equal part of dim")
+        self.heads = heads
+        self.is_causal = is_causal
+        self.queries_keys_values = nn.Linear(dim, 3 * dim)
+        self.projection = nn.Linear(dim, dim)
+
+    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+        parts = self.queries_keys_values(inputs).chunk(3, dim=-1)
+        queries, keys, values = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.is_causal)
+        outputs: Tensor = self.projection(mixed.transpose(1, 2).flatten(2))
+        return outputs
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an exact GELU between them, the same at every place."""
+
+    def __init__(self, dim: int, hidden: int):
+        super().__init__()
+        self.expansion = nn.Linear(dim, hidden)
+        self.projection = nn.Linear(hidden, dim)
+
+    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+        outputs: Tensor = self.projection(functional.gelu(self.expansion(inputs)))
+        return outputs
+
+
+def initialise(network: nn.Module, *, layers: int) -> None:
+    """Weights of linear layers and embeddings from N(0, 0.02^2), biases 0.
+
+    A block adds two projections to what passes through it, so those start from N(0, 0.02^2 / (2 layers)): what passes
+    then does not grow with depth.
+    Source: Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.3.
+    """
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=STD / math.sqrt(2 * layers) if name.endswith("projection") else STD)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -1,0 +1,59 @@
+"""A small vision transformer."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from andiron.models import shapes, transformer
+from andiron.models.dropout import Dropout
+
+
+class ViT(nn.Module):
+    """Square patches of the image as a sequence of vectors, `depth` transformer blocks, and a linear layer on their mean.
+
+    The mean over the patches takes the place of the paper's class token (Beyer et al. 2022, arXiv:2205.01580: no worse).
+    Raises: ValueError if the image is not divisible into patches, dim not into heads, or input_shape no shape of images.
+    Source: Dosovitskiy et al. 2020, arXiv:2010.11929, section 3.1.
+    """
+
+    def __init__(
+        self, input_shape: Sequence[int], num_classes: int, *,
+        patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 4, mlp_ratio: float | int = 4, dropout: float = 0.0,
+    ):  # fmt: skip
+        super().__init__()
+        self.patches = Patches(input_shape, dim, patch=patch)
+        self.dropout = Dropout(dropout)
+        hidden = round(mlp_ratio * dim)
+        self.blocks = nn.Sequential(
+            *(transformer.Block(dim, heads, hidden=hidden, dropout=dropout, is_causal=False) for _ in range(depth))
+        )
+        self.norm = nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, num_classes)
+        transformer.initialise(self, layers=depth)
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+        logits: Tensor = self.head(self.norm(self.blocks(self.dropout(self.patches(images)))).mean(1))
+        return logits
+
+
+class Patches(nn.Conv2d):
+    """A linear map of every patch, row by row, and a learned vector for its place added.
+
+    A convolution that holds the places too, so that rules for parameters know both as the first layer.
+    """
+
+    def __init__(self, input_shape: Sequence[int], dim: int, *, patch: int):
+        channels, height, width = shapes.of_images(input_shape, "ViT")
+        if height % patch or width % patch:
+            raise ValueError(
+                f"patch={patch}: an image of {height}x{width} is not divisible into patches of {patch}x{patch}; choose a "
+                "divisor of both sides"
+            )
+        super().__init__(channels, dim, patch, stride=patch)
+        self.positions = nn.Parameter(torch.empty(height // patch * (width // patch), dim))
+        nn.init.normal_(self.positions, std=transformer.STD)
+
+    def forward(self, input: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch patches dim"]:
+        return super().forward(input).flatten(2).mT + self.positions

@@ -1,0 +1,76 @@
+"""What the process takes of the machine: processor, memory, GPU."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+STATM = Path("/proc/self/statm")  # pages; the second number is what lies in memory
+GIB = 2**30
+
+
+class Usage:
+    """Reads how much of the machine this process uses; a call takes less than 100 us.
+
+    A test holds it to that without a GPU; NVIDIA's library, which tells the utilisation, may take longer.
+    """
+
+    def __init__(self, device: torch.device | None = None):
+        self.device = device or torch.device("cpu")
+        self._tells_utilisation = _tells_utilisation(self.device)
+        self._read = (time.process_time(), time.perf_counter())
+
+    def readings(self) -> dict[str, float]:
+        """Percent of one core since the last reading (so two busy cores are 200), and GiB; what cannot be told is missing.
+
+        GPU memory is what tensors hold now, and at most so far. `gpu_percent` is of all processes, and needs pynvml.
+        """
+        found = {"system/cpu_percent": self._cpu_percent(), **_memory(), **_gpu_memory(self.device)}
+        if self._tells_utilisation:
+            found["system/gpu_percent"] = float(torch.cuda.utilization(self.device))
+        return found
+
+    def _cpu_percent(self) -> float:
+        (busy, clock), self._read = self._read, (time.process_time(), time.perf_counter())
+        return 100 * (self._read[0] - busy) / (self._read[1] - clock)
+
+
+def _memory() -> dict[str, float]:
+    """What lies in memory now; without /proc (macOS) at most so far, which decides as well whether a run fits."""
+    if STATM.exists():
+        pages = int(STATM.read_bytes().split()[1])
+        return {"system/memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+    if sys.platform == "win32":
+        return {}
+    import resource  # here: Windows has none
+
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes; elsewhere KiB
+    return {"system/memory_peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GIB}
+
+
+def _gpu_memory(device: torch.device) -> dict[str, float]:
+    if device.type == "cuda":
+        # the nested form: torch.cuda.memory_allocated() flattens and sorts some hundred numbers for the one
+        allocated = torch.cuda.memory_stats_as_nested_dict(device)["allocated_bytes"]["all"]
+        return {
+            "system/gpu_memory_gib": allocated["current"] / GIB,
+            "system/gpu_memory_peak_gib": allocated["peak"] / GIB,
+        }
+    if device.type == "mps":
+        return {"system/gpu_memory_gib": torch.mps.current_allocated_memory() / GIB}
+    return {}
+
+
+def _tells_utilisation(device: torch.device) -> bool:
+    """Whether NVIDIA's library is there and answers: under MIG, for one, it does not."""
+    if device.type != "cuda":
+        return False
+    library = sys.modules.get("pynvml")  # torch.cuda imports it, if it is there
+    refused: tuple[type[Exception], ...] = (ImportError, RuntimeError, *([library.NVMLError] if library else []))
+    try:
+        torch.cuda.utilization(device)
+    except refused:
+        return False
+    return True

@@ -1,0 +1,296 @@
+"""Images moved, mirrored, turned, covered and mixed: against loops by hand, and the same whoever gathers them."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from andiron import errors, randomness
+from andiron.data.arrays import ArrayDataset
+from andiron.data.augmentation import Crop, Cutout, Flip, Rotate, Shift, _rotated
+from andiron.data.batcher import ImageBatcher
+from andiron.data.dataset import RawBatch
+from andiron.data.draws import Draws
+from andiron.data.loader import DataLoader
+from andiron.data.mixing import Mixup, symmetric_beta
+
+SIZE = 23
+IMAGES = torch.randint(1, 256, (SIZE, 3, 7, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))  # no zeros
+TARGETS = torch.arange(SIZE) % 5
+EVERY = [Shift(2), Crop(3), Crop(3, "mirror"), Flip(), Flip(0.3, horizontal=False), Rotate(40.0), Cutout(4), Cutout(3, 9)]
+EACH = pytest.mark.parametrize("augmentation", EVERY, ids=repr)
+
+
+def apply(augmentation, images=IMAGES, *, epoch=0, indices=None, seed=7):
+    """The images after the augmentation, as those at `indices` of the data set."""
+    indices = torch.arange(len(images)) if indices is None else torch.as_tensor(indices)
+    return augmentation(RawBatch(images, torch.zeros(len(images), dtype=torch.long)), Draws(seed, epoch, indices)).inputs
+
+
+def below(number, name, *, size=SIZE, epoch=0, count=2):
+    """The whole numbers that a sample draws, by hand."""
+    uniform = randomness.uniform(7, name, epoch, torch.arange(size), count)
+    return [[math.floor(value * number) for value in row] for row in uniform.tolist()]
+
+
+@EACH
+def test_what_becomes_of_an_image_is_a_function_of_seed_epoch_and_index_alone(augmentation):
+    whole = apply(augmentation)
+    shuffled = torch.randperm(SIZE, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(apply(augmentation, IMAGES[shuffled], indices=shuffled), whole[shuffled])
+    for index in (0, 4, SIZE - 1):
+        assert torch.equal(apply(augmentation, IMAGES[[index]], indices=[index]), whole[[index]])
+    assert torch.equal(apply(augmentation), whole)
+
+
+@EACH
+def test_epochs_and_seeds_differ(augmentation):
+    outcomes = [apply(augmentation), apply(augmentation, epoch=1), apply(augmentation, seed=8)]
+    assert not any(torch.equal(a, b) for at, a in enumerate(outcomes) for b in outcomes[:at])
+
+
+@EACH
+def test_the_stored_images_stay_as_they_are_and_targets_go_through(augmentation):
+    images, targets = IMAGES.clone(), torch.arange(SIZE)
+    augmented = augmentation(RawBatch(images, targets), Draws(7, 0, torch.arange(SIZE)))
+    assert torch.equal(images, IMAGES)
+    assert augmented.targets is targets
+    assert augmented.inputs.shape == IMAGES.shape
+
+
+@EACH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bytes_and_floats_become_the_same_image_each_of_its_own_type(augmentation, dtype):
+    of_bytes, of_floats = apply(augmentation), apply(augmentation, IMAGES.to(dtype))
+    assert (of_bytes.dtype, of_floats.dtype) == (torch.uint8, dtype)
+    if isinstance(augmentation, Rotate):  # interpolated, so rounded where they are bytes
+        assert (of_bytes.to(dtype) - of_floats).abs().max() <= 0.5 + 1e-3  # float32 sums of products up to 255
+    else:
+        assert torch.equal(of_bytes.to(dtype), of_floats)
+
+
+@EACH
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_worker_processes_give_what_the_draws_give_by_hand(augmentation, num_workers):
+    loader = DataLoader(
+        ArrayDataset(IMAGES, TARGETS), ImageBatcher(0.0, 1.0, scale=1.0), batch_size=5, shuffle_seed=7,
+        num_workers=num_workers, augmentations=[augmentation],
+    )  # fmt: skip
+    whole = apply(augmentation, epoch=2)
+    order = randomness.permutation(SIZE, 7, 2)
+    assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(2)]), whole[order].float())
+
+
+@pytest.mark.parametrize("augmentation, name", [(Shift(2), "shift"), (Crop(2), "crop")], ids=["shift", "crop"])
+def test_shift_and_zero_crop_are_a_loop_over_padded_images(augmentation, name):
+    expected = []
+    for image, (row, column) in zip(IMAGES, below(5, name), strict=True):
+        padded = functional.pad(image, (2, 2, 2, 2))
+        expected.append(padded[:, row : row + 7, column : column + 9])
+    assert torch.equal(apply(augmentation), torch.stack(expected))
+
+
+def test_a_mirror_crop_is_a_loop_over_images_that_torch_pads_by_reflection():
+    expected = []
+    for image, (row, column) in zip(IMAGES.float(), below(13, "crop"), strict=True):
+        padded = functional.pad(image, (6, 6, 6, 6), mode="reflect")
+        expected.append(padded[:, row : row + 7, column : column + 9])
+    assert torch.equal(apply(Crop(6, "mirror")), torch.stack(expected).byte())
+
+
+def test_every_shift_is_as_likely_as_any_other():
+    number = 20_000
+    images = torch.zeros(number, 1, 5, 5, dtype=torch.uint8)
+    images[:, :, 2, 2] = 1  # one point, whose place tells the shift
+    counts = apply(Shift(2), images).sum(0).flatten().double()
+    assert counts.sum() == number
+    # chi-square of 24 degrees of freedom: 59.7 is exceeded once in 10,000 seeds
+    assert ((counts - number / 25) ** 2 / (number / 25)).sum() < 59.7
+
+
+@pytest.mark.parametrize("augmentation", [Shift(0), Crop(0), Crop(0, "mirror"), Flip(0.0), Flip(0), Rotate(0.0)], ids=repr)
+def test_nothing_asked_for_changes_nothing(augmentation):
+    assert torch.equal(apply(augmentation), IMAGES)
+
+
+@pytest.mark.parametrize("horizontal, dimension", [(True, 3), (False, 2)])
+def test_a_certain_flip_mirrors_every_image(horizontal, dimension):
+    assert torch.equal(apply(Flip(1.0, horizontal)), IMAGES.flip(dimension))
+
+
+def test_a_flip_mirrors_the_images_whose_number_is_below_the_probability():
+    uniform = randomness.uniform(7, "flip", 0, torch.arange(SIZE), 1)[:, 0].tolist()
+    expected = [image.flip(2) if number < 0.3 else image for image, number in zip(IMAGES, uniform, strict=True)]
+    assert torch.equal(apply(Flip(0.3)), torch.stack(expected))
+
+
+def test_a_flip_is_as_frequent_as_its_probability():
+    images = torch.tensor([0, 1], dtype=torch.uint8).expand(40_000, 1, 1, 2)
+    share = apply(Flip(0.3), images)[:, 0, 0, 0].double().mean()
+    assert abs(share - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 40_000)  # four standard deviations
+
+
+@pytest.mark.parametrize("quarters", [1, 2, 3, -1])
+@pytest.mark.parametrize("side", [6, 7])
+def test_quarter_turns_are_torchs_own(quarters, side):
+    images = IMAGES[:, :, :6, :6] if side == 6 else IMAGES[:, :, :7, :7]
+    turned = _rotated(images, torch.full((SIZE,), quarters * math.pi / 2))
+    assert torch.equal(turned, torch.rot90(images, quarters, (2, 3)))
+
+
+def test_a_half_turn_of_an_oblong_image_keeps_its_shape():
+    assert torch.equal(_rotated(IMAGES, torch.full((SIZE,), math.pi)), IMAGES.flip(2, 3))
+
+
+def bilinear(image, x, y):
+    """The value between four pixels, those outside the image being 0."""
+    value = torch.zeros(len(image), dtype=torch.float64)
+    for row in (math.floor(y), math.floor(y) + 1):
+        for column in (math.floor(x), math.floor(x) + 1):
+            if 0 <= row < image.shape[1] and 0 <= column < image.shape[2]:
+                value += image[:, row, column] * (1 - abs(y - row)) * (1 - abs(x - column))
+    return value
+
+
+def test_a_rotation_is_a_loop_over_pixels_between_those_they_come_from():
+    images = IMAGES[:3].double()
+    angles = randomness.uniform(7, "rotate", 0, torch.arange(3), 1)[:, 0].double() * 2 - 1
+    expected = torch.zeros_like(images)
+    for number, angle in enumerate((angles * math.radians(40)).tolist()):
+        for row in range(7):
+            for column in range(9):
+                x, y = column - 4, row - 3
+                source = x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)
+                expected[number, :, row, column] = bilinear(images[number], source[0] + 4, source[1] + 3)
+    # places to 2^-21 (float32 up to 8, a few roundings), times slopes of up to 255 a pixel
+    torch.testing.assert_close(apply(Rotate(40.0))[:3].double(), expected, rtol=0, atol=0.5 + 1e-3)
+    torch.testing.assert_close(apply(Rotate(40.0), images), expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 20])
+def test_cutout_is_a_loop_over_squares(size):
+    rows = [row for row, _ in below(7, "cutout")]
+    columns = [column for _, column in below(9, "cutout")]
+    expected = IMAGES.clone()
+    for image, row, column in zip(expected, rows, columns, strict=True):
+        top, left = row - size // 2, column - size // 2
+        image[:, max(0, top) : max(0, top + size), max(0, left) : max(0, left + size)] = 50
+    assert torch.equal(apply(Cutout(size, 50)), expected)
+
+
+def test_cutout_covers_a_whole_square_where_it_fits_and_a_part_at_the_border():
+    images = torch.ones(5_000, 2, 9, 9, dtype=torch.uint8)
+    is_covered = apply(Cutout(3), images) == 0
+    areas = is_covered[:, 0].sum((1, 2))
+    assert torch.equal(is_covered[:, 0], is_covered[:, 1])
+    assert set(areas.tolist()) == {9, 6, 4}  # inside, at a side, in a corner
+    inside = (areas == 9).double().mean()
+    assert abs(inside - 49 / 81) < 4 * math.sqrt(49 / 81 * 32 / 81 / 5_000)  # four standard deviations
+
+
+@pytest.mark.parametrize("kind", [Shift, Crop, Rotate, Cutout])
+def test_two_of_a_kind_draw_apart_under_two_names(kind):
+    default = kind(3).name
+    assert default == kind.__name__.lower()
+    assert torch.equal(apply(kind(3, name=default)), apply(kind(3)))
+    assert not torch.equal(apply(kind(3, name="second")), apply(kind(3)))
+
+
+@pytest.mark.parametrize("augmentation", [Shift(7), Crop(7), Crop(8, "mirror")], ids=repr)
+def test_a_reach_beyond_the_image_is_refused(augmentation):
+    option, value = ("pixels", 7) if isinstance(augmentation, Shift) else ("padding", augmentation.padding)
+    with pytest.raises(errors.DataError) as raised:
+        apply(augmentation)
+    expected = f"augmentation.{augmentation.name}.{option}={value}: should be below 7, as images are 7x9"
+    assert str(raised.value) == expected
+
+
+@EACH
+def test_what_is_no_image_is_refused_by_the_name_of_the_augmentation(augmentation):
+    with pytest.raises(errors.DataError) as raised:
+        apply(augmentation, torch.zeros(4, 6))
+    message = str(raised.value)
+    assert message.startswith(f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a sample")
+    assert message.endswith("here is [6]; leave it out")
+
+
+def mix(alpha=0.4, *, images=IMAGES, targets=TARGETS, epoch=0, first=0):
+    return Mixup(alpha, 5)(RawBatch(images, targets), Draws(7, epoch, torch.arange(first, first + len(images))))
+
+
+def test_mixup_is_a_loop_over_each_image_and_the_one_before_it():
+    mixed = mix()
+    weight = float(symmetric_beta(0.4, randomness.uniform(7, "mixup", 0, torch.tensor([0]), 2)[0]))
+    for number in range(SIZE):
+        image = weight * IMAGES[number].double() + (1 - weight) * IMAGES[number - 1].double()
+        target = torch.zeros(5, dtype=torch.float64)
+        target[TARGETS[number]] += weight
+        target[TARGETS[number - 1]] += 1 - weight
+        torch.testing.assert_close(mixed.inputs[number].double(), image, rtol=0, atol=255 * 2**-22)  # float32, three roundings
+        torch.testing.assert_close(mixed.targets[number].double(), target, rtol=0, atol=2**-22)
+
+
+def test_mixed_targets_sum_to_one_and_mixed_pixels_lie_between_the_two():
+    for epoch in range(20):
+        mixed = mix(epoch=epoch)
+        assert (mixed.inputs.dtype, mixed.targets.dtype, mixed.targets.shape) == (torch.float32, torch.float32, (SIZE, 5))
+        torch.testing.assert_close(mixed.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-22)
+        assert mixed.targets.min() >= 0
+        pair = torch.stack([IMAGES, IMAGES.roll(1, 0)]).float()
+        assert ((mixed.inputs >= pair.amin(0) - 2**-15) & (mixed.inputs <= pair.amax(0) + 2**-15)).all()  # a last bit of 255
+
+
+def test_mixup_is_a_function_of_the_batch():
+    assert torch.equal(mix().inputs, mix().inputs)
+    assert not torch.equal(mix().inputs, mix(epoch=1).inputs)
+    assert not torch.equal(mix().inputs, mix(first=1).inputs)
+
+
+def test_a_batch_of_one_is_mixed_with_itself():
+    mixed = mix(images=IMAGES[:1], targets=TARGETS[:1])
+    assert torch.equal(mixed.inputs, IMAGES[:1].float())
+    assert torch.equal(mixed.targets, torch.eye(5)[TARGETS[:1]])
+
+
+def test_what_was_mixed_can_be_mixed_again():
+    again = Mixup(1.0, 5, name="second")(mix(), Draws(7, 0, torch.arange(SIZE)))
+    torch.testing.assert_close(again.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-21)
+
+
+@pytest.mark.parametrize("targets", [torch.zeros(SIZE), torch.zeros(SIZE, 2, dtype=torch.long)], ids=["numbers", "labels"])
+def test_mixup_refuses_what_are_no_classes(targets):
+    with pytest.raises(errors.DataError, match=r"^augmentation.mixup: mixes classes, one a sample, and the targets here are \["):
+        mix(targets=targets)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 1, 2.5, 40.0])
+def test_shares_are_distributed_as_beta(alpha):
+    number = 50_000
+    uniform = randomness.uniform(3, "beta", 0, torch.arange(number), 2)
+    found = symmetric_beta(alpha, uniform).double().sort().values
+    assert 0 <= found[0] and found[-1] <= 1
+    density = torch.distributions.Beta(torch.tensor(alpha, dtype=torch.float64), torch.tensor(alpha, dtype=torch.float64))
+    # moments exact: E x = 1/2, var = 1 / (4 (2a + 1)); four standard deviations, the fourth moment bounded by that of a coin
+    variance = float(density.variance)
+    assert abs(found.mean() - 0.5) < 4 * math.sqrt(variance / number)
+    assert abs(found.var() - variance) < 4 * 0.25 / math.sqrt(number)
+    if alpha in (0.5, 1):  # whose distribution functions are plain
+        cumulative = found if alpha == 1 else 2 / math.pi * found.sqrt().asin()
+        steps = torch.arange(1, number + 1) / number
+        assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(number)  # Kolmogorov: once in 10,000 seeds
+
+
+def test_shares_at_the_ends_of_the_draws_are_numbers():
+    ends = torch.tensor([[0.0, 0.25], [0.0, 0.0], [1 - 2**-24, 0.25], [1 - 2**-24, 0.5], [0.5, 0.75]])
+    for alpha in (0.01, 0.2, 1.0, 100.0):
+        shares = symmetric_beta(alpha, ends)
+        assert ((shares >= 0) & (shares <= 1)).all()
+
+
+@pytest.mark.parametrize("augmentation", [*EVERY, Mixup(0.4, 5)], ids=repr)
+def test_no_augmentation_waits_for_the_device(augmentation, host_reads):
+    draws = Draws(7, 0, torch.arange(SIZE))
+    with host_reads() as reads:
+        augmentation(RawBatch(IMAGES, TARGETS), draws)
+    assert reads.number == 0

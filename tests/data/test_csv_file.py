@@ -1,0 +1,273 @@
+"""Tables in text files: what is read, what is fitted on which rows, and every problem by its place."""
+
+import hashlib
+import json
+import logging
+
+import pytest
+import torch
+
+from andiron import errors
+from andiron.data.csv_file import csv
+
+CPU = torch.device("cpu")
+HOUSES = "area,rooms,price\n" + "".join(f"{40 + 3 * row},{1 + row % 5},{1000.5 * row + 7}\n" for row in range(43))
+FLOWERS = "kind,length,width\n" + "".join(
+    f"{('rose', 'aster', 'lily')[row % 3]},{row / 8},{row % 7}\n" for row in range(43)
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a table and gives its path."""
+
+    def write(content):
+        path = tmp_path / "table.csv"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return write
+
+
+def load(path, target="price", **options):
+    return csv(**{"path": path, "target": target, "valid": 0.2, "split_seed": 0, **options})
+
+
+def refused(path, target="price", **options):
+    with pytest.raises(errors.DataError) as raised:
+        load(path, target, **options)
+    return str(raised.value).replace(path, "table.csv")
+
+
+def rows(*parts):
+    return sorted((*inputs.tolist(), *targets.tolist()) for part in parts for inputs, targets in zip(part.inputs, part.targets))
+
+
+def test_the_parts_are_disjoint_and_make_up_the_rows_of_the_file(file):
+    splits = load(file(HOUSES))
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [31, 8, 4]
+    expected = [(40.0 + 3 * row, 1.0 + row % 5, 1000.5 * row + 7) for row in range(43)]
+    assert rows(splits.train, splits.valid, splits.test) == sorted(expected)
+    assert splits.train.inputs.dtype == splits.train.targets.dtype == torch.float32
+
+
+def test_mean_and_deviation_are_those_of_the_rows_that_are_trained_on(file):
+    splits = load(file(HOUSES))
+    inputs, targets = splits.train.inputs.double(), splits.train.targets.double()
+    for name, values in (("mean", inputs.mean(0)), ("std", inputs.std(0, correction=0))):
+        assert splits.facts[name] == pytest.approx(values.tolist(), rel=1e-12)  # sums of 31 float64 in another order
+    assert splits.facts["target_mean"] == pytest.approx(targets.mean(0).tolist(), rel=1e-12)
+    assert splits.facts["target_std"] == pytest.approx(targets.std(0, correction=0).tolist(), rel=1e-12)
+
+
+def test_a_row_that_is_not_trained_on_changes_nothing_of_what_was_fitted(file):
+    before = load(file(HOUSES))
+    area = int(before.test.inputs[0, 0])
+    after = load(file(HOUSES.replace(f"\n{area},", "\n9999,")))
+    assert 9999.0 in after.test.inputs[:, 0]
+    assert after.batcher == before.batcher
+    assert after.facts == before.facts
+    assert after.fingerprint != before.fingerprint
+
+
+def test_the_batcher_standardises_by_the_facts_and_leaves_targets_in_their_unit(file):
+    splits = load(file(HOUSES))
+    raw = splits.test.__getitems__([2, 0])
+    batch = splits.batcher(raw, CPU)
+    assert torch.equal(batch.inputs, (raw.inputs - torch.tensor(splits.facts["mean"])) / torch.tensor(splits.facts["std"]))
+    assert torch.equal(batch.targets, raw.targets)
+
+
+def test_without_standardising_features_are_as_they_are(file):
+    splits = load(file(HOUSES), standardise=False)
+    raw = splits.train.__getitems__(range(31))
+    assert torch.equal(splits.batcher(raw, CPU).inputs, raw.inputs)
+    assert not {"mean", "std"} & set(splits.facts)
+
+
+def test_a_constant_column_becomes_zero(file):
+    splits = load(file(HOUSES.replace("\n", ",0.1\n").replace("price,0.1", "price,constant")))
+    assert (splits.facts["mean"][2], splits.facts["std"][2]) == (0.1, 1.0)
+    assert splits.batcher(splits.train.__getitems__(range(31)), CPU).inputs[:, 2].unique().tolist() == [0.0]
+
+
+def test_features_are_taken_in_the_order_they_are_named(file):
+    path = file(HOUSES)
+    splits = load(path, features=["rooms", "area"])
+    assert splits.facts["columns"] == ["rooms", "area"]
+    assert torch.equal(splits.train.inputs, load(path).train.inputs.flip(1))
+    assert load(path, features=["rooms"]).input_shape == (1,)
+
+
+def test_several_targets_are_as_many_outputs(file):
+    splits = load(file(HOUSES), ["price", "rooms"])
+    assert (splits.offered["num_outputs"], splits.facts["target_columns"]) == (2, ["price", "rooms"])
+    assert splits.facts["columns"] == ["area"]
+    assert torch.equal(splits.train.targets[:, 1], 1 + (splits.train.inputs[:, 0] - 40) / 3 % 5)
+
+
+def test_names_are_classes_in_sorted_order_with_a_share_of_each_in_every_part(file):
+    splits = load(file(FLOWERS), "kind")
+    assert splits.facts["class_names"] == ["aster", "lily", "rose"]
+    assert (splits.num_classes, splits.facts["columns"]) == (3, ["length", "width"])
+    # rows 0, 3, ... are roses: row = 8 * length
+    for part in (splits.train, splits.valid, splits.test):
+        expected = [(2, 0, 1)[int(8 * length) % 3] for length in part.inputs[:, 0].tolist()]
+        assert part.targets.tolist() == expected
+    counts = [torch.bincount(part.targets).tolist() for part in (splits.train, splits.valid, splits.test)]
+    assert counts == [[10, 10, 10], [3, 3, 3], [1, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "labels, kind, class_names",
+    [
+        (["a", "b"], "classification", ["a", "b"]),
+        (["0", "1"], "classification", ["0", "1"]),
+        ([str(number) for number in range(11)], "classification", [str(number) for number in range(11)]),  # 10 after 9
+        (["1", "2"], "regression", None),
+        (["0", "2"], "regression", None),
+        (["0.0", "1.0"], "regression", None),
+        ([str(number) for number in range(44)], "regression", None),  # each once
+        (["1", "x"], "classification", ["1", "x"]),
+    ],
+)
+def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
+    number_of_rows = 8 * len(labels) if len(labels) < 44 else 44
+    content = "x,y\n" + "".join(f"{row},{labels[row % len(labels)]}\n" for row in range(number_of_rows))
+    path = file(content)
+    with caplog.at_level(logging.INFO):
+        splits = load(path, "y")
+    assert splits.facts.get("class_names") == class_names
+    assert caplog.messages == [f"{path}: column y taken for the target of a {kind}; data.kind says otherwise"]
+
+
+def test_kind_decides_against_what_the_targets_look_like(file, caplog):
+    content = "x,y\n" + "".join(f"{row},{row % 3 * 5}\n" for row in range(44))
+    assert load(file(content), "y", kind="classification").facts["class_names"] == ["0", "5", "10"]
+    content = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(44))
+    assert load(file(content), "y", kind="regression").facts["num_outputs"] == 1
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace(",", " , "),
+        lambda text: text.replace("\n", "\n\n") + "\n",
+        lambda text: text.replace("area", '"area"').replace("\n40,", '\n"40",'),
+        lambda text: text.rstrip("\n"),
+    ],
+    ids=["byte order mark", "windows", "blanks", "blank lines", "quotes", "no last line end"],
+)
+def test_how_a_table_is_written_changes_no_number(file, change):
+    expected = load(file(HOUSES))
+    assert change(HOUSES) != HOUSES
+    found = load(file(change(HOUSES)))
+    assert torch.equal(found.train.inputs, expected.train.inputs)
+    assert torch.equal(found.test.targets, expected.test.targets)
+    assert found.facts == expected.facts
+
+
+def test_another_delimiter(file):
+    expected = load(file(HOUSES))
+    found = load(file(HOUSES.replace(",", "\t")), delimiter="\t")
+    assert torch.equal(found.train.inputs, expected.train.inputs)
+
+
+def test_the_fingerprint_is_that_of_the_content_and_the_facts_are_plain(file):
+    splits = load(file(HOUSES), valid="test")
+    assert splits.fingerprint == hashlib.sha256(HOUSES.encode()).hexdigest()
+    assert splits.name == "table.csv"
+    assert splits.validates_on_test
+    assert json.loads(json.dumps(splits.facts))["columns"] == ["area", "rooms"]
+
+
+def with_line(number, line, table=HOUSES):
+    """The table with one line, counted from 1, replaced."""
+    lines = table.splitlines()
+    return "\n".join([*lines[: number - 1], line, *lines[number:]]) + "\n"
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (with_line(5, "49,many,3008.5"), "table.csv, line 5, column 'rooms': 'many' is no number; mend it, or leave the "
+                                         "column out of data.features"),
+        (with_line(5, "49,,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
+        (with_line(5, "49, ,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
+        (with_line(5, "49,4,"), "table.csv, line 5, column 'price': has no value; fill it in, or remove the row"),
+        (with_line(6, "nan,4,3"), "table.csv, line 6, column 'area': 'nan' is no finite number; mend or remove the row"),
+        (with_line(6, "4,-inf,3"), "table.csv, line 6, column 'rooms': '-inf' is no finite number; mend or remove the row"),
+        (with_line(6, "4,1e999,3"), "table.csv, line 6, column 'rooms': '1e999' is no finite number; mend or remove the row"),
+        (with_line(6, "1_000,4,3"), "table.csv, line 6, column 'area': '1_000' is no finite number; mend or remove the row"),
+        (with_line(7, "4,NaN,3\n5,6"), "table.csv, line 7, column 'rooms': 'NaN' is no finite number; mend or remove the row"),
+        (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
+        (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),
+        (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names"),
+        ("", "table.csv: is empty; its first line should have the names of the columns"),
+        ("\n\n", "table.csv: is empty; its first line should have the names of the columns"),
+        ("area,rooms,price\n", "table.csv: has a header and no rows; there is nothing to learn from"),
+        ("area,rooms,area,price\n1,2,3,4\n", "table.csv, line 1: the header has the name 'area' twice; give each column a "
+                                             "name of its own"),
+        ("area,,price\n1,2,3\n", "table.csv, line 1: the header has no name for column 2; give each column a name of its own"),
+        ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
+        ("area,prize\n1,2\n", "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
+        ("area,cost\n1,2\n", "table.csv: has no column 'price'; its columns are: area, cost"),
+        (with_line(4, '4,"5,6'), "table.csv, after line 44: cannot be read (unexpected end of data); mend it"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_of_numbers_is_told_by_its_place(file, content, said):
+    assert refused(file(content), kind="regression") == said
+
+
+def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
+    assert refused(file(with_line(9, "1,2,dear")), kind="regression").startswith(
+        "table.csv, line 9, column 'price': 'dear' is no number"
+    )
+
+
+def test_what_is_not_utf_8_is_told(file):
+    found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
+    assert found.startswith("table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in position 6")
+
+
+def test_a_class_of_a_single_row_is_told_by_its_line(file):
+    assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
+        "table.csv, line 9, column 'kind': the class 'tulip' has this single row, and cannot be both trained on and "
+        "measured; add rows of it, or remove it"
+    )
+
+
+def test_one_class_alone_is_refused(file):
+    assert refused(file("x,y\n1,a\n2,a\n3,a\n"), "y") == (
+        "table.csv, column 'y': every row is 'a'; there is nothing to tell apart"
+    )
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"target": []}, "data.target=[]: should name one column, or several different ones"),
+        ({"target": ["price", "price"]}, "data.target=['price', 'price']: should name one column, or several different ones"),
+        ({"target": ["price", "area"], "kind": "classification"},
+         "data.target=['price', 'area']: a classification has one target column; name one"),
+        ({"features": ["area", "price"]}, "data.features: 'price' is the target too; name each column of table.csv once"),
+        ({"features": ["area", "area"]}, "data.features: 'area' stands there twice; name each column of table.csv once"),
+        ({"features": []}, "data.features=[]: names no column; name some, or leave it null for all but the target"),
+        ({"features": ["room"]}, "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, rooms, price"),
+        ({"test": 0.001}, "data.test=0.001: of 43 samples, 43 would be left and 0 kept aside as the test set; choose a "
+                          "fraction that leaves both some"),
+        ({"valid": 0.001}, "data.valid=0.001: of 39 training samples, 39 would train and 0 validate; choose a fraction that "
+                           "leaves both some"),
+    ],
+)  # fmt: skip
+def test_a_choice_of_columns_or_fractions_that_cannot_be_met_is_refused(file, options, said):
+    assert refused(file(HOUSES), **options) == said
+
+
+def test_a_missing_file_is_refused_by_its_option(tmp_path):
+    assert refused(str(tmp_path / "none.csv")) == (
+        "table.csv: cannot be read (No such file or directory); name a file with data.path"
+    )

@@ -1,0 +1,417 @@
+"""A folder of images: which are found, how they are split, and what decoding them gives, at every batch or once."""
+
+import json
+import logging
+import os
+import pickle
+import shutil
+
+import pytest
+import safetensors.torch
+import torch
+from PIL import Image
+from torchvision.transforms import v2
+
+from andiron import errors
+from andiron.data import decoded_once, decoding, fractions, image_tree
+from andiron.data.augmentation import Flip
+from andiron.data.image_folder import ImageFolderDataset, image_folder
+from andiron.data.loader import DataLoader
+
+SIZE = 6
+COUNTS = {"ant": 7, "bee": 5, "cat": 9}  # images of a class
+SUFFIXES = ("png", "jpg", "jpeg", "bmp", "webp", "PNG")
+BOTH = pytest.mark.parametrize("decoded", ["workers", "once"])
+
+
+def picture(seed, width, height, mode="RGB"):
+    """Noise, as a Pillow image."""
+    channels = {"RGB": 3, "L": 1, "RGBA": 4}[mode]
+    noise = torch.randint(256, (height, width, channels), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+    return Image.frombytes(mode, (width, height), noise.numpy().tobytes())
+
+
+def fill(folder, counts, first=0):
+    """Images of many sizes and formats, some of them deeper; all are a minute old."""
+    seed = first
+    for name, number in counts.items():
+        for at in range(number):
+            file = folder / name / ("deep/er" if at % 3 == 2 else "") / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            picture(seed, 6 + seed % 5, 6 + (3 * seed) % 7).save(file)
+            seed += 1
+    age(folder)
+    return folder
+
+
+def age(folder):
+    for file in folder.rglob("*.*"):
+        os.utime(file, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns - 60 * 10**9))
+
+
+@pytest.fixture
+def root(tmp_path):
+    return fill(tmp_path / "pictures", COUNTS)
+
+
+def load(root, *, decoded="workers", valid=0.25, test=0.2, size=SIZE, channels=3, split_seed=0, cache=None):
+    return image_folder(
+        path=str(root), size=size, channels=channels, valid=valid, test=test, split_seed=split_seed, decoded=decoded,
+        cache=None if cache is None else str(cache),
+    )  # fmt: skip
+
+
+def expected(root, size=SIZE, mode="RGB"):
+    """Every image by torchvision's transforms of Pillow's images, in the order of their names, with the classes."""
+    transform = v2.Compose([v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()])
+    images, classes = [], []
+    for number, name in enumerate(sorted(COUNTS)):
+        files = [file for file in (root / name).rglob("*") if file.is_file() and file.suffix != ".txt"]
+        for file in sorted(files, key=lambda file: file.relative_to(root).as_posix()):
+            images.append(transform(Image.open(file).convert(mode)))
+            classes.append(number)
+    return torch.stack(images), torch.tensor(classes)
+
+
+def everything(dataset):
+    return dataset.__getitems__(range(len(dataset)))
+
+
+@BOTH
+@pytest.mark.parametrize("channels, mode", [(3, "RGB"), (1, "L")])
+def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(root, decoded, channels, mode):
+    images, classes = expected(root, mode=mode)
+    splits = load(root, decoded=decoded, channels=channels)
+    parts = fractions.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
+    for part, indices in zip((splits.train, splits.valid, splits.test), parts, strict=True):
+        raw = everything(part)
+        assert torch.equal(raw.inputs, images[indices])
+        assert torch.equal(raw.targets, classes[indices])
+        assert (raw.inputs.dtype, raw.targets.dtype) == (torch.uint8, torch.int64)
+
+
+@BOTH
+def test_the_facts_tell_shape_classes_and_how_many_train(root, decoded):
+    splits = load(root, decoded=decoded)
+    assert splits.name == "pictures"
+    assert (splits.input_shape, splits.num_classes) == ((3, SIZE, SIZE), 3)
+    assert splits.facts["class_names"] == ["ant", "bee", "cat"]
+    # of 7, 5 and 9: a fifth is kept aside (1, 1, 2), a quarter of the rest validates (round half to even: 2, 1, 2)
+    assert splits.offered["class_counts"] == [4, 3, 5]
+    assert (len(splits.train), len(splits.valid), len(splits.test)) == (12, 5, 4)
+    assert json.dumps(dict(splits.facts))
+
+
+@BOTH
+def test_any_indices_give_those_samples_in_their_order(root, decoded):
+    train = load(root, decoded=decoded).train
+    whole = everything(train)
+    for indices in ([3, 0, 11], [5], torch.tensor([2, 2])):
+        raw = train.__getitems__(indices)
+        assert torch.equal(raw.inputs, whole.inputs[indices])
+        assert torch.equal(raw.targets, whole.targets[indices])
+
+
+@BOTH
+def test_worker_processes_and_the_thread_give_the_same_batches(root, decoded):
+    splits = load(root, decoded=decoded)
+    loaders = [
+        DataLoader(splits.train, splits.batcher, batch_size=5, shuffle_seed=7, num_workers=number, augmentations=[Flip()])
+        for number in (0, 2)
+    ]
+    for here, elsewhere in zip(loaders[0].epoch(1), loaders[1].epoch(1), strict=True):
+        assert torch.equal(here.inputs, elsewhere.inputs)
+        assert torch.equal(here.targets, elsewhere.targets)
+
+
+def test_the_data_set_travels_to_another_process_whole(root):
+    train = load(root).train
+    assert torch.equal(everything(pickle.loads(pickle.dumps(train))).inputs, everything(train).inputs)
+
+
+@BOTH
+def test_the_test_images_are_the_same_whatever_the_seed(root, decoded):
+    first, second = load(root, decoded=decoded), load(root, decoded=decoded, split_seed=1)
+    assert torch.equal(everything(first.test).inputs, everything(second.test).inputs)
+    assert not torch.equal(everything(first.valid).inputs, everything(second.valid).inputs)
+
+
+def test_valid_test_validates_on_the_test_images(root):
+    splits = load(root, valid="test")
+    assert splits.validates_on_test
+    assert torch.equal(everything(splits.valid).inputs, everything(splits.test).inputs)
+    assert len(splits.train) + len(splits.test) == 21
+
+
+def arranged(root, parts):
+    for at, part in enumerate(parts):
+        fill(root / part, {"ant": 4 + at, "bee": 5}, first=100 * at)
+    return root
+
+
+@BOTH
+@pytest.mark.parametrize("parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")])
+def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_absent(tmp_path, parts, decoded):
+    root = arranged(tmp_path / "pictures", parts)
+    splits = load(root, decoded=decoded)
+    names = {"valid": splits.valid, "test": splits.test}
+    tree = image_tree.find(root)
+    left = 9
+    for part in ("test", "valid"):
+        if part in parts:
+            files = [name for name in tree.names if name.startswith(f"{part}/")]
+            images = torch.stack([decoding.decode(root / name, size=SIZE, channels=3) for name in files])
+            assert torch.equal(everything(names[part]).inputs, images)
+        else:
+            left -= len(names[part])
+            assert 0 < len(names[part]) < 5
+    assert len(splits.train) == left
+    assert splits.num_classes == 2
+
+
+def test_with_folders_valid_test_validates_on_the_folder_test(tmp_path):
+    splits = load(arranged(tmp_path / "pictures", ("train", "valid", "test")), valid="test")
+    assert torch.equal(everything(splits.valid).inputs, everything(splits.test).inputs)
+    assert splits.validates_on_test
+
+
+def test_a_folder_beside_train_that_is_no_part_is_refused(tmp_path):
+    root = arranged(tmp_path / "pictures", ("train", "val"))
+    with pytest.raises(errors.DataError) as raised:
+        load(root)
+    assert str(raised.value) == (
+        f"{root}: has a folder 'val' beside train/; folders there are train, valid, test: rename or remove it"
+    )
+
+
+def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
+    root = arranged(tmp_path / "pictures", ("train", "test"))
+    fill(root / "test", {"beee": 1})
+    with pytest.raises(errors.DataError) as raised:
+        load(root)
+    assert str(raised.value) == f"{root / 'test' / 'beee'}: train/ has no such class; did you mean 'bee'?"
+
+
+def test_a_missing_folder_is_told_with_the_option(tmp_path):
+    with pytest.raises(errors.DataError) as raised:
+        load(tmp_path / "nowhere")
+    expected = f"{tmp_path / 'nowhere'}: no such folder; name one that has a folder of images for each class with data.path"
+    assert str(raised.value) == expected
+
+
+def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
+    picture(0, 8, 8).save(tmp_path / "1.png")
+    with pytest.raises(errors.DataError) as raised:
+        load(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}: has no folder of images; put the images of each class into one, such as {tmp_path / 'cat' / '1.png'}"
+    )
+
+
+def test_one_class_is_refused(tmp_path):
+    with pytest.raises(errors.DataError, match="has one class, 'ant'; there is nothing to tell apart: add another$"):
+        load(fill(tmp_path, {"ant": 3}))
+
+
+def test_a_class_without_images_is_refused_by_name(root):
+    (root / "dog").mkdir()
+    (root / "dog" / "notes.txt").write_text("no image")
+    with pytest.raises(errors.DataError) as raised:
+        load(root)
+    assert str(raised.value) == (
+        f"{root / 'dog'}: a class without images (.png, .jpg, .jpeg, .bmp, .webp); put some there, or remove it"
+    )
+
+
+def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
+    before = load(root)
+    (root / "bee" / "z.txt").write_text("no image")
+    (root / "bee" / "deep" / "a.csv").write_text("no image")
+    (root / "bee" / ".hidden.png").write_bytes(b"no image")
+    (root / ".cache").mkdir()
+    (root / "readme.txt").write_text("no class")
+    with caplog.at_level(logging.INFO, "andiron"):
+        after = load(root)
+    assert caplog.messages == [f"{root}: 2 files are no images and were ignored, such as bee/deep/a.csv"]
+    assert after.fingerprint == before.fingerprint
+
+
+def test_a_fraction_that_leaves_a_part_empty_is_refused_with_what_it_gives(root):
+    with pytest.raises(errors.DataError) as raised:
+        load(root, test=0.01)
+    assert str(raised.value) == (
+        "data.test=0.01: of 21 images, 21 would be left and 0 make up the part; choose a fraction that leaves both some, "
+        f"or make a folder {root / 'test'}"
+    )
+    with pytest.raises(errors.DataError, match=r"^data.valid=0.99: of 17 images, 0 would be left and 17 make up the part"):
+        load(root, valid=0.99)
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+DAMAGE = {
+    "truncated": truncate,
+    "empty": lambda file: file.write_bytes(b""),
+    "another format": lambda file: file.write_text("<html>404 not found</html>"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("suffix", ["png", "jpg", "bmp", "webp"])
+def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, suffix):
+    file = root / "ant" / f"0.{suffix}"
+    picture(0, 30, 30).save(file)
+    DAMAGE[how](file)
+    dataset = ImageFolderDataset(root, ("bee/1.bmp", f"ant/0.{suffix}"), torch.tensor([1, 0]), SIZE, 3)
+    (root / "bee" / "1.bmp").write_bytes(b"")
+    picture(0, 8, 8).save(root / "bee" / "1.bmp")
+
+    assert len(dataset.__getitems__([0]).inputs) == 1
+    with pytest.raises(errors.DataError) as raised:
+        dataset.__getitems__(torch.tensor([0, 1]))
+    message = str(raised.value)
+    assert message.startswith(f"image 1, counted from 0: {file}: no image can be read from it (")
+    assert message.endswith("); replace the file or remove it")
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])  # ending a worker that failed takes torch five seconds
+def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_workers):
+    splits = load(root)
+    (root / splits.train.names[5]).write_bytes(b"")
+    loader = DataLoader(splits.train, splits.batcher, batch_size=4, shuffle_seed=1, num_workers=num_workers)
+    with pytest.raises(errors.DataError, match=rf"image 5, counted from 0: {root / splits.train.names[5]}: no image can be"):
+        list(loader.epoch(0))
+
+
+def test_pixels_of_sixteen_bits_are_refused(tmp_path):
+    file = tmp_path / "deep.png"
+    Image.frombytes("I;16", (2, 2), bytes(range(8))).save(file)
+    with pytest.raises(errors.DataError, match="it has more than 8 bits a pixel: convert it"):
+        decoding.decode(file, size=2, channels=1)
+
+
+def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
+    upright = picture(3, 6, 6)
+    tag = Image.Exif()
+    tag[0x0112] = 6  # to be turned by a quarter, clockwise
+    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
+    upright.save(tmp_path / "upright.png")
+    held, seen = (decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png"))
+    assert torch.equal(held, seen)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA"])
+def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
+    image = picture(3, 5, 8, mode)
+    image.save(tmp_path / "image.png")
+    reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(image.convert("RGB"))
+    assert torch.equal(decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference)
+
+
+def cached(root):
+    return sorted(file.name for file in (root / ".andiron").iterdir())
+
+
+def no_decoding(*_, **__):
+    raise AssertionError("decoded again")
+
+
+def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch):
+    first = load(root, decoded="once")
+    names = cached(root)
+    monkeypatch.setattr(decoding, "decode", no_decoding)
+    monkeypatch.setattr(decoded_once, "_sha256_of", no_decoding)  # nor are the files read
+    again = load(root, decoded="once", valid=0.4)
+    assert again.fingerprint == first.fingerprint
+    assert torch.equal(everything(again.test).inputs, everything(first.test).inputs)
+    assert cached(root) == names
+    assert [name.rpartition(".")[2] for name in names] == ["safetensors", "json"]
+
+
+def test_the_file_is_safetensors_of_inputs_and_targets(root):
+    load(root, decoded="once")
+    (file,) = (root / ".andiron").glob("*.safetensors")
+    arrays = safetensors.torch.load_file(file)
+    images, classes = expected(root)
+    assert set(arrays) == {"inputs", "targets"}
+    assert torch.equal(arrays["inputs"], images)
+    assert torch.equal(arrays["targets"], classes)
+
+
+def test_a_changed_image_makes_another_file(root):
+    before = load(root, decoded="once")
+    names = cached(root)
+    file = root / "ant" / "0.png"
+    picture(77, 6, 6).save(file)
+    after = load(root, decoded="once")
+    assert after.fingerprint != before.fingerprint
+    assert set(names) < set(cached(root))
+    whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
+    assert any(torch.equal(image, decoding.decode(file, size=SIZE, channels=3)) for image in whole)
+
+
+def test_an_image_that_changes_within_its_time_stamp_is_seen_if_it_was_new(root):
+    file = root / "ant" / "0.png"
+    stamp = file.stat().st_mtime_ns + 60 * 10**9
+    os.utime(file, ns=(stamp, stamp))  # of this moment
+    before = load(root, decoded="once")
+    content = bytearray(file.read_bytes())
+    picture(77, 6, 6).save(file)
+    changed = file.read_bytes()
+    file.write_bytes((changed + bytes(len(content)))[: max(len(content), len(changed))])
+    os.utime(file, ns=(stamp, stamp))
+    assert load(root, decoded="once").fingerprint != before.fingerprint
+
+
+def test_another_size_or_number_of_channels_is_another_file(root):
+    for size, channels in [(SIZE, 3), (SIZE, 1), (4, 3)]:
+        splits = load(root, decoded="once", size=size, channels=channels)
+        assert everything(splits.test).inputs.shape == (4, channels, size, size)
+    assert len(list((root / ".andiron").glob("*.safetensors"))) == 3
+
+
+def test_the_file_may_lie_elsewhere_and_serves_a_copy_of_the_images(root, tmp_path, monkeypatch):
+    cache = tmp_path / "some" / "where"
+    first = load(root, decoded="once", cache=cache)
+    assert not (root / ".andiron").exists()
+    (copy,) = [shutil.copytree(root, tmp_path / "copy")]
+    monkeypatch.setattr(decoding, "decode", no_decoding)
+    assert load(copy, decoded="once", cache=cache).fingerprint == first.fingerprint
+
+
+def test_a_damaged_image_ends_decoding_by_name_and_leaves_nothing(root):
+    file = root / "cat" / "0.png"
+    file.write_bytes(b"")
+    with pytest.raises(errors.DataError) as raised:
+        load(root, decoded="once")
+    assert str(raised.value).startswith(f"{file}: no image can be read from it (")
+    assert list((root / ".andiron").glob("*.safetensors*")) == list((root / ".andiron").glob("*.partial")) == []
+
+
+def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
+    load(root, decoded="once")
+    (file,) = (root / ".andiron").glob("*.safetensors")
+    truncate(file)
+    with pytest.raises(errors.DataError) as raised:
+        load(root, decoded="once")
+    assert str(raised.value) == f"{file}: the decoded images are damaged; remove the file to decode them again"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(errors.DataError) as raised:
+        load(root, decoded="once", cache=tmp_path / "file")
+    assert str(raised.value) == (
+        f"{tmp_path / 'file'}: cannot be written to (File exists); name another folder with data.cache, make room, or decode "
+        "the images at every batch: data.decoded=workers"
+    )
+
+
+def test_more_images_than_threads_take_at_once_keep_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(decoded_once, "AT_ONCE", 4)
+    root = fill(tmp_path / "pictures", COUNTS)
+    load(root, decoded="once")
+    (file,) = (root / ".andiron").glob("*.safetensors")
+    assert torch.equal(safetensors.torch.load_file(file)["inputs"], expected(root)[0])

@@ -1,0 +1,161 @@
+"""Samples drawn by weight, balanced classes, and parts of the training data."""
+
+import math
+import re
+
+import pytest
+import torch
+
+from andiron.data.arrays import ArrayDataset
+from andiron.data.batcher import ImageBatcher
+from andiron.data.dataset import RawBatch
+from andiron.data.sampling import balanced, balanced_weights, draws, partial, sampled
+from andiron.data.splits import Splits
+from andiron.data.views import Mapped, Partial
+
+TARGETS = torch.tensor([0] * 40 + [1] * 9 + [3] * 3)[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
+DRAWN = 20_000
+
+
+def dataset(targets=TARGETS):
+    """Samples whose inputs are their indices."""
+    return ArrayDataset(torch.arange(len(targets)).unsqueeze(1), targets)
+
+
+def splits(train):
+    batcher = ImageBatcher(mean=0.0, std=1.0)
+    facts = {"input_shape": (1,), "num_classes": 4}
+    return Splits("numbers", train=train, valid=dataset(), test=dataset(), batcher=batcher, facts=facts, fingerprint="abc")
+
+
+def numbers(data):
+    """Which samples a data set has, by their inputs."""
+    return data.__getitems__(range(len(data))).inputs.flatten().tolist()
+
+
+def within(count, probability):
+    """Whether so many of DRAWN draws are what the probability makes likely.
+
+    Hoeffding: P(|count / n - p| >= t) <= 2 exp(-2 n t^2), which is 1e-9 at t = sqrt(log(2e9) / 2n), 0.023 for 20,000.
+    """
+    return abs(count / DRAWN - probability) < math.sqrt(math.log(2e9) / (2 * DRAWN))
+
+
+def test_samples_are_drawn_as_often_as_their_weights_say_and_those_of_no_weight_never():
+    weights = torch.tensor([0.0, 1.0, 0.5, 0.0, 2.5, 0.0])
+    counts = torch.bincount(draws(weights, DRAWN, seed=0), minlength=6).tolist()
+
+    for count, weight in zip(counts, weights.tolist(), strict=True):
+        assert within(count, weight / 4)
+        assert (count == 0) == (weight == 0)
+
+
+def test_draws_are_those_of_the_inverted_distribution_function_and_any_number_begins_with_fewer():
+    weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
+    found = draws(weights, 50, seed=7)
+
+    assert torch.equal(draws(4 * weights, 50, seed=7), found)  # the scale of the weights does not matter
+    assert torch.equal(draws(weights, 20, seed=7), found[:20])
+    assert torch.equal(draws(weights.flip(0), 50, seed=8), draws(weights.flip(0), 50, seed=8))
+    assert not torch.equal(draws(weights, 50, seed=8), found)
+
+
+def test_draws_do_not_depend_on_torchs_own_generator():
+    torch.manual_seed(1)
+    first = draws(torch.ones(9), 30, seed=0)
+    torch.manual_seed(2)
+    assert torch.equal(draws(torch.ones(9), 30, seed=0), first)
+
+
+def test_balanced_weights_give_every_class_the_same_and_ignored_samples_none():
+    weights = balanced_weights(torch.tensor([0, 2, -100, 0, 2, 0, 0, 5]))
+    assert weights.tolist() == [0.25, 0.5, 0, 0.25, 0.5, 0.25, 0.25, 1]
+
+
+def test_a_balanced_draw_has_every_class_equally_often():
+    data = splits(dataset())
+    found = balanced(data, size=DRAWN, seed=0)
+
+    counts = torch.bincount(found.train.targets, minlength=4).tolist()
+    assert counts[2] == 0
+    assert all(within(counts[label], 1 / 3) for label in (0, 1, 3))
+    assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
+    assert isinstance(found.train, ArrayDataset)
+    assert (found.name, found.valid, found.test) == ("numbers, balanced", data.valid, data.test)
+    assert sum(found.offered["class_counts"]) == DRAWN
+
+
+def test_without_a_size_as_many_are_drawn_as_there_are():
+    assert len(balanced(splits(dataset()), size=None, seed=0).train) == 52
+    assert len(sampled(dataset(), torch.ones(52), seed=0)) == 52
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_data_that_is_not_in_memory_is_drawn_and_parted_the_same(seed):
+    viewed, in_memory = splits(Mapped(dataset(), lambda raw: RawBatch(*raw))), splits(dataset())
+
+    for change in (lambda data: balanced(data, size=30, seed=seed), lambda data: partial(data, fraction=0.3, seed=seed)):
+        assert isinstance(change(viewed).train, Partial)
+        assert numbers(change(viewed).train) == numbers(change(in_memory).train)
+
+
+def test_a_part_has_the_fraction_of_every_class():
+    data = splits(dataset())
+    found = partial(data, fraction=0.3, seed=0)
+
+    assert torch.bincount(found.train.targets).tolist() == [12, 3, 0, 1]  # of 40, 9 and 3: 12, 2.7 and 0.9
+    assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
+    assert (found.name, found.valid, found.test) == ("numbers, 0.3 of it", data.valid, data.test)
+
+
+def test_a_smaller_part_lies_within_a_larger_and_the_whole_is_the_whole():
+    found = [{*numbers(partial(splits(dataset()), fraction=fraction, seed=4).train)} for fraction in (0.1, 0.3, 0.7, 1)]
+
+    for smaller, larger in zip(found, found[1:]):
+        assert smaller < larger
+    assert found[-1] == {*range(52)}
+
+
+def test_targets_that_are_no_classes_are_parted_by_chance_alone_and_ignored_ones_are_a_class():
+    assert len(partial(splits(dataset(TARGETS.float())), fraction=0.25, seed=0).train) == 13
+    ignored = torch.where(TARGETS == 0, -100, TARGETS)
+    assert numbers(partial(splits(dataset(ignored)), fraction=0.3, seed=0).train) == numbers(
+        partial(splits(dataset()), fraction=0.3, seed=0).train
+    )
+
+
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        ([1, -0.5], "weight 1 is -0.5: should be a finite number from 0 up; 0 is never drawn"),
+        ([math.nan, 1], "weight 0 is nan: should be a finite number from 0 up; 0 is never drawn"),
+        ([1, math.inf], "weight 1 is inf: should be a finite number from 0 up; 0 is never drawn"),
+        ([0, 0], "no weight is above 0: there is nothing to draw"),
+        ([], "no weight is above 0: there is nothing to draw"),
+    ],
+)
+def test_weights_that_are_no_probabilities_are_refused(weights, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        draws(torch.tensor(weights, dtype=torch.float32), 3, seed=0)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: sampled(dataset(), torch.ones(51), seed=0), "51 weights but 52 samples; each sample needs one"),
+        (lambda: sampled(dataset(), torch.ones(52), size=0, seed=0),
+         "size=0: should be 1 or more samples; leave it out to draw as many as there are"),
+        (lambda: balanced_weights(torch.tensor([-100, -1])), "no sample has a class: there is nothing to balance"),
+        (lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
+         "numbers has no classes to balance: its targets are torch.float32 of shape [52]"),
+        (lambda: partial(splits(dataset()), fraction=0, seed=0),
+         "fraction=0: should be above 0 and at most 1, which leaves all"),
+        (lambda: partial(splits(dataset()), fraction=math.nan, seed=0),
+         "fraction=nan: should be above 0 and at most 1, which leaves all"),
+        (lambda: partial(splits(dataset()), fraction=0.01, seed=0),
+         "fraction=0.01: leaves none of 52 training samples; choose a larger one"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()

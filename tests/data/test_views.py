@@ -1,0 +1,219 @@
+"""Views of data sets: their laws, each against the same by hand, and the same samples whatever the batch."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import Dataset, RawBatch
+from andiron.data.loader import DataLoader
+from andiron.data.views import Concatenated, Mapped, Partial, Windows, chosen
+
+INPUTS = torch.arange(11 * 2, dtype=torch.uint8).view(11, 1, 2)
+TARGETS = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])
+WHOLE = ArrayDataset(INPUTS, TARGETS)
+
+
+def doubled(raw):
+    return RawBatch(raw.inputs * 2, -raw.targets)
+
+
+def parts(*ends):
+    """The whole cut at these places."""
+    cuts = [0, *ends, len(WHOLE)]
+    return [Partial(WHOLE, range(start, end)) for start, end in zip(cuts, cuts[1:])]
+
+
+VIEWS = {
+    "partial": Partial(WHOLE, [7, 0, 0, 10, 3]),
+    "mapped": Mapped(WHOLE, doubled),
+    "concatenated": Concatenated([Partial(WHOLE, [9, 2]), WHOLE, Partial(WHOLE, range(4, 7))]),
+    "windows": Windows(WHOLE, 3, stride=2),
+    "nested": Windows(Concatenated([Mapped(WHOLE, doubled), Partial(WHOLE, [1, 0])]), 4),
+}
+
+
+def every(dataset):
+    return dataset.__getitems__(range(len(dataset)))
+
+
+def same(found, expected):
+    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_view_is_a_data_set(view):
+    assert isinstance(view, Dataset)
+    assert len(every(view).inputs) == len(every(view).targets) == len(view)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(name=st.sampled_from([*VIEWS]), data=st.data())
+def test_samples_are_the_same_in_whatever_batch_and_order_they_are_asked_for(name, data):
+    view = VIEWS[name]
+    asked = data.draw(st.lists(st.integers(0, len(view) - 1), max_size=9))
+
+    found = view.__getitems__(torch.tensor(asked, dtype=torch.int64))
+    assert same(found, view.__getitems__(asked))
+    assert same(found, (tensor[asked] for tensor in every(view)))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("name", ["concatenated", "nested"])
+def test_a_loader_gives_the_batches_of_the_same_samples_in_memory(name, num_workers):
+    def batcher(raw, device):
+        return raw
+
+    view = VIEWS[name]
+    found = DataLoader(view, batcher, batch_size=3, shuffle_seed=0, num_workers=num_workers)
+    expected = DataLoader(ArrayDataset(*every(view)), batcher, batch_size=3, shuffle_seed=0)
+    for epoch in range(2):
+        for one, other in zip(found.epoch(epoch), expected.epoch(epoch), strict=True):
+            assert same(one, other)
+
+
+@pytest.mark.parametrize("name", ["partial", "concatenated", "windows"])
+def test_the_targets_of_a_view_are_those_of_its_samples(name):
+    assert torch.equal(VIEWS[name].targets, every(VIEWS[name]).targets)
+
+
+def test_targets_that_only_a_gather_tells_are_not_told():
+    mapped = Mapped(WHOLE, doubled)
+    assert not hasattr(mapped, "targets")
+    for view in (Partial(mapped, [0]), Concatenated([WHOLE, mapped]), Windows(mapped, 2)):
+        assert view.targets is None
+
+
+def test_a_part_has_the_samples_at_its_indices_in_their_order():
+    found = every(Partial(WHOLE, [7, 0, 0]))
+    assert found.targets.tolist() == [6, 3, 3]
+    assert found.inputs.tolist() == [[[14, 15]], [[0, 1]], [[0, 1]]]
+    assert every(Partial(WHOLE, range(4, 7))).targets.tolist() == [5, 9, 2]
+    assert len(Partial(WHOLE, [])) == 0
+
+
+def test_a_part_of_a_part_is_the_part_at_the_composed_indices():
+    outer, inner = torch.tensor([7, 2, 9, 4]), [3, 0, 0]
+    assert same(every(Partial(Partial(WHOLE, outer), inner)), every(Partial(WHOLE, outer[inner])))
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (4, 5), (2, 3, 10)])
+def test_the_parts_concatenated_are_the_whole(ends):
+    assert same(every(Concatenated(parts(*ends))), every(WHOLE))
+
+
+def test_concatenation_is_associative():
+    a, b, c = parts(3, 8)
+    assert same(every(Concatenated([Concatenated([c, a]), b])), every(Concatenated([c, Concatenated([a, b])])))
+
+
+class Counting:
+    """A data set that remembers what it was asked for."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+        self.asked = []
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitems__(self, indices):
+        self.asked.append(indices if isinstance(indices, list) else indices.tolist())
+        return self.dataset.__getitems__(indices)
+
+
+def test_a_batch_is_one_gather_from_each_data_set_that_has_a_part_in_it():
+    counting = [Counting(part) for part in parts(3, 8)]
+    whole = Concatenated(counting)
+    for part in counting:
+        part.asked.clear()
+
+    assert whole.__getitems__([9, 1, 2, 10, 1]).targets.tolist() == [3, 1, 4, 5, 1]
+    assert [part.asked for part in counting] == [[[1, 2, 1]], [], [[1, 2]]]
+
+
+def test_mapped_by_the_identity_is_the_same_and_mapped_twice_is_mapped_by_both():
+    assert same(every(Mapped(WHOLE, lambda raw: raw)), every(WHOLE))
+    assert same(every(Mapped(Mapped(WHOLE, doubled), doubled)), (INPUTS * 4, TARGETS))
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 11])
+@pytest.mark.parametrize("stride", [1, 2, 3, 20])
+def test_every_window_is_the_slice_it_stands_for(size, stride):
+    windows = Windows(WHOLE, size, stride=stride)
+    starts = [start for start in range(len(WHOLE)) if start % stride == 0 and start + size <= len(WHOLE)]
+
+    assert len(windows) == len(starts)
+    found = every(windows)
+    assert found.inputs.shape == (len(starts), size, 1, 2)
+    for number, start in enumerate(starts):
+        assert torch.equal(found.inputs[number], INPUTS[start : start + size])
+        assert torch.equal(found.targets[number], TARGETS[start : start + size])
+
+
+def test_the_targets_of_windows_keep_their_own_shape():
+    dataset = ArrayDataset(INPUTS, INPUTS.float().flatten(1))
+    windows = Windows(dataset, 4, stride=3)
+    assert windows.targets.shape == (3, 4, 2)
+    assert torch.equal(windows.targets, every(windows).targets)
+
+
+def test_chosen_samples_stay_in_memory_where_they_are_and_are_a_part_elsewhere():
+    assert isinstance(chosen(WHOLE, [4, 4]), ArrayDataset)
+    assert isinstance(chosen(Mapped(WHOLE, doubled), [4, 4]), Partial)
+    for dataset in (WHOLE, Mapped(WHOLE, doubled)):
+        assert same(every(chosen(dataset, [4, 4, 1])), every(Partial(dataset, [4, 4, 1])))
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("wrong", [-1, 100])
+def test_an_index_that_no_sample_has_is_refused(view, wrong):
+    message = f"sample {wrong}: there are {len(view)}, counted from 0; negative ones do not count from the end"
+    with pytest.raises(IndexError, match=f"^{re.escape(message)}$"):
+        view.__getitems__([0, wrong])
+
+
+@pytest.mark.parametrize("make", [Partial, chosen])
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_a_part_of_samples_that_there_are_not_is_refused_when_it_is_made(make, wrong):
+    with pytest.raises(IndexError, match=f"^sample {wrong}: there are 11, counted from 0"):
+        make(WHOLE, [3, wrong])
+
+
+def test_a_mask_is_no_indices():
+    with pytest.raises(TypeError, match=r"^indices are torch.bool: .*those of a mask are mask.nonzero\(\).flatten\(\)$"):
+        Partial(WHOLE, TARGETS == 5)
+
+
+@pytest.mark.parametrize(
+    "datasets, message",
+    [
+        ([], "there is no data set to concatenate; give one or more"),
+        ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
+        ([WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
+         "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has inputs [1, 2, 'torch.uint8'] "
+         "and targets ['torch.int64']; give all the same shapes and types, with Mapped"),
+        ([WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
+         "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set 0 has inputs [1, 2, "
+         "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and types, with Mapped"),
+    ],
+)  # fmt: skip
+def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Concatenated(datasets)
+
+
+@pytest.mark.parametrize(
+    "size, stride, message",
+    [
+        (0, 1, "size=0: should be from 1 to 11, the samples there are"),
+        (12, 1, "size=12: should be from 1 to 11, the samples there are"),
+        (4, 0, "stride=0: should be 1 or more samples; 4 lets no two windows overlap"),
+    ],
+)
+def test_windows_that_there_are_not_are_refused(size, stride, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Windows(WHOLE, size, stride=stride)

@@ -1,0 +1,214 @@
+"""Several rules of a run at once, and the weights of its best epoch."""
+
+import json
+import logging
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.learner.best_weights import BestWeights
+from andiron.learner.early_stopping import EarlyStopping, Stop
+from andiron.learner.stopping import Stopping, check
+
+MEASURED = {"train": ["loss"], "valid": ["loss", "accuracy", "recall"], "valid-ema": ["loss", "accuracy", "recall"]}
+
+
+class Network(nn.Module):
+    """Batch norm, a tied weight, a mask that is infinite, and a buffer that is not saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Linear(3, 5)
+        self.norm = nn.BatchNorm1d(5)
+        self.head = nn.Linear(3, 5)
+        self.head.weight = self.stem.weight
+        self.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+        self.register_buffer("scratch", torch.zeros(2), persistent=False)
+
+
+def weights(model):
+    """A copy of everything that `state_dict` saves."""
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def set_to(model, number):
+    """Every saved value of the model set to the number."""
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            tensor.fill_(number)
+
+
+def same(found, expected):
+    """Whether both hold the same names and bits."""
+    return list(found) == list(expected) and all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_what_was_taken_comes_back_bit_for_bit_buffers_included():
+    model = Network()
+    best, first = BestWeights(model), weights(model)
+    best.take(model)
+    set_to(model, 7)
+    model.scratch.fill_(3)
+
+    best.restore(model)
+
+    assert same(weights(model), first)
+    assert model.head.weight is model.stem.weight
+    assert model.scratch.tolist() == [3, 3]
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_take_replaces_the_one_before_in_the_same_memory():
+    model = Network()
+    best = BestWeights(model)
+    best.take(model)
+    addresses = {name: tensor.data_ptr() for name, tensor in best.state_dict().items()}
+    set_to(model, 2)
+    best.take(model)
+
+    assert {name: tensor.data_ptr() for name, tensor in best.state_dict().items()} == addresses
+    assert len({*addresses.values()}) == len(addresses) - 1  # the tied weight is kept once
+    assert same(best.state_dict(), weights(model))
+    assert not any(tensor.requires_grad for tensor in best.state_dict().values())
+
+
+def test_a_kept_copy_does_not_follow_the_model():
+    model = Network()
+    best, first = BestWeights(model), weights(model)
+    best.take(model)
+    set_to(model, 5)
+
+    assert same(best.state_dict(), first)
+
+
+def test_weights_are_swapped_in_for_as_long_as_a_with_lasts():
+    model = Network()
+    best, first = BestWeights(model), weights(model)
+    best.take(model)
+    set_to(model, 5)
+    fifth = weights(model)
+
+    with pytest.raises(KeyboardInterrupt), best.swapped_in(model):
+        assert same(weights(model), first)
+        raise KeyboardInterrupt
+    assert same(weights(model), fifth)
+
+
+def test_a_buffer_that_a_forward_replaced_is_taken_as_it_is_now():
+    model = Network()
+    best = BestWeights(model)
+    model.mask = torch.tensor([1.0, 2.0])
+    best.take(model)
+    model.mask = torch.tensor([3.0, 4.0])
+
+    best.restore(model)
+    assert model.mask.tolist() == [1.0, 2.0]
+
+
+def test_saved_weights_load_into_another_and_none_stay_none():
+    model = Network()
+    best, other, none = BestWeights(model), BestWeights(Network()), BestWeights(model)
+    best.take(model)
+    other.load_state_dict(best.state_dict())
+    assert same(other.state_dict(), weights(model))
+
+    none.load_state_dict(BestWeights(model).state_dict())
+    assert none.state_dict() == {}
+    with pytest.raises(RuntimeError, match="^no weights were taken: there are none to restore$"):
+        none.restore(model)
+
+
+def test_the_weights_of_another_model_are_refused_by_name():
+    best = BestWeights(Network())
+    with pytest.raises(ValueError, match="^not the model whose weights are kept: only one of the two has 'bias', .*'stem.weight'"):
+        best.take(nn.Linear(3, 5))
+    assert not best.is_taken
+
+
+def rules(**more):
+    return {
+        "patience": EarlyStopping("loss", patience=2, restores_best=True),
+        "goal": EarlyStopping("accuracy", direction="highest", goal=0.9),
+        **more,
+    }
+
+
+def values(loss, accuracy):
+    return {"valid": {"loss": loss, "accuracy": accuracy}}
+
+
+def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplog):
+    model = nn.Linear(1, 1)
+    stopping = Stopping(rules(), model)
+    with caplog.at_level(logging.INFO, logger="andiron"):
+        stopping.observe(values(0.5, 0.5), 1, model)
+        assert stopping.decision is None
+        stopping.observe(values(0.75, 0.9375), 2, model)
+        assert stopping.decision == Stop("valid accuracy is 0.9375: goal=0.9 is reached")
+        stopping.observe(values(0.75, 0.9375), 3, model)
+
+    both = "valid loss has not improved for 2 epochs (best 0.5 at epoch 1); valid accuracy is 0.9375: goal=0.9 is reached"
+    assert stopping.decision == Stop(both)
+    assert caplog.messages == [
+        "stopped early after epoch 2: valid accuracy is 0.9375: goal=0.9 is reached",
+        f"stopped early after epoch 3: {both}",
+    ]
+
+
+def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_restores():
+    model = Network()
+    stopping = Stopping(rules(), model)
+    for epoch, (loss, accuracy) in enumerate([(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1):
+        set_to(model, epoch)
+        stopping.observe(values(loss, accuracy), epoch, model)
+
+    with stopping.restored(model):
+        assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {2.0}
+    assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {4.0}
+
+
+def test_without_a_rule_that_restores_or_before_the_first_epoch_the_model_keeps_its_own():
+    model = Network()
+    before = weights(model)
+    for stopping in (Stopping({}, model), Stopping(rules(), model)):
+        with stopping.restored(model):
+            assert same(weights(model), before)
+        assert (stopping.decision, stopping.weights()) == (None, {})
+
+
+def test_rules_and_weights_go_on_from_a_checkpoint():
+    model = Network()
+    straight, resumed = Stopping(rules(), model), Stopping(rules(), Network())
+    for epoch, loss in enumerate([0.5, 0.25, 0.5], start=1):
+        set_to(model, epoch)
+        straight.observe(values(loss, 0.5), epoch, model)
+    resumed.load_state_dict(json.loads(json.dumps(straight.state_dict())), straight.weights())
+
+    for stopping in (straight, resumed):
+        stopping.observe(values(0.5, 0.5), 4, model)
+    assert resumed.decision == straight.decision == Stop("valid loss has not improved for 2 epochs (best 0.25 at epoch 2)")
+    assert resumed.state_dict() == straight.state_dict()
+    assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
+
+
+def test_rules_for_what_is_measured_pass():
+    check(rules(ema=EarlyStopping("loss", "valid-ema", patience=1), part=EarlyStopping("recall/cat", goal=1)), MEASURED)
+
+
+def test_all_rules_for_what_nobody_measures_are_told_at_once_with_the_nearest_name():
+    wrong = {
+        "one": EarlyStopping("los", patience=1, restores_best=True),
+        "two": EarlyStopping("accuracy", "train", goal=1),
+        "three": EarlyStopping("loss", "test", divergence=9, restores_best=True),
+    }
+    with pytest.raises(errors.ConfigError) as raised:
+        check(wrong, MEASURED)
+    assert raised.value.problems == (
+        "early_stopping.one.metric=los: not measured on valid; did you mean 'loss'?; there is: loss, accuracy, recall",
+        "early_stopping.two.metric=accuracy: not measured on train; there is: loss",
+        "early_stopping.three.split=test: nothing is measured on it; there is: train, valid, valid-ema",
+        "early_stopping.one.restores_best, early_stopping.three.restores_best: a run comes back with the weights of one "
+        "epoch; leave it to one of these",
+    )

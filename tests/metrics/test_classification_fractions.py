@@ -1,0 +1,157 @@
+"""Fractions that are right: among the k largest logits, label by label, all labels at once."""
+
+import numpy
+import pytest
+import torch
+from classification_items import LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled
+from hypothesis import given
+from hypothesis import strategies as st
+
+from andiron.metrics import Accuracy
+from andiron.metrics.classification import TopKAccuracy
+from andiron.metrics.labels import ExactMatch, HammingAccuracy, HammingLoss
+from andiron.outputs import (
+    IGNORED,
+    BinaryClassificationOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+)
+from andiron.protocols import Metric, Statistic
+
+sklearn = pytest.importorskip("sklearn.metrics")
+
+
+@laws
+@given(drawn=classes(), k=st.integers(1, 5), data=st.data())
+def test_top_k_accuracy_is_scikit_learns_with_the_classes_the_other_way_round(drawn, k, data):
+    number = drawn.logits.shape[1]
+    value = shuffled(TopKAccuracy(k=k), drawn.items, data)
+    if not len(drawn.true):
+        assert value is None
+    elif number == 2:  # scikit-learn takes one score a sample then, and decides by a threshold
+        assert value == (1.0 if k > 1 else sklearn.accuracy_score(drawn.true, drawn.predicted))
+    elif k >= number:  # scikit-learn warns that it is all of them
+        assert value == 1.0
+    else:  # of equal logits its last come first
+        sides = number - 1 - drawn.true, drawn.kept.flip(1).numpy()
+        assert value == sklearn.top_k_accuracy_score(*sides, k=k, labels=range(number))
+
+
+@laws
+@given(drawn=classes(), data=st.data())
+def test_top_1_accuracy_is_accuracy_ties_included(drawn, data):
+    assert shuffled(TopKAccuracy(k=1), drawn.items, data) == measured(Accuracy(), drawn.items)
+
+
+def test_top_k_by_hand():
+    logits = torch.tensor([[0.1, 0.9, 0.5, 0.3], [4.0, 3.0, 2.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    item = ClassificationOutput(LOSS, logits, torch.tensor([2, 3, 1]))
+    assert [measured(TopKAccuracy(k=k), [item]) for k in (1, 2, 3, 4)] == [0.0, 2 / 3, 2 / 3, 1.0]
+
+
+def test_a_logit_that_is_no_number_is_never_among_the_largest_by_itself():
+    item = ClassificationOutput(LOSS, torch.full((3, 4), torch.nan), torch.tensor([0, 1, 3]))
+    assert measured(TopKAccuracy(k=3), [item]) == 0.0
+
+
+@laws
+@given(drawn=st.one_of(labels(), labels(ignored=True), binary()), data=st.data())
+def test_the_hamming_loss_is_scikit_learns_over_what_counts(drawn, data):
+    loss, accuracy = shuffled(HammingLoss(), drawn.items, data), shuffled(HammingAccuracy(), drawn.items, data)
+    if not len(drawn.true):
+        assert loss is accuracy is None
+        return
+    decided = (drawn.logits > 0).long()[drawn.targets != IGNORED].numpy()
+    assert loss == sklearn.hamming_loss(drawn.true, decided)
+    assert accuracy == sklearn.accuracy_score(drawn.true, decided)
+
+
+@laws
+@given(drawn=classes(), data=st.data())
+def test_the_hamming_accuracy_of_classes_is_accuracy(drawn, data):
+    assert shuffled(HammingAccuracy(), drawn.items, data) == measured(Accuracy(), drawn.items)
+
+
+@laws
+@given(drawn=labels(), data=st.data())
+def test_an_exact_match_is_scikit_learns_accuracy_of_label_sets(drawn, data):
+    answers, decided = drawn.targets.numpy(), (drawn.logits > 0).long().numpy()
+    assert shuffled(ExactMatch(), drawn.items, data) == sklearn.accuracy_score(answers, decided)
+
+
+@laws
+@given(drawn=labels(ignored=True), data=st.data())
+def test_a_label_that_does_not_count_cannot_spoil_a_match(drawn, data):
+    matches = []
+    for answers, logits in zip(drawn.targets.numpy(), drawn.logits.numpy(), strict=True):
+        counts = answers != IGNORED
+        if counts.any():
+            matches.append(((logits > 0) == answers)[counts].all())
+    assert shuffled(ExactMatch(), drawn.items, data) == (numpy.mean(matches) if matches else None)
+
+
+def test_labels_by_hand_at_two_thresholds():
+    logits = torch.tensor([[2.0, -1.0], [0.5, 1.0], [-2.0, -2.0]])
+    item = MultiLabelClassificationOutput(LOSS, logits, torch.tensor([[1, 0], [0, 1], [0, 1]]))
+    assert measured(HammingLoss(), [item]) == 2 / 6
+    assert measured(HammingAccuracy(), [item]) == 4 / 6
+    assert measured(ExactMatch(), [item]) == 1 / 3
+    assert measured(HammingLoss(threshold=0.7), [item]) == 1 / 6  # sigmoid(0.5) is 0.62
+    assert measured(HammingAccuracy(threshold=0.7), [item]) == 5 / 6
+    assert measured(ExactMatch(threshold=0.7), [item]) == 2 / 3
+
+
+def test_the_accuracy_of_yes_or_no_by_hand():
+    item = BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0, 0.5]), torch.tensor([1, 1, 0]))
+    assert measured(HammingAccuracy(), [item]) == 1 / 3
+    assert measured(HammingAccuracy(threshold=0.7), [item]) == 2 / 3
+
+
+@pytest.mark.parametrize("metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)])
+@laws
+@given(data=st.data())
+def test_padding_counts_nowhere(metric, data):
+    drawn = data.draw(classes() if isinstance(metric, TopKAccuracy) else labels(ignored=True))
+    assert measured(metric, [padded(item) for item in drawn.items]) == measured(metric, drawn.items)
+
+
+@pytest.mark.parametrize("metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)])
+def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
+    for has_ignored in (False, True):
+        if isinstance(metric, TopKAccuracy):
+            item = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]), has_ignored=has_ignored)
+        else:
+            item = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored)
+        with host_reads() as reads:
+            total, _ = metric(item)
+        assert reads.number == 0
+        assert total.shape == metric(on_meta(item))[0].shape
+
+
+def test_they_are_means_under_their_natural_names_unless_given():
+    metrics = [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(), TopKAccuracy(k=3, name="mine")]
+    assert all(isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in metrics)
+    assert [metric.name for metric in metrics] == ["hamming_accuracy", "hamming_loss", "exact_match", "top_5_accuracy", "mine"]
+    assert [metric.name for metric in metrics if not metric.higher_is_better] == ["hamming_loss"]
+
+
+def test_a_k_that_no_number_of_classes_allows_is_refused():
+    with pytest.raises(ValueError, match="^k=0: should be a number from 1 up$"):
+        TopKAccuracy(k=0)
+    with pytest.raises(ValueError, match="^k=5: should be a number from 1 to 3, the number of classes$"):
+        TopKAccuracy(k=5, num_classes=3)
+
+
+@pytest.mark.parametrize("build", [HammingAccuracy, HammingLoss, ExactMatch])
+def test_a_threshold_that_all_are_above_is_refused(build):
+    with pytest.raises(ValueError, match="^threshold=0.0: should be between 0 and 1, both excluded; 0.5 is the usual one"):
+        build(threshold=0.0)
+
+
+def test_what_a_metric_has_no_meaning_for_is_refused():
+    one = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]))
+    several = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long())
+    with pytest.raises(ValueError, match="^exact_match: measures answers that are any of several labels, not one of several"):
+        ExactMatch()(one)
+    with pytest.raises(ValueError, match="^top_5_accuracy: measures answers that are one of several classes, not any of"):
+        TopKAccuracy()(several)

@@ -1,0 +1,117 @@
+"""A metric that is one function: what it may give, and how a config names it."""
+
+import sys
+
+import pytest
+import torch
+
+from andiron.config import targets
+from andiron.metrics.function import Mean
+from andiron.metrics.tally import Tally
+from andiron.outputs import RegressionOutput
+from andiron.protocols import Metric, Statistic
+
+OWN_MODULE = '''
+"""Metrics of a user's own."""
+
+LIMIT = 3
+
+
+def absolute_error(item):
+    return (item.output - item.targets).abs()
+
+
+def of_positive_targets(item):
+    counted = item.targets > 0
+    return (item.output - item.targets).abs() * counted, counted.sum()
+'''
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The name of a module that lies in a folder on `sys.path`."""
+    (tmp_path / "users_metrics.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "users_metrics"
+    sys.modules.pop("users_metrics", None)
+
+
+def item(output, targets):
+    return RegressionOutput(torch.tensor(0.0), torch.tensor(output)[:, None], torch.tensor(targets)[:, None])
+
+
+ITEMS = [item([1.0, 2.0, 3.0], [1.0, -2.0, 4.0]), item([8.0], [1.0])]
+
+
+def measured(metric, items=ITEMS):
+    tally = Tally([metric])
+    for each in items:
+        tally.add(each)
+    return tally.close_epoch()
+
+
+def node(of, **more):
+    return {"_target_": "andiron.metrics.function.Mean", "of": of, "higher_is_better": False, **more}
+
+
+def test_the_mean_of_all_values_is_measured_and_not_the_mean_of_the_batches_means(own):
+    metric = targets.build("metrics.mae", node(f"{own}.absolute_error"), name="mae")
+
+    assert measured(metric) == {"mae": (0 + 4 + 1 + 7) / 4}
+    assert metric.higher_is_better is False
+    assert isinstance(metric, Metric) and not isinstance(metric, Statistic)
+
+
+def test_a_function_may_say_itself_what_it_counts(own):
+    metric = targets.build("metrics.mae", node(f"{own}.of_positive_targets"), name="mae")
+    assert measured(metric) == {"mae": (0 + 1 + 7) / 3}
+
+
+def test_a_function_in_python_gives_its_own_name():
+    def nonnegative(item):
+        return item.output >= 3
+
+    assert measured(Mean(nonnegative, higher_is_better=True)) == {"nonnegative": 0.5}
+    assert measured(Mean(nonnegative, higher_is_better=True, name="n")) == {"n": 0.5}
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [(torch.tensor(0.5), "a single number"), (0.5, "a single number"), (None, "NoneType"), ((1.0, 2), "tuple")],
+    ids=str,
+)
+def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, found):
+    with pytest.raises(TypeError) as caught:
+        Mean(lambda item: given, higher_is_better=True, name="mine")(ITEMS[0])
+    assert str(caught.value) == (
+        f"mine: the function gives {found} for a batch; return a tensor with a value for each sample, "
+        "or (total, count), so that a short batch counts for what it is"
+    )
+
+
+@pytest.mark.parametrize(
+    "name, remedy",
+    [
+        ("users_metrics.absolut_error", "; did you mean 'absolute_error'?"),
+        ("users_metrics.LIMIT", "of type 'int'; give a function of your own module"),
+        ("user_metrics.absolute_error", "; give module.function, of a module that Python finds: beside train.py, "),
+        ("os.system", "; give a function of your own module"),
+    ],
+)
+def test_a_name_that_is_no_function_is_answered_by_a_remedy(own, name, remedy):
+    with pytest.raises(ValueError) as caught:
+        Mean(name, higher_is_better=True)
+    assert str(caught.value).startswith(f"of={name}: no function of that name can be used: ")
+    assert remedy in str(caught.value)
+
+
+def test_hydras_policy_holds_for_what_a_config_names():
+    with pytest.raises(ValueError, match="'os.system' is blocklisted"):
+        Mean("os.system", higher_is_better=True)
+
+
+def test_adding_a_batch_reads_nothing(own, host_reads):
+    metric = Mean(f"{own}.absolute_error", higher_is_better=False)
+    with host_reads() as reads:
+        metric(ITEMS[0])
+    assert reads.number == 0

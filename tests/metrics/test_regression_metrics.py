@@ -1,0 +1,181 @@
+"""Metrics of values: scikit-learn's numbers, however the batches fall, and as exact far from 0 as near it."""
+
+import statistics
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from andiron.metrics import regression
+from andiron.metrics.tally import Tally
+from andiron.outputs import ClassificationOutput, RegressionOutput
+from andiron.protocols import Metric, Statistic
+
+METRICS = {
+    regression.MeanAbsoluteError: "mean_absolute_error",
+    regression.MeanSquaredError: "mean_squared_error",
+    regression.RootMeanSquaredError: "root_mean_squared_error",
+    regression.R2: "r2_score",
+    regression.ExplainedVariance: "explained_variance_score",
+}
+ROUNDING = 1e-12  # both are float64 with some hundred additions, of values within three powers of ten of each other
+
+
+def item(output, targets):
+    return RegressionOutput(torch.tensor(0.0), output, targets)
+
+
+def draw(seed, samples, outputs, *, mean=0.0):
+    """Values and targets that follow them, in float32."""
+    stream = torch.Generator().manual_seed(seed)
+    targets = torch.randn(samples, outputs, generator=stream) + mean
+    return targets + 0.5 * torch.randn(samples, outputs, generator=stream) + 0.1, targets
+
+
+def cut(samples, sizes):
+    """Where batches of these sizes begin and end, as often as the samples go in."""
+    bounds = [0]
+    while bounds[-1] < samples:
+        bounds.append(min(samples, bounds[-1] + sizes[(len(bounds) - 1) % len(sizes)]))
+    return list(zip(bounds, bounds[1:], strict=False))
+
+
+def measured(metric, output, targets, *, sizes=(7, 1, 12), order=None, close_after=(1, 3)):
+    """The epoch's numbers, batches added in this order, and a window closed after some of them."""
+    tally = Tally([metric])
+    batches = cut(len(targets), sizes)
+    for number, index in enumerate(order or range(len(batches))):
+        begin, end = batches[index]
+        tally.add(item(output[begin:end], targets[begin:end]))
+        if number in close_after:
+            tally.close_window()
+    return tally.close_epoch()
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32), samples=st.integers(2, 80), outputs=st.integers(1, 3), data=st.data())
+def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, outputs, data):
+    reference = pytest.importorskip("sklearn.metrics")
+    output, targets = draw(seed, samples, outputs, mean=3.0)
+    sizes = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4))
+    order = data.draw(st.permutations(range(len(cut(samples, sizes)))))
+    close_after = data.draw(st.sets(st.integers(0, len(order))))
+
+    for kind, name in METRICS.items():
+        known = {"multioutput": "raw_values"}
+        expected = getattr(reference, name)(targets.double().numpy(), output.double().numpy(), **known)
+        where = {"sizes": sizes, "order": order, "close_after": close_after}
+        each = measured(kind(name="m", average="none"), output, targets, **where)
+        assert each == {f"m/output_{i}": pytest.approx(v, rel=1e-9, abs=ROUNDING) for i, v in enumerate(expected)}
+        mean = measured(kind(name="m"), output, targets, **where)["m"]
+        assert mean == pytest.approx(expected.mean(), rel=1e-9, abs=ROUNDING)  # few samples may lie close together
+
+
+def test_numbers_worked_out_by_hand():
+    output, targets = torch.tensor([[2.0], [4.0], [9.0], [1.0]]), torch.tensor([[1.0], [4.0], [7.0], [4.0]])
+    values = {}
+    for kind in METRICS:
+        values |= measured(kind(), output, targets, sizes=(3, 1))
+
+    # differences -1, 0, -2, 3; targets of mean 4 deviate by -3, 0, 3, 0
+    assert values == {
+        "mae": 1.5,
+        "mse": 3.5,
+        "rmse": 3.5**0.5,
+        "r2": 1 - 14 / 18,
+        "explained_variance": 1 - 14 / 18,  # the differences' mean is 0
+    }
+
+
+def test_a_constant_offset_costs_r2_and_not_the_explained_variance():
+    targets = torch.tensor([[0.0], [2.0], [4.0], [6.0]])
+
+    assert measured(regression.R2(), targets + 1, targets, sizes=(3,)) == {"r2": 1 - 4 / 20}
+    assert measured(regression.ExplainedVariance(), targets + 1, targets, sizes=(3,)) == {"explained_variance": 1.0}
+
+
+def exact(output, targets):
+    """R2 and the explained variance in rational numbers."""
+    pairs = [(Fraction(y), Fraction(y) - Fraction(x)) for x, y in zip(output, targets, strict=True)]
+    values, differences = zip(*pairs, strict=True)
+    total = statistics.pvariance(values) * len(values)
+    residual, spread = sum(e * e for e in differences), statistics.pvariance(differences) * len(differences)
+    return float(1 - residual / total), float(1 - spread / total)
+
+
+@pytest.mark.parametrize("ratio, tolerance", [(1, 1e-15), (1e3, 1e-14), (1e6, 1e-11), (1e8, 1e-9)])
+def test_far_from_zero_only_the_digits_of_the_batches_means_go(ratio, tolerance):
+    output, targets = (values.double() + ratio for values in draw(3, 301, 1))
+    expected = exact(output[:, 0].tolist(), targets[:, 0].tolist())
+
+    values = measured(regression.R2(), output, targets) | measured(regression.ExplainedVariance(), output, targets)
+
+    assert (values["r2"], values["explained_variance"]) == pytest.approx(expected, rel=tolerance)
+
+
+def test_sums_of_squares_would_have_lost_more_than_half_of_the_digits_there():
+    output, targets = (values.double() + 1e6 for values in draw(3, 301, 1))
+    total = targets.square().sum() - targets.sum() ** 2 / len(targets)
+
+    naive = float(1 - (targets - output).square().sum() / total)
+
+    assert abs(naive - exact(output[:, 0].tolist(), targets[:, 0].tolist())[0]) > 1e-6
+
+
+@pytest.mark.parametrize("kind", [regression.R2, regression.ExplainedVariance])
+@pytest.mark.parametrize("constant", [0.1, 1e6 + 0.3])
+def test_of_targets_that_are_all_the_same_nothing_is_said(kind, constant):
+    targets = torch.full((20, 1), constant, dtype=torch.float64)
+    assert measured(kind(), targets + torch.arange(20.0)[:, None], targets, sizes=(3, 7)) == {}
+
+
+@pytest.mark.parametrize("kind", [regression.R2, regression.ExplainedVariance])
+def test_an_output_whose_targets_are_all_the_same_is_left_out_and_their_average_with_it(kind):
+    output, targets = draw(1, 20, 2)
+    targets[:, 0] = 0.1
+
+    assert set(measured(kind(name="m", average="none"), output, targets)) == {"m/output_1"}
+    assert measured(kind(name="m"), output, targets) == {}
+
+
+def test_of_several_outputs_rmse_is_the_mean_of_their_roots():
+    output, targets = torch.tensor([[1.0, 3.0], [1.0, 3.0]]), torch.zeros(2, 2)
+
+    assert measured(regression.RootMeanSquaredError(), output, targets, sizes=(1,)) == {"rmse": 2.0}  # and not sqrt(5)
+    assert measured(regression.MeanSquaredError(), output, targets, sizes=(1,)) == {"mse": 5.0}
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_a_batch_reads_nothing_back(kind, host_reads):
+    metric, batch = kind(), item(*draw(1, 5, 2))
+    with host_reads() as reads:
+        metric(batch)
+    assert reads.number == 0
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_outputs_that_do_not_match_the_targets_are_refused_rather_than_broadcast(kind):
+    batch = ClassificationOutput(torch.tensor(0.0), torch.zeros(3, 3), torch.zeros(3, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"^m: .* has an output \[3, 3\] and targets \[3\]; it is for regression$"):
+        kind(name="m")(batch)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_an_average_that_there_is_not_is_answered_by_those_there_are(kind):
+    metric = kind()
+    metric.average = "uniforn"
+    with pytest.raises(ValueError, match=r"^average=uniforn: should be uniform .* or none .*; did you mean 'uniform'\?$"):
+        metric.__post_init__()  # the constructor's check; its type is checked before, while tests run
+
+
+def test_less_error_and_more_explained_are_better():
+    assert {kind().name: kind().higher_is_better for kind in METRICS} == {
+        "mae": False, "mse": False, "rmse": False, "r2": True, "explained_variance": True
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_each_is_a_statistic(kind):
+    assert isinstance(kind(), Statistic) and isinstance(kind(), Metric)

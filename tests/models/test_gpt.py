@@ -1,0 +1,283 @@
+"""The language model: it sees only what came before, shares its head with its embedding, and continues a text."""
+
+import copy
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import gradients, randomness
+from andiron.models import Dropout, activation_checkpointing
+from andiron.models.gpt import GPT
+from andiron.optim import rules
+
+VOCABULARY, CONTEXT = 11, 8
+
+
+def network(*, layers: int = 2, heads: int = 2, dim: int = 16, dropout: float = 0.0, scale: float = 1.0) -> GPT:
+    """A small one; with a larger `scale` of its weights it is surer of what comes next, so that choices differ."""
+    randomness.start_stream(0, "init")
+    model = GPT(VOCABULARY, CONTEXT, layers=layers, heads=heads, dim=dim, dropout=dropout)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+    return model
+
+
+def tokens_of(*shape: int, key: int = 0) -> Tensor:
+    return torch.randint(VOCABULARY, shape, generator=randomness.stream(0, "tokens", *shape, key))
+
+
+def cross_entropy(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+
+def measured(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    return float(cross_entropy(model, inputs, targets).detach())
+
+
+@pytest.mark.parametrize("changed", range(CONTEXT))
+def test_a_token_changes_no_logits_before_it_and_all_from_it_on(changed: int) -> None:
+    model, tokens = network(scale=5.0), tokens_of(3, CONTEXT)
+    others = tokens.clone()
+    others[:, changed] = (tokens[:, changed] + 1) % VOCABULARY
+    before, after = model(tokens), model(others)
+    assert torch.equal(before[:, :changed], after[:, :changed])
+    assert (before[:, changed:] != after[:, changed:]).any(-1).all()
+
+
+def test_the_first_tokens_of_a_sequence_have_the_logits_of_a_shorter_one() -> None:
+    model, tokens = network().double(), tokens_of(3, CONTEXT)
+    for length in range(1, CONTEXT + 1):
+        # float64: another kernel for another length may sum 64 products of size 1 in another order, 1.1e-16 each
+        torch.testing.assert_close(model(tokens[:, :length]), model(tokens)[:, :length], rtol=0, atol=1e-14)
+
+
+def test_samples_do_not_see_each_other() -> None:
+    model, tokens = network(), tokens_of(5, 7)
+    found = torch.cat([model(sample[None]) for sample in tokens])
+    # float32: sums of at most 64 products below 1, in another order for another batch, 6e-8 each
+    torch.testing.assert_close(found, model(tokens), rtol=0, atol=4e-6)
+
+
+def test_logits_are_the_products_of_the_last_state_and_the_token_vectors() -> None:
+    model, tokens = network(), tokens_of(3, 5)
+    states = model.embedding.weight[tokens] + model.embedding.positions[:5]
+    for block in model.blocks:
+        states = block(states)
+    expected = functional.layer_norm(states, (16,)) @ model.embedding.weight.mT
+    # float32: sums of 16 products below 0.2, 6e-8 each
+    torch.testing.assert_close(model(tokens), expected, rtol=0, atol=2e-7)
+
+
+def test_head_and_embedding_share_one_tensor_which_has_the_gradient_of_both() -> None:
+    model, tokens = network(), tokens_of(3, CONTEXT)
+    assert model.head.weight is model.embedding.weight
+    assert [name for name, _ in model.named_parameters() if "head" in name] == []
+    found = gradients.backward(cross_entropy(model, tokens, tokens), model)
+    untied = network()
+    untied.head.weight = nn.Parameter(untied.embedding.weight.detach().clone())
+    apart = gradients.backward(cross_entropy(untied, tokens, tokens), untied)
+    # float32: one sum of two, below 0.1
+    torch.testing.assert_close(
+        found["embedding.weight"], apart["embedding.weight"] + apart["head.weight"], rtol=0, atol=1e-7
+    )
+
+
+def test_they_share_it_after_a_move_a_copy_and_a_state_too() -> None:
+    model, loaded = network().double(), network(scale=2.0).double()
+    loaded.load_state_dict(model.state_dict())
+    for other in (loaded, copy.deepcopy(model)):
+        assert other.head.weight is other.embedding.weight
+        assert torch.equal(model(tokens_of(3, 5)), other(tokens_of(3, 5)))
+
+
+def test_it_has_the_parameters_counted_by_hand() -> None:
+    model = GPT(65, 32, layers=3, heads=4, dim=24)
+    block = 2 * 2 * 24 + 4 * 24 * 24 + 4 * 24 + 2 * 4 * 24 * 24 + 5 * 24
+    assert sum(parameter.numel() for parameter in model.parameters()) == 65 * 24 + 32 * 24 + 3 * block + 2 * 24
+
+
+def test_weights_start_as_in_gpt_2() -> None:
+    randomness.start_stream(0, "init")
+    model = GPT(211, 97, layers=8, heads=4, dim=64)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+        elif "norm" in name:
+            assert (parameter == 1).all(), name
+        else:
+            std = 0.02 / math.sqrt(2 * 8) if name.endswith("projection.weight") else 0.02
+            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm 6e-7 each
+            spread = float((parameter.detach() / std).square().mean())
+            assert abs(spread - 1) < 5 * math.sqrt(2 / parameter.numel()), name
+
+
+def test_it_begins_as_unsure_as_there_are_tokens() -> None:
+    randomness.start_stream(0, "init")
+    model = GPT(997, 32, layers=4, heads=4, dim=64)
+    inputs = torch.randint(997, (13, 32), generator=randomness.stream(0, "inputs"))
+    targets = torch.randint(997, (13, 32), generator=randomness.stream(0, "targets"))
+    # logits have standard deviation 0.02 sqrt(64) = 0.16, which adds 0.16^2 / 2 = 0.013 to the loss, and varies it by
+    # 0.16 / sqrt(13 * 32) = 0.008; the rest is the token's own logit, about 1 and one of 997
+    assert abs(measured(model, inputs, targets) - math.log(997)) < 0.05
+
+
+def test_it_learns_a_repeating_pattern() -> None:
+    model = network()
+    pattern = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4, 1, 5, 9, 2, 6, 3])
+    windows = pattern.unfold(0, CONTEXT + 1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        cross_entropy(model, windows[:, :-1], windows[:, 1:]).backward()
+        optimizer.step()
+    # only a 1 at the first of 8 places, in 2 of 9 windows, leaves two tokens open: ln 2 * 2 / 72 = 0.02 can not be learned
+    assert measured(model, windows[:, :-1], windows[:, 1:]) < 0.1
+    assert model.generate(pattern[None, :3], 13, temperature=0)[0].tolist() == pattern[3:16].tolist()
+
+
+def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
+    """The continuation, one argmax after another."""
+    for _ in range(number):
+        logits = model(tokens[:, max(tokens.shape[1] - CONTEXT, 0) :])
+        tokens = torch.cat([tokens, logits[:, -1].argmax(-1)[:, None]], dim=1)
+    return tokens[:, -number:]
+
+
+@pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
+def test_at_temperature_0_each_token_is_the_likeliest_after_the_last_ones_that_the_context_holds(length: int) -> None:
+    model, tokens = network(scale=5.0), tokens_of(3, length)
+    found = model.generate(tokens, 2 * CONTEXT + 1, temperature=0)
+    assert found.shape == (3, 2 * CONTEXT + 1)
+    assert torch.equal(found, greedy(model, tokens, 2 * CONTEXT + 1))
+
+
+def test_a_continuation_depends_on_the_last_tokens_that_the_context_holds_only() -> None:
+    model, tokens = network(scale=5.0), tokens_of(3, CONTEXT + 5)
+    assert torch.equal(model.generate(tokens, 9, temperature=0), model.generate(tokens[:, -CONTEXT:], 9, temperature=0))
+
+
+def test_a_continuation_is_a_function_of_the_generator() -> None:
+    model, tokens = network(), tokens_of(3, 5)
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    found = [model.generate(tokens, 20, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    assert torch.equal(torch.rand(3), expected)  # nothing was drawn from torch's own
+
+
+@pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2, 3)])
+def test_tokens_are_drawn_as_often_as_the_softmax_of_their_logits_says(temperature: float, top_k: int | None) -> None:
+    model, tokens, number = network(scale=4.0), tokens_of(1, 5), 20_011
+    generator = torch.Generator().manual_seed(0)
+    drawn = model.generate(
+        tokens.expand(number, 5), 1, temperature=temperature, top_k=top_k, generator=generator
+    )
+    logits = model(tokens)[0, -1].detach() / temperature
+    if top_k is not None:
+        logits[logits < logits.sort(descending=True).values[top_k - 1]] = -math.inf
+    rates = logits.softmax(0).double()
+    counts = torch.bincount(drawn.flatten(), minlength=VOCABULARY)
+    # 5 standard deviations of each of 11 counts: false alarm 6e-6; a token with no rate is never drawn
+    assert ((counts - number * rates).abs() <= 5 * (number * rates * (1 - rates)).sqrt()).all()
+
+
+def test_with_top_k_1_the_likeliest_is_drawn() -> None:
+    model, tokens = network(scale=5.0), tokens_of(3, 5)
+    assert torch.equal(model.generate(tokens, 9, top_k=1), model.generate(tokens, 9, temperature=0))
+
+
+def test_it_continues_without_dropout_and_gradients_and_leaves_the_modes_as_they_were() -> None:
+    model, tokens = network(dropout=0.5, scale=5.0), tokens_of(3, 5)
+    model.blocks[0].eval()
+    found = model.generate(tokens, 9, temperature=0)
+    assert torch.equal(found, network(scale=5.0).generate(tokens, 9, temperature=0))
+    assert (model.training, model.blocks[0].training, model.blocks[1].training) == (True, False, True)
+    assert not found.is_inference()
+    assert model.generate(tokens, 0).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "settings", "message"),
+    [
+        (0, {}, "there is no token to follow; begin with one, such as a line break"),
+        (3, {"temperature": -0.5}, "temperature=-0.5: should be positive, or 0 for the likeliest token"),
+        (3, {"top_k": 0}, "top_k=0: should be between 1 and the 11 tokens there are, or None for all"),
+        (3, {"top_k": 12}, "top_k=12: should be between 1 and the 11 tokens there are, or None for all"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(length: int, settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        network().generate(tokens_of(2, length), 3, **settings)
+    assert str(error.value) == message
+
+
+def test_more_tokens_than_the_context_holds_are_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        network()(tokens_of(2, 9))
+    assert str(error.value) == (
+        "a sequence of 9 tokens does not fit context_length=8; cut it, or build the network with a longer context"
+    )
+
+
+def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
+    with pytest.raises(ValueError, match="^dim=10 is not divisible by heads=4; each head takes an equal part of dim$"):
+        network(dim=10, heads=4)
+
+
+def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
+    model = network(dropout=0.25)
+    dropped: list[str] = []
+    for name, module in model.named_modules():
+        if isinstance(module, Dropout):
+            assert module.p == 0.25
+            module.register_forward_hook(lambda module, inputs, output, name=name: dropped.append(name))
+    model(tokens_of(3, 5))
+    assert dropped == ["dropout", *["blocks.0.dropout"] * 2, *["blocks.1.dropout"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [(r"^blocks[.]\d+$", ["blocks.0", "blocks.1"]), ("blocks.0", ["blocks.0"]), ("feed", [
+        "blocks.0.feed_forward_norm", "blocks.0.feed_forward", "blocks.1.feed_forward_norm", "blocks.1.feed_forward"
+    ])],
+)  # fmt: skip
+def test_blocks_computed_again_give_the_same_gradients(pattern: str, expected: Sequence[str]) -> None:
+    tokens, found = tokens_of(3, CONTEXT), []
+    for recomputes in (False, True):
+        model = network(dropout=0.5)
+        if recomputes:
+            assert activation_checkpointing.apply(model, pattern) == expected
+        randomness.start_stream(0, "update", 0)
+        found.append(dict(gradients.backward(cross_entropy(model, tokens, tokens), model)))
+    assert [name for name in found[0] if not torch.equal(found[0][name], found[1][name])] == []
+
+
+def test_rules_know_the_shared_weight_as_first_and_last_and_no_block_as_either() -> None:
+    described = rules.describe(network())
+    tagged = {tag: [each.names for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    assert tagged == {
+        "first": [("embedding.weight", "head.weight"), ("embedding.positions",)],
+        "last": [("embedding.weight", "head.weight")],
+    }
+    hidden_matrices = rules.Rule(rules.Match(rank=(2,), tag=("hidden",)))
+    assert [each.name for each in described if hidden_matrices(each)] == [
+        f"blocks.{block}.{layer}.weight" for block in range(2) for layer in (
+            "attention.queries_keys_values", "attention.projection", "feed_forward.expansion", "feed_forward.projection"
+        )
+    ]  # fmt: skip
+
+
+def test_initial_weights_are_a_function_of_the_seed() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        found.append(nn.utils.parameters_to_vector(GPT(11, 8, layers=1, heads=2, dim=16).parameters()))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])

@@ -1,0 +1,88 @@
+"""LeNet-5: the paper's layers, its sizes from the data, and images of every size."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import randomness
+from andiron.models import shapes
+from andiron.models.lenet import LeNet
+from andiron.optim import rules
+
+
+def images(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=randomness.stream(0, "images", *shape))
+
+
+def by_hand(model: LeNet, inputs: Tensor) -> Tensor:
+    """The network of the paper, from images of at least 32x32."""
+    c1, b1, c3, b3, *linear = model.parameters()
+    maps = functional.avg_pool2d(functional.conv2d(inputs, c1, b1).tanh(), 2)
+    outputs = functional.avg_pool2d(functional.conv2d(maps, c3, b3).tanh(), 2).flatten(1)
+    c5, b5, f6, b6, last, b = linear
+    return functional.linear(
+        functional.linear(functional.linear(outputs, c5, b5).tanh(), f6, b6).tanh(), last, b
+    )  # fmt: skip
+
+
+def test_it_has_as_many_parameters_as_the_papers_layers_with_all_channels_in_c3() -> None:
+    sizes = [parameter.numel() for parameter in LeNet((1, 32, 32), 10).parameters()]
+    # C1 156 and C5 48,120 and F6 10,164 are the paper's; C3 has 2,416 for its 1,516, which skip some channels
+    assert sizes == [150, 6, 2400, 16, 48_000, 120, 10_080, 84, 840, 10]
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 32), (3, 33, 47), (2, 64, 36)], ids=str)
+def test_it_computes_what_the_layers_of_the_paper_compute(shape: Sequence[int]) -> None:
+    model, inputs = LeNet(shape, 7), images(5, *shape)
+    assert torch.equal(model(inputs), by_hand(model, inputs))
+    assert model(inputs).shape == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "padding"),  # left, right, top, bottom
+    [((1, 28, 28), (2, 2, 2, 2)), ((1, 8, 8), (12, 12, 12, 12)), ((3, 31, 40), (0, 0, 0, 1)), ((1, 1, 5), (13, 14, 15, 16))],
+    ids=str,
+)
+def test_a_small_image_is_read_in_the_middle_of_zeros(shape: Sequence[int], padding: Sequence[int]) -> None:
+    model, inputs = LeNet(shape, 10), images(3, *shape)
+    assert torch.equal(model(inputs), by_hand(model, functional.pad(inputs, padding)))
+
+
+@pytest.mark.parametrize("shape", [(64,), (28, 28), (1, 0, 5)], ids=str)
+def test_what_is_no_image_is_refused(shape: Sequence[int]) -> None:
+    with pytest.raises(ValueError) as error:
+        LeNet(shape, 10)
+    assert str(error.value) == (
+        f"input_shape={shape}: LeNet reads images, of shape (channels, height, width); choose data with images, or a "
+        "network for vectors, such as MLP"
+    )
+
+
+def test_a_shape_of_images_comes_back_as_it_is() -> None:
+    assert shapes.of_images([3, 4, 5], "LeNet") == (3, 4, 5)
+
+
+def test_initial_weights_are_a_function_of_the_seed() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        found.append(nn.utils.parameters_to_vector(LeNet((1, 8, 8), 10).parameters()))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_channels_last_changes_no_more_than_rounding() -> None:
+    model, inputs = LeNet((3, 32, 32), 10).double(), images(5, 3, 32, 32).double()
+    expected = model(inputs)
+    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    # float64: sums of at most 400 products of size 1 in another order, each 1.1e-16, through three linear layers
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+
+
+def test_rules_know_its_first_and_last_layer() -> None:
+    described = rules.describe(LeNet((1, 28, 28), 10))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    assert tagged == {"first": ["features.1.weight", "features.1.bias"], "last": ["head.4.weight", "head.4.bias"]}

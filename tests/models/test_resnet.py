@@ -1,0 +1,126 @@
+"""The residual networks for small images: the paper's sizes, its shortcuts, and what a block computes."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import randomness
+from andiron.models.resnet import Residual, ResNet
+from andiron.optim import rules
+
+CIFAR = (3, 32, 32)
+
+
+def images(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=randomness.stream(0, "images", *shape))
+
+
+def num_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("depth", "millions"), [(20, "0.27"), (32, "0.46"), (44, "0.66"), (56, "0.85"), (110, "1.73")]  # table 6; 1.7 there
+)
+def test_it_has_as_many_parameters_as_the_paper_says(depth: int, millions: str) -> None:
+    assert f"{num_parameters(ResNet(CIFAR, 10, depth=depth)) / 1e6:.2f}" == millions
+
+
+def test_depth_20_has_the_parameters_counted_by_hand() -> None:
+    convolutions = 9 * (3 * 16 + 6 * 16 * 16 + 16 * 32 + 5 * 32 * 32 + 32 * 64 + 5 * 64 * 64)
+    norms = 2 * (7 * 16 + 6 * 32 + 6 * 64)
+    assert num_parameters(ResNet(CIFAR, 10)) == convolutions + norms + 64 * 10 + 10 == 269_722
+
+
+@pytest.mark.parametrize("depth", [8, 20])
+def test_it_has_as_many_convolutions_and_linear_layers_as_its_depth(depth: int) -> None:
+    layers = [module for module in ResNet(CIFAR, 10, depth=depth).modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    assert len(layers) == depth
+
+
+def test_a_wider_one_has_as_many_times_the_channels() -> None:
+    model = ResNet(CIFAR, 7, depth=8, width=24)
+    assert [module.out_channels for module in model.modules() if isinstance(module, nn.Conv2d)] == [
+        24, 24, 24, 48, 48, 96, 96
+    ]  # fmt: skip
+    assert model.head[-1].weight.shape == (7, 96)
+
+
+@pytest.mark.parametrize(("shape", "last"), [(CIFAR, (8, 8)), ((1, 8, 8), (2, 2)), ((1, 28, 28), (7, 7)), ((2, 5, 9), (2, 3))])
+def test_each_stage_after_the_first_halves_the_size(shape: Sequence[int], last: Sequence[int]) -> None:
+    model = ResNet(shape, 7, depth=14, width=4)
+    assert model.blocks(model.stem(images(3, *shape))).shape == (3, 16, *last)
+    assert model(images(3, *shape)).shape == (3, 7)
+
+
+def test_a_block_that_adds_nothing_hands_on_what_it_is_given_as_the_shortcut_has_it() -> None:
+    inputs = images(5, 4, 7, 6).abs()
+    for leaving, expected in [(4, inputs), (8, torch.cat([inputs[:, :, ::2, ::2], torch.zeros(5, 4, 4, 3)], dim=1))]:
+        block = Residual(4, leaving)
+        nn.init.zeros_(block.layers[-1].weight)  # the last batch norm: F(x) = 0
+        assert torch.equal(block(inputs), expected)
+
+
+def test_a_block_is_the_sum_of_its_shortcut_and_its_layers() -> None:
+    block, inputs = Residual(4, 8).eval(), images(5, 4, 8, 6)
+    first, second = block.layers[0].weight, block.layers[3].weight
+    norm = 1 / (1 + 1e-5) ** 0.5  # of a batch norm that has seen nothing: mean 0, variance 1
+    hidden = functional.relu(functional.conv2d(inputs, first, stride=2, padding=1) * norm)
+    added = functional.conv2d(hidden, second, padding=1) * norm
+    shortcut = torch.cat([inputs[:, :, ::2, ::2], torch.zeros(5, 4, 4, 3)], dim=1)
+    # float32: 72 products below 10 a sum, in another order, at 6e-8 each
+    torch.testing.assert_close(block(inputs), (shortcut + added).clamp(min=0), rtol=0, atol=5e-5)
+
+
+def test_convolutions_start_from_the_variance_two_over_fan_in() -> None:
+    torch.manual_seed(0)
+    model = ResNet(CIFAR, 10, width=32)
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            values = module.weight.detach().flatten() / (2 / module.weight[0].numel()) ** 0.5
+            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm 6e-7 each
+            assert abs(float(values.square().mean()) - 1) < 5 * (2 / len(values)) ** 0.5
+
+
+@pytest.mark.parametrize(("depth", "nearest"), [(18, "14 and 20"), (21, "20 and 26"), (2, "8 and 14")])
+def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(depth: int, nearest: str) -> None:
+    with pytest.raises(ValueError) as error:
+        ResNet(CIFAR, 10, depth=depth)
+    assert str(error.value) == (
+        f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first and the last; the "
+        f"nearest are {nearest}, the paper's are 20, 32, 44, 56 and 110"
+    )
+
+
+def test_what_is_no_image_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^input_shape=\(10,\): ResNet reads images, of shape \(channels, height, width\)"):
+        ResNet((10,), 1)
+
+
+def test_initial_weights_are_a_function_of_the_seed() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        found.append(nn.utils.parameters_to_vector(ResNet((1, 8, 8), 10, depth=8).parameters()))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_channels_last_changes_no_more_than_rounding() -> None:
+    model, inputs = ResNet(CIFAR, 10, depth=8).double(), images(5, *CIFAR).double()
+    expected = model(inputs)
+    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    # float64: 8 layers of sums of at most 576 products of size 1 in another order, 1.1e-16 each, and batch norms of size 1
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_rules_know_its_first_and_last_layer_and_its_blocks_go_by_number() -> None:
+    described = rules.describe(ResNet(CIFAR, 10, depth=8))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    assert tagged == {"first": ["stem.0.weight"], "last": ["head.2.weight", "head.2.bias"]}
+    assert {each.name.rpartition(".layers")[0] for each in described if rules.HIDDEN in each.tags} == {
+        "", "blocks.0", "blocks.1", "blocks.2"
+    }  # fmt: skip

@@ -1,0 +1,154 @@
+"""The vision transformer: its patches, its blocks beside the formula, and what it does not depend on."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import gradients, randomness
+from andiron.models import Dropout, activation_checkpointing
+from andiron.models.transformer import Attention, Block
+from andiron.models.vit import ViT
+from andiron.optim import rules
+
+SMALL = {"patch": 2, "dim": 12, "depth": 3, "heads": 3}
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=randomness.stream(0, "random", *shape))
+
+
+def attention_by_hand(attention: Attention, inputs: Tensor, *, is_causal: bool) -> Tensor:
+    """softmax(Q K^T / sqrt(d)) V, head by head."""
+    dim = inputs.shape[-1]
+    size = dim // attention.heads
+    queries, keys, values = attention.queries_keys_values(inputs).split(dim, dim=-1)
+    heads = []
+    for head in range(attention.heads):
+        mine = slice(head * size, (head + 1) * size)
+        scores = queries[..., mine] @ keys[..., mine].mT / math.sqrt(size)
+        if is_causal:
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
+        heads.append(scores.softmax(-1) @ values[..., mine])
+    return attention.projection(torch.cat(heads, dim=-1))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("heads", [1, 3, 4])
+def test_attention_is_the_softmax_of_its_formula(heads: int, is_causal: bool) -> None:
+    attention, inputs = Attention(12, heads, is_causal=is_causal).double(), random(5, 7, 12).double()
+    expected = attention_by_hand(attention, inputs, is_causal=is_causal)
+    # float64: sums of at most 12 products of size 1 in another order, 1.1e-16 each, through a softmax and a linear layer
+    torch.testing.assert_close(attention(inputs), expected, rtol=0, atol=1e-14)
+
+
+def test_a_block_adds_attention_and_then_the_feed_forward_layers_to_what_it_is_given() -> None:
+    block, inputs = Block(12, 3, hidden=20, dropout=0.0, is_causal=False).double(), random(5, 7, 12).double()
+    normed = functional.layer_norm(inputs, (12,))
+    middle = inputs + attention_by_hand(block.attention, normed, is_causal=False)
+    hidden = block.feed_forward.expansion(functional.layer_norm(middle, (12,)))
+    gelu = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
+    # float64, as above, and sums of 20 products after it
+    torch.testing.assert_close(block(inputs), middle + block.feed_forward.projection(gelu), rtol=0, atol=1e-13)
+
+
+def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        ViT((1, 8, 8), 10, dim=10, heads=4)
+    assert str(error.value) == "dim=10 is not divisible by heads=4; each head takes an equal part of dim"
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 10)], ids=str)
+def test_each_patch_becomes_the_same_linear_map_of_its_pixels_and_a_vector_for_its_place(shape: Sequence[int]) -> None:
+    patches, inputs = ViT(shape, 7, **SMALL).patches, random(5, *shape)
+    columns, weight = shape[2] // 2, patches.weight.flatten(1)
+    for place in range(shape[1] // 2 * columns):
+        row, column = divmod(place, columns)
+        pixels = inputs[:, :, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2].flatten(1)
+        expected = pixels @ weight.mT + patches.bias + patches.positions[place]
+        # float32: sums of 12 products below 5, in another order, at 6e-8 each
+        torch.testing.assert_close(patches(inputs)[:, place], expected, rtol=0, atol=4e-6)
+
+
+def test_logits_are_a_linear_map_of_the_mean_over_the_places() -> None:
+    model, inputs = ViT((1, 8, 8), 7, **SMALL), random(5, 1, 8, 8)
+    states = model.blocks(model.patches(inputs))
+    assert torch.equal(model(inputs), model.head(functional.layer_norm(states, (12,)).mean(1)))
+    assert model(inputs).shape == (5, 7)
+
+
+def test_without_places_the_order_of_the_patches_does_not_matter() -> None:
+    model, inputs = ViT((1, 8, 8), 7, **SMALL).double(), random(5, 1, 8, 8).double()
+    swapped = torch.cat([inputs[:, :, 4:], inputs[:, :, :4]], dim=2)
+    assert not torch.allclose(model(inputs), model(swapped), rtol=0, atol=1e-4)
+    nn.init.zeros_(model.patches.positions)
+    # float64: sums over the patches in another order
+    torch.testing.assert_close(model(inputs), model(swapped), rtol=0, atol=1e-14)
+
+
+def test_it_has_the_parameters_counted_by_hand() -> None:
+    block = 2 * 2 * 128 + 4 * 128 * 128 + 4 * 128 + 2 * 4 * 128 * 128 + 5 * 128
+    expected = 16 * 128 + 128 + 49 * 128 + 6 * block + 2 * 128 + 128 * 10 + 10
+    assert sum(parameter.numel() for parameter in ViT((1, 28, 28), 10).parameters()) == expected
+
+
+def test_its_options_say_how_wide_and_how_deep_it_is_and_where_it_drops() -> None:
+    model = ViT((3, 12, 8), 7, patch=4, dim=20, depth=2, heads=5, mlp_ratio=1.5, dropout=0.25)
+    assert [block.feed_forward.expansion.out_features for block in model.blocks] == [30, 30]
+    assert model.patches.positions.shape == (6, 20)
+    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [0.25, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(("shape", "patch"), [((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16)])
+def test_an_image_that_is_not_divisible_into_patches_is_refused(shape: Sequence[int], patch: int) -> None:
+    with pytest.raises(ValueError) as error:
+        ViT(shape, 10, patch=patch)
+    assert str(error.value) == (
+        f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of {patch}x{patch}; choose a "
+        "divisor of both sides"
+    )
+
+
+def test_what_is_no_image_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^input_shape=\(10,\): ViT reads images, of shape \(channels, height, width\)"):
+        ViT((10,), 1)
+
+
+def test_initial_weights_are_a_function_of_the_seed() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        found.append(nn.utils.parameters_to_vector(ViT((1, 8, 8), 10, **SMALL).parameters()))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_channels_last_changes_no_more_than_rounding() -> None:
+    model, inputs = ViT((3, 8, 8), 7, **SMALL).double(), random(5, 3, 8, 8).double()
+    expected = model(inputs)
+    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    # float64: the sums of 12 products of the patches in another order
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
+def test_rules_know_patches_and_places_as_the_first_layer_and_the_head_as_the_last() -> None:
+    described = rules.describe(ViT((1, 8, 8), 10, **SMALL))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    assert tagged == {
+        "first": ["patches.weight", "patches.bias", "patches.positions"], "last": ["head.weight", "head.bias"]
+    }  # fmt: skip
+
+
+def test_blocks_computed_again_give_the_same_gradients() -> None:
+    found = []
+    for pattern in (None, r"^blocks[.]\d+$"):
+        randomness.start_stream(0, "init")
+        model = ViT((1, 8, 8), 7, **SMALL, dropout=0.5)
+        if pattern:
+            assert activation_checkpointing.apply(model, pattern) == ["blocks.0", "blocks.1", "blocks.2"]
+        randomness.start_stream(0, "update", 0)
+        found.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])

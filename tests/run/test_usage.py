@@ -1,0 +1,119 @@
+"""Readings of the machine: what the clocks and the memory say, and what they cost."""
+
+import time
+import types
+from pathlib import Path
+
+import pytest
+import torch
+
+from andiron.run import usage
+from andiron.run.usage import GIB, Usage
+
+ON_LINUX = pytest.mark.skipif(not usage.STATM.exists(), reason="needs /proc")
+
+
+def set_clocks(monkeypatch, *, process, wall):
+    clocks = types.SimpleNamespace(process_time=iter(process).__next__, perf_counter=iter(wall).__next__)
+    monkeypatch.setattr(usage, "time", clocks)
+
+
+def test_processor_time_is_counted_since_the_last_reading(monkeypatch):
+    set_clocks(monkeypatch, process=[1.0, 4.0, 4.5], wall=[10.0, 12.0, 14.0])
+    readings = Usage()
+
+    assert readings.readings()["system/cpu_percent"] == 150.0  # three seconds of processor in two
+    assert readings.readings()["system/cpu_percent"] == 25.0
+
+
+def test_a_busy_process_is_busier_than_a_sleeping_one():
+    readings = Usage()
+    time.sleep(0.05)
+    asleep = readings.readings()["system/cpu_percent"]
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    assert asleep < 20 < readings.readings()["system/cpu_percent"]  # of the time, a neighbour may take four fifths
+
+
+@ON_LINUX
+def test_memory_is_what_the_system_says_of_the_process():
+    status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
+    said = int(status["VmRSS"].split()[0]) / 2**20  # KiB
+    assert Usage().readings()["system/memory_gib"] == pytest.approx(said, abs=0.01)  # read a moment later
+
+
+@ON_LINUX
+def test_memory_grows_by_what_is_taken_and_falls_when_it_is_given_back():
+    readings = Usage()
+    before = readings.readings()["system/memory_gib"]
+    taken = torch.ones(2**26)  # 256 MiB
+    during = readings.readings()["system/memory_gib"]
+    del taken
+    after = readings.readings()["system/memory_gib"]
+    assert during - before == pytest.approx(0.25, abs=0.02)
+    assert during - after == pytest.approx(0.25, abs=0.02)
+
+
+def test_without_proc_the_peak_is_told_under_a_name_of_its_own(monkeypatch):
+    monkeypatch.setattr(usage, "STATM", Path("/no/such/file"))
+    found = Usage().readings()
+    assert set(found) == {"system/cpu_percent", "system/memory_peak_gib"}
+    assert found["system/memory_peak_gib"] == pytest.approx(peak_by_resource(), abs=0.01)
+
+
+def peak_by_resource():
+    resource = pytest.importorskip("resource")
+    in_bytes = usage.sys.platform == "darwin"
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if in_bytes else 1024) / GIB
+
+
+def test_a_reading_takes_less_than_100_microseconds():
+    readings, fastest = Usage(), 1.0
+    for _ in range(20):  # the fastest of twenty rounds: a busy neighbour slows some
+        begun = time.perf_counter()
+        for _ in range(50):
+            readings.readings()
+        fastest = min(fastest, (time.perf_counter() - begun) / 50)
+    assert fastest < 100e-6
+
+
+def pretend_gpu(monkeypatch, utilization):
+    """torch.cuda as a machine with a GPU would answer."""
+    stats = {"allocated_bytes": {"all": {"current": 3 * GIB // 2, "peak": 5 * GIB}}}
+    monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda device: stats)
+    monkeypatch.setattr(torch.cuda, "utilization", utilization)
+    return {key: value for key, value in Usage(torch.device("cuda:0")).readings().items() if "gpu" in key}
+
+
+def test_of_a_gpu_memory_and_utilisation_are_told(monkeypatch):
+    assert pretend_gpu(monkeypatch, lambda device: 87) == {
+        "system/gpu_memory_gib": 1.5,
+        "system/gpu_memory_peak_gib": 5.0,
+        "system/gpu_percent": 87.0,
+    }
+
+
+class NVMLError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("refusal", [ModuleNotFoundError("no pynvml"), RuntimeError("no driver"), NVMLError("not supported")])
+def test_where_the_library_does_not_answer_the_utilisation_is_missing(monkeypatch, refusal):
+    def utilization(device):
+        raise refusal
+
+    monkeypatch.setitem(usage.sys.modules, "pynvml", types.SimpleNamespace(NVMLError=NVMLError))
+    found = pretend_gpu(monkeypatch, utilization)
+    assert set(found) == {"system/gpu_memory_gib", "system/gpu_memory_peak_gib"}
+
+
+def test_what_torch_keeps_of_a_gpus_memory_has_the_numbers_read_here():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    device = torch.device("cuda", torch.cuda.current_device())
+    taken = torch.ones(2**20, device=device)
+    found = Usage(device).readings()
+    assert found["system/gpu_memory_gib"] == torch.cuda.memory_allocated(device) / GIB
+    assert found["system/gpu_memory_peak_gib"] == torch.cuda.max_memory_allocated(device) / GIB
+    assert found["system/gpu_memory_gib"] >= taken.nbytes / GIB

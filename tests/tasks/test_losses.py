@@ -1,0 +1,257 @@
+"""Losses: beside torch's own, and what each is a mean over."""
+
+import functools
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from andiron import errors, outputs
+from andiron.data.dataset import Batch
+from andiron.optim import GradientsAccumulator
+from andiron.tasks.classification import Classifier
+from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, MeanSquaredError
+
+SIZES = (5, 1, 7, 3, 2, 8, 4, 1)  # uneven micro-batches of 31 samples
+WEIGHTS = [0.5, 3.0, 1.0, 2.25]
+ROUNDING = 64 * 2**-24  # float32: sums of 31 terms of order 1, and a handful of roundings each to make a term
+
+
+def logits(size=31, classes=4, seed=0):
+    return torch.randn(size, classes, generator=torch.Generator().manual_seed(seed))
+
+
+def labels(size=31, classes=4, seed=2):
+    return torch.randint(classes, (size,), generator=torch.Generator().manual_seed(seed))
+
+
+def ignoring(targets, index):
+    return torch.where(torch.arange(len(targets)) % 3 == 1, index, targets)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_cross_entropy_is_torchs(weights, smoothing):
+    tensor = None if weights is None else torch.tensor(weights)
+    reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing)
+    assert torch.equal(CrossEntropy(weights, smoothing)(logits(), labels()), reference(logits(), labels()))
+    soft = logits(seed=2).softmax(1)
+    assert torch.equal(CrossEntropy(weights, smoothing)(logits(), soft), reference(logits(), soft))
+    reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing, ignore_index=2)
+    found = CrossEntropy(weights, smoothing, ignored_index=2)(logits(), labels())
+    torch.testing.assert_close(found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0)  # divided outside
+
+
+def test_balanced_weights_make_every_class_count_alike():
+    loss = CrossEntropy("balanced", 0.1, ignored_index=-1).balanced([10, 40, 50])
+    assert loss.class_weights.tolist() == torch.tensor([100 / 30, 100 / 120, 100 / 150]).tolist()  # n / (classes * n_c)
+    assert (loss.label_smoothing, loss.ignored_index) == (0.1, -1)
+    counts = labels().bincount().tolist()
+    criterion = Criterion(CrossEntropy("balanced"), counts)
+    alone = [functional.cross_entropy(logits()[labels() == c], labels()[labels() == c]) for c in range(4)]
+    torch.testing.assert_close(criterion(logits(), labels()), torch.stack(alone).mean(), rtol=ROUNDING, atol=0)
+    torch.testing.assert_close(criterion.weight(labels()), torch.tensor(31.0), rtol=ROUNDING, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"), [(None, "the data does not tell its class_counts"), ([3, 0], r"class_counts are \[3, 0\]")]
+)
+def test_balancing_what_is_not_counted_is_refused(counts, words):
+    with pytest.raises(ValueError, match=f"^loss.class_weights=balanced: {words}; each class needs samples, or give a weight"):
+        Criterion(CrossEntropy("balanced"), counts)
+
+
+def test_out_of_range_settings_are_refused():
+    with pytest.raises(ValueError, match=r"^label_smoothing=1.0: should be at least 0 and less than 1"):
+        CrossEntropy(label_smoothing=1.0)
+    for weights, shown in (([1, 0], r"\[1, 0\]"), ([], r"\[\]")):
+        with pytest.raises(ValueError, match=f"^class_weights={shown}: each should be a number greater than 0"):
+            CrossEntropy(weights)
+    with pytest.raises(ValueError, match=r"^positive_weight=\[-2.0\]: each should be a number greater than 0"):
+        BinaryCrossEntropy(-2.0)
+
+
+@pytest.mark.parametrize("weight", [None, 2.5, [0.5, 3.0, 1.0, 2.0]])
+def test_binary_cross_entropy_is_torchs_over_the_targets_that_are_known(weight):
+    answers = torch.randint(2, (31, 4), generator=torch.Generator().manual_seed(1))
+    tensor = None if weight is None else torch.tensor(weight).expand(4)
+    expected = functional.binary_cross_entropy_with_logits(logits(), answers.float(), pos_weight=tensor)
+    assert torch.equal(BinaryCrossEntropy(weight)(logits(), answers), expected)
+    some = answers.masked_fill(logits(seed=3) > 0.5, outputs.IGNORED)
+    each = functional.binary_cross_entropy_with_logits(logits(), answers.float(), pos_weight=tensor, reduction="none")
+    found = BinaryCrossEntropy(weight, ignored_index=outputs.IGNORED)(logits(), some)
+    torch.testing.assert_close(found, each[some != outputs.IGNORED].mean(), rtol=ROUNDING, atol=0)
+
+
+def test_a_batch_that_is_ignored_as_a_whole_has_no_loss_no_weight_and_gradients_of_zeros():
+    output = logits(7).requires_grad_()
+    for loss, targets in [
+        (CrossEntropy(ignored_index=-100), torch.full((7,), -100)),
+        (CrossEntropy(WEIGHTS, ignored_index=9), torch.full((7,), 9)),
+        (BinaryCrossEntropy(ignored_index=-100), torch.full((7, 4), -100)),
+    ]:
+        criterion = Criterion(loss)
+        value = criterion(output, targets)
+        assert value.item() == 0
+        assert torch.equal(torch.autograd.grad(value, output)[0], torch.zeros(7, 4))
+        assert criterion.weight(targets) in (None, 0)
+
+
+def test_half_precision_is_summed_up_in_full():
+    exact = CrossEntropy(WEIGHTS)(logits().bfloat16().float(), labels())
+    found = CrossEntropy(WEIGHTS)(logits().bfloat16(), labels())
+    assert found.dtype == torch.float32 and torch.equal(found, exact)
+
+
+def focal(output, targets, gamma=2.0):
+    """Somebody's own loss, a mean over the samples."""
+    log = functional.log_softmax(output, dim=1).gather(1, targets[:, None]).squeeze(1)
+    return -((1 - log.exp()) ** gamma * log).mean()
+
+
+class Doubled:
+    """Somebody's own loss, which says what it is a mean over."""
+
+    def __call__(self, output, targets):
+        return functional.cross_entropy(output, targets, torch.tensor([2.0, 1.0, 1.0, 1.0]))
+
+    def total_weight(self, targets):
+        return 1 * len(targets) + (targets == 0).sum()
+
+
+IGNORED_LOSSES = [
+    CrossEntropy(ignored_index=2), CrossEntropy(WEIGHTS, 0.1, ignored_index=2), nn.CrossEntropyLoss(ignore_index=2),
+    nn.CrossEntropyLoss(torch.tensor(WEIGHTS), ignore_index=2),
+    functools.partial(functional.cross_entropy, weight=torch.tensor(WEIGHTS), ignore_index=2),
+]  # fmt: skip
+LOSSES = [
+    None, CrossEntropy(WEIGHTS), CrossEntropy(WEIGHTS, 0.1), focal, functools.partial(focal, gamma=1.0), Doubled(),
+    functional.cross_entropy, nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
+    nn.MultiMarginLoss(), *IGNORED_LOSSES,
+]  # fmt: skip
+
+
+def classifier(loss):
+    torch.manual_seed(0)
+    return Classifier(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)), loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: getattr(loss, "__name__", type(loss).__name__))
+def test_eight_uneven_micro_batches_equal_one_batch_to_rounding_whatever_the_loss(loss):
+    model, accumulator = classifier(loss), GradientsAccumulator()
+    inputs = logits(classes=6)
+    for x, y in zip(inputs.split(SIZES), labels().split(SIZES), strict=True):
+        output = model.train_step(Batch(x, y))
+        assert output.weight == outputs.loss_weight(output.item)
+        accumulator.add(output.gradients, output.weight)
+    whole = model.train_step(Batch(inputs, labels()))
+    found = accumulator.mean()
+    assert [*found] == [*whole.gradients]
+    for name, gradient in whole.gradients.items():
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)  # weights up to 3
+    torch.testing.assert_close(found.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
+
+
+@pytest.mark.parametrize("loss", IGNORED_LOSSES[:2])
+def test_a_micro_batch_that_is_ignored_as_a_whole_changes_nothing(loss):
+    model, accumulator, ignored = classifier(loss), GradientsAccumulator(), torch.full((3,), 2)
+    inputs, targets = logits(classes=6), labels()
+    for x, y in [(inputs[:7], targets[:7]), (inputs[:3], ignored), (inputs[7:], targets[7:])]:
+        output = model.train_step(Batch(x, y))
+        accumulator.add(output.gradients, output.weight)
+    found = accumulator.mean()
+    for name, gradient in model.train_step(Batch(inputs, targets)).gradients.items():
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)
+
+
+@pytest.mark.parametrize("loss", IGNORED_LOSSES)
+def test_what_a_loss_ignores_metrics_leave_out_too(loss):
+    item = classifier(loss).valid_step(Batch(logits(classes=6), labels()))
+    assert torch.equal(item.targets == outputs.IGNORED, labels() == 2)
+    assert outputs.num_targets(item) == (labels() != 2).sum()
+
+
+def test_torchs_losses_ignore_their_own_default_and_ours_nothing():
+    assert Criterion(functional.cross_entropy).ignored_index == Criterion(nn.CrossEntropyLoss()).ignored_index == -100
+    assert Criterion(CrossEntropy()).ignored_index is None
+    with pytest.raises(errors.DataError, match="sample 1 of the batch has target -100.*; no target is ignored"):
+        Criterion(CrossEntropy())(logits(4), torch.tensor([0, -100, 1, 2]))
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(WEIGHTS, 0.1, ignored_index=-1), nn.CrossEntropyLoss()])
+def test_a_target_that_names_no_class_is_told_with_its_sample(loss):
+    targets = torch.tensor([3, 0, 4, 1, -7])
+    ignoring = "no target" if Criterion(loss).ignored_index is None else Criterion(loss).ignored_index
+    words = "^sample 2 of the batch has target 4, sample 4 of the batch has target -7; should be 0 to 3, "
+    with pytest.raises(errors.DataError, match=f"{words}the network gives 4 classes; {ignoring} is ignored$"):
+        Criterion(loss)(logits(5), targets)
+    with pytest.raises(errors.DataError, match="sample 7 of the batch has target 9, 23 more; should be"):
+        Criterion(CrossEntropy())(logits(), torch.full((31,), 9))
+
+
+def test_an_index_error_of_somebodys_loss_stays_what_it_is():
+    def broken(output, targets):
+        return [output.mean()][1]
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        Criterion(broken)(logits(), labels())
+
+
+@pytest.mark.parametrize(
+    ("loss", "shown"),
+    [(lambda output, targets: output, r"a tensor \[31, 4\]"), (lambda output, targets: 1.0, "float")],
+)
+def test_a_loss_that_gives_no_single_number_is_refused(loss, shown):
+    with pytest.raises(ValueError, match=f"^loss gives {shown}, not one number; have it return the mean over the batch"):
+        Criterion(loss)(logits(), labels())
+
+
+@pytest.mark.parametrize("loss", [nn.MSELoss(reduction="sum"), functools.partial(functional.mse_loss, reduction="sum")])
+def test_a_loss_that_is_no_mean_is_refused(loss):
+    with pytest.raises(ValueError, match="^loss.reduction=sum: should be mean, by which batches of any size weigh alike"):
+        Criterion(loss)
+
+
+def test_a_class_is_no_loss():
+    with pytest.raises(ValueError, match="^loss=MSELoss: is a class; give an object of it, in YAML without _partial_"):
+        Criterion(nn.MSELoss)
+
+
+def test_a_loss_with_parameters_is_refused():
+    with pytest.raises(ValueError, match=r"^loss has parameters \(weight, bias\) that nothing would train; put them in the"):
+        Criterion(nn.Linear(3, 1))
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)), CrossEntropy("balanced")])
+def test_a_losss_weights_are_no_part_of_a_models_state_or_parameters(loss):
+    network = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 4))
+    model = Classifier(network, loss, class_counts=[3, 1, 4, 1])
+    assert list(model.state_dict()) == [f"network.{name}" for name in network.state_dict()]
+    assert [name for name, _ in model.named_buffers() if not name.startswith("network.")] == []
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS).double())])
+def test_a_losss_weights_follow_the_output_also_from_a_validation_to_training(loss):
+    model = classifier(loss).double()
+    batch = Batch(logits(classes=6).double(), labels())
+    with torch.inference_mode():
+        measured = model.valid_step(batch).loss
+    trained = model.train_step(batch).item.loss
+    expected = functional.cross_entropy(model(batch.inputs), labels(), torch.tensor(WEIGHTS).double())
+    assert torch.equal(trained, expected) and torch.equal(measured, expected)
+
+
+def test_weights_are_moved_to_the_device_of_what_the_loss_is_given():
+    output, targets = logits().to("meta"), labels().to("meta")
+    for loss in (
+        CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
+        functools.partial(functional.cross_entropy, weight=torch.tensor(WEIGHTS)),
+    ):  # fmt: skip
+        criterion = Criterion(loss)
+        assert criterion(output, targets).device.type == "meta"
+        assert criterion.weight(targets).device.type == "meta"
+
+
+def test_mean_squared_error_is_torchs():
+    assert torch.equal(MeanSquaredError()(logits(), logits(seed=5)), functional.mse_loss(logits(), logits(seed=5)))

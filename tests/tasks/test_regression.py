@@ -1,0 +1,112 @@
+"""Values as targets, against a plain loop."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from andiron import errors, inference
+from andiron.data.dataset import Batch
+from andiron.optim import GradientsAccumulator
+from andiron.tasks.regression import Regressor
+
+SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
+MEAN, STD = [100.0, -2.0], [50.0, 0.25]
+
+
+def network(outputs=2, *last):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, outputs), *last)
+
+
+def batch(size=31, outputs=2):
+    stream = torch.Generator().manual_seed(1)
+    inputs, noise = torch.randn(size, 6, generator=stream), torch.randn(size, outputs, generator=stream)
+    return Batch(inputs, noise * torch.tensor(STD[:outputs]) + torch.tensor(MEAN[:outputs]))
+
+
+@pytest.mark.parametrize(
+    "loss", [None, nn.HuberLoss(delta=0.5), nn.L1Loss(), functional.smooth_l1_loss], ids=["mse", "huber", "l1", "function"]
+)
+def test_the_network_is_trained_in_standardised_units_and_answers_in_the_targets_own(loss):
+    model, plain = Regressor(network(), loss, target_mean=MEAN, target_std=STD), network()
+    inputs, targets = batch(7)
+    mean, std = torch.tensor(MEAN), torch.tensor(STD)
+    standardised = plain(inputs)
+    expected = (loss or functional.mse_loss)(standardised, (targets - mean) / std)
+    expected.backward()
+    output = model.train_step(batch(7))
+    for name, parameter in plain.named_parameters():
+        assert torch.equal(output.gradients[f"network.{name}"], parameter.grad)
+    assert torch.equal(output.item.loss, expected)
+    assert torch.equal(output.item.output, mean + std * standardised)
+    assert torch.equal(output.item.output, model(inputs)) and torch.equal(output.item.targets, targets)
+    assert output.weight == 14  # values, which the loss is a mean over
+    with inference.valid(model):
+        assert torch.equal(model.valid_step(batch(7)).loss, expected)
+
+
+def test_without_a_mean_and_a_spread_the_units_are_the_targets_own():
+    model, plain = Regressor(network()), network()
+    item = model.regress(batch(7))
+    assert torch.equal(item.output, plain(batch(7).inputs))
+    assert torch.equal(item.loss, functional.mse_loss(plain(batch(7).inputs), batch(7).targets))
+
+
+@pytest.mark.parametrize("last", [[], [nn.Flatten(0)]], ids=["[batch 1]", "[batch]"])
+@pytest.mark.parametrize("is_column", [True, False])
+def test_one_value_a_sample_is_a_column_however_network_and_targets_have_it(last, is_column):
+    inputs, targets = batch(7, outputs=1)
+    plain = network(1)(inputs)
+    item = Regressor(network(1, *last)).regress(Batch(inputs, targets if is_column else targets[:, 0]))
+    assert torch.equal(item.loss, functional.mse_loss(plain, targets))  # over 7 pairs, not over 49
+    assert torch.equal(item.targets, targets) and torch.equal(item.output, plain)
+
+
+def test_whole_numbers_are_targets_too():
+    item = Regressor(network(1)).regress(Batch(batch(3).inputs, torch.tensor([1, 2, 3])))
+    assert item.targets.tolist() == [[1.0], [2.0], [3.0]]
+
+
+@pytest.mark.parametrize(("outputs", "shape"), [(3, (7,)), (3, (7, 1)), (1, (7, 3)), (2, (6, 2)), (2, (7, 2, 1))])
+def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
+    words = rf"^Regressor: the network gives \[7, {outputs}\] for targets \{list(shape)}; should be a value for every target"
+    with pytest.raises(errors.DataError, match=words.replace("]; should", r"\]; should")):
+        Regressor(network(outputs)).regress(Batch(batch(7).inputs, torch.zeros(shape)))
+
+
+def test_a_mean_for_other_outputs_than_the_networks_is_refused():
+    with pytest.raises(errors.DataError, match="^target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number"):
+        Regressor(network(1), target_mean=MEAN).regress(batch(7, outputs=1))
+
+
+@pytest.mark.parametrize("std", [0.0, [1.0, 0.0], -1])
+def test_a_spread_that_is_not_positive_is_refused(std):
+    with pytest.raises(ValueError, match="^target_std=.*: should be greater than 0; a target that never varies tells nothing"):
+        Regressor(network(), target_std=std)
+
+
+def test_eight_uneven_micro_batches_equal_one_batch_to_rounding():
+    model, accumulator = Regressor(network(), target_mean=MEAN, target_std=STD), GradientsAccumulator()
+    for x, y in zip(batch().inputs.split(SIZES), batch().targets.split(SIZES), strict=True):
+        output = model.train_step(Batch(x, y))
+        accumulator.add(output.gradients, output.weight)
+    found, whole = accumulator.mean(), model.train_step(batch())
+    for name, gradient in whole.gradients.items():
+        # float32: sums of 62 terms of order 1, and a handful of roundings each to make a term
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=128 * 2**-24)
+
+
+def test_mean_and_spread_follow_the_model_and_are_no_part_of_its_state():
+    model = Regressor(network(), target_mean=MEAN, target_std=STD)
+    assert list(model.state_dict()) == [f"network.{name}" for name in network().state_dict()]
+    assert model.to("meta")(torch.zeros(3, 6, device="meta")).device.type == "meta"
+
+
+def test_half_precision_does_not_round_the_answer():
+    model = Regressor(network(1), target_mean=1000.0, target_std=1.0)
+    inputs = batch(7).inputs
+    with torch.autocast("cpu", torch.bfloat16):
+        item, half = model.regress(Batch(inputs, torch.full((7,), 1000.0))), model.network(inputs)
+    assert half.dtype == torch.bfloat16 and item.output.dtype == torch.float32
+    assert torch.equal(item.output, 1000 + half.float())  # in bfloat16 all would be 1000
