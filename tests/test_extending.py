@@ -62,6 +62,6 @@ def test_the_command_trains_with_all_four_parts(project):
 
 @pytest.mark.slow
 def test_a_mistake_in_ones_own_part_is_told_like_any_other(project):
-    command = COMMAND.strip().replace("scheduler=cosine", "model.wdith=3") + " 2>&1 || true"
+    command = COMMAND.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
 
-    assert "model.wdith: " in said(project, command)
+    assert "model.wdith: Residual has no such argument; did you mean 'width'?" in said(project, command)
