@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain 
 
 import torch  # noqa: E402
 from torch.utils import data as torch_data  # noqa: E402
-from torchvision import datasets, io  # noqa: E402
+from PIL import Image  # noqa: E402
+from torchvision import datasets  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
 
 import rounds  # noqa: E402
@@ -36,7 +37,7 @@ def write_images(folder: Path, number: int) -> None:
         image, target = digits[index % len(digits)]
         path = folder / str(int(target)) / f"{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        io.write_png(image * 15, str(path))
+        Image.fromarray((image[0] * 15).numpy()).save(path)
 
 
 class Memmapped(torch_data.Dataset):

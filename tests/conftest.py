@@ -1,6 +1,11 @@
 """What every test shares: array shapes checked as annotated, one thread, and where real data may lie."""
 
+import json
+import logging
 import os
+import signal
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,6 +15,8 @@ install_import_hook("andiron", "beartype.beartype")  # before anything imports a
 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+from andiron.commands import train  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 torch.set_num_threads(1)  # with more, a tiny step waits a thousand times its own length for a busy neighbour
@@ -40,3 +47,49 @@ class HostReads(TorchDispatchMode):
 def host_reads() -> type[HostReads]:
     """`with host_reads() as reads:` counts the reads in the block as `reads.number`."""
     return HostReads
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended and what it said on standard error."""
+
+    code: int
+    errors: str
+
+    @property
+    def problems(self):
+        """The lines about the configuration, the heading over them checked and taken off."""
+        heading, *lines = self.errors.splitlines()
+        noun = "problem" if len(lines) == 1 else "problems"
+        assert heading == f"error: {len(lines)} {noun} in the configuration; nothing was trained:"
+        assert all(line.startswith("  ") for line in lines)
+        return [line.removeprefix("  ") for line in lines]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current directory, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(here, monkeypatch, capsys):
+    """`python train.py` with some arguments, but in this process, which is afterwards as it was before."""
+    log = logging.getLogger("andiron")
+    handlers, on_terminate = list(log.handlers), signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # main sets it: have it taken back
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "num_epochs=1", "render=plain"])
+        code = train.main(ROOT / "conf")
+        return Said(code, capsys.readouterr().err)
+
+    yield run
+    log.handlers[:] = handlers
+    signal.signal(signal.SIGTERM, on_terminate)
+
+
+def status(folder: Path) -> dict[str, str]:
+    """What a run's folder says of how it went."""
+    return json.loads((folder / "status.json").read_text())

@@ -2,22 +2,18 @@
 
 import importlib
 import json
-import logging
 import os
-import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 
 import pytest
 import torch
 
-from andiron.commands import train
+from conftest import Said, status
 
 ROOT = Path(__file__).resolve().parents[1]
-CONF = ROOT / "conf"
 OPTIMIZERS = (
     "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
     "nadam, radam, rmsprop, schedule_free_adamw, sgd"
@@ -173,47 +169,6 @@ FAILURES = {
 IN_REAL = ("unknown choice", "no choice at all", "several at once", "missing value", "unresolvable folder", "no optimizer")
 
 
-@dataclass(frozen=True)
-class Said:
-    """How a command ended and what it said on standard error."""
-
-    code: int
-    errors: str
-
-    @property
-    def problems(self):
-        """The lines about the configuration, the heading over them checked and taken off."""
-        heading, *lines = self.errors.splitlines()
-        noun = "problem" if len(lines) == 1 else "problems"
-        assert heading == f"error: {len(lines)} {noun} in the configuration; nothing was trained:"
-        assert all(line.startswith("  ") for line in lines)
-        return [line.removeprefix("  ") for line in lines]
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """The current directory, empty."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def command(here, monkeypatch, capsys):
-    """`python train.py` with some arguments, but in this process, which is afterwards as it was before."""
-    log = logging.getLogger("andiron")
-    handlers, on_terminate = list(log.handlers), signal.getsignal(signal.SIGTERM)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # main sets it: have it taken back
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "num_epochs=1", "render=plain"])
-        code = train.main(CONF)
-        return Said(code, capsys.readouterr().err)
-
-    yield run
-    log.handlers[:] = handlers
-    signal.signal(signal.SIGTERM, on_terminate)
-
-
 def process(*arguments):
     """A real `python train.py` in the current directory."""
     line = [sys.executable, str(ROOT / "train.py"), *arguments, "num_epochs=1", "render=plain"]
@@ -223,10 +178,6 @@ def process(*arguments):
 
 def files_below(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def status(folder):
-    return json.loads((folder / "status.json").read_text())
 
 
 def assert_begin(lines, beginnings):

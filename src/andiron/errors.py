@@ -26,6 +26,14 @@ class DataError(AndironError):
     """A data set that is missing, damaged or unusable."""
 
 
+class SampleError(DataError):
+    """Samples of a batch that no network can learn from; `places` are theirs in the batch, counted from 0."""
+
+    def __init__(self, message: str, places: Iterable[int]):
+        super().__init__(message)
+        self.places = tuple(places)
+
+
 class DeviceError(AndironError):
     """A device that this machine does not have."""
 

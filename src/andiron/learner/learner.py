@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from andiron import files, inference, randomness, schedules
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
-from andiron.learner import state
+from andiron.learner import naming, state
 from andiron.learner.guard import Guard, Step
 from andiron.learner.journal import Journal
 from andiron.learner.stopping import Stopping
@@ -75,8 +75,8 @@ class Learner:
         self.histograms = histograms
         self.stopping = stopping or Stopping({}, model)
         self.updates = self.epoch = 0
-        self._plan: Loader | None = None  # where the batches of the epoch come from, and how many were taken
-        self._taken = 0
+        self._plan: Loader | None = None  # where the batches of the epoch come from
+        self._first = self._taken = 0  # the first batch of the update under way, and how many were taken
         self._evaluation = ExitStack()  # entered while the model has other weights than those that are trained
 
     @property
@@ -131,7 +131,7 @@ class Learner:
             if not group:
                 return
             self.journal.waited(time.perf_counter() - asked)
-            self._taken += len(group)
+            self._first, self._taken = self._taken, self._taken + len(group)
             yield group
 
     def _settle(self) -> None:
@@ -181,13 +181,13 @@ class Learner:
         for number, batch in enumerate(batches):
             if number:
                 randomness.start_stream(self.seed, "update", self.updates, number)
-            output = self._train_step(batch)
+            output = self._train_step(batch, number)
             accumulator.add(output.gradients, output.weight)
             items.append(output.item)
         return accumulator.mean(), items
 
-    def _train_step(self, batch: Any) -> TrainOutput:
-        with self.precision.step():
+    def _train_step(self, batch: Any, number: int = 0) -> TrainOutput:
+        with naming.samples(self._plan, self.epoch, self._first + number), self.precision.step():
             output: TrainOutput = self.model.train_step(batch)
         return output
 
@@ -206,7 +206,7 @@ class Learner:
         return {f"lr/{name}": lr for name, lr in rates.items()} | watch.readings() | self.guard.readings()
 
     def _step(self, num_batches: int) -> Step:
-        first = max(self._taken - num_batches, 0)
+        first = self._first
         indices = getattr(self._plan, "indices", None)  # a loader need not be able to tell
         samples = indices and [indices(self.epoch, first + number) for number in range(num_batches)]
         return Step(self.updates + 1, self.epoch + 1, first + 1, num_batches, samples)
@@ -236,8 +236,8 @@ class Learner:
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
         with inference.valid(self.model) as model:
-            for batch in loader.epoch(0):
-                with self.precision.autocast():
+            for number, batch in enumerate(loader.epoch(0)):
+                with naming.samples(loader, 0, number), self.precision.autocast():
                     item = model.valid_step(batch)
                 self.journal.measured(item)
         return self.journal.close_pass(split)

@@ -22,7 +22,7 @@ def no_class(targets: Tensor, num_classes: int, ignored_index: int | None) -> er
         is_outside &= targets != ignored_index
     allowed = f"should be 0 to {num_classes - 1}, the network gives {num_classes} classes"
     ignoring = "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
-    return errors.DataError(f"{_listed(targets, is_outside)}; {allowed}; {ignoring}") if bool(is_outside.any()) else None
+    return _error(targets, is_outside, f"{allowed}; {ignoring}") if bool(is_outside.any()) else None
 
 
 def of_yes_or_no(
@@ -40,8 +40,13 @@ def of_yes_or_no(
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
         ignoring = "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
-        raise errors.DataError(f"{_listed(targets, is_outside)}; should be 0 or 1; {ignoring}")
+        raise _error(targets, is_outside, f"should be 0 or 1; {ignoring}")
     return loss
+
+
+def _error(targets: Tensor, is_outside: Tensor, allowed: str) -> errors.SampleError:
+    places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
+    return errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}", places)
 
 
 def _listed(targets: Tensor, is_outside: Tensor) -> str:
