@@ -1,0 +1,61 @@
+"""The three ways to gather: the same images in the same order, augmented the same, whoever gathers them and from where on."""
+
+import pytest
+import torch
+from PIL import Image
+
+from andiron.data import ArrayDataset, Crop, Cutout, DataLoader, Flip, Mixup, Rotate, StoredDataset, image_folder
+from andiron.data.image_folder import ImageFolderDataset
+
+SEED, BATCH_SIZE, EPOCH = 11, 7, 3
+AUGMENTATIONS = (Crop(2), Flip(0.5), Rotate(15.0), Cutout(3), Mixup(1.0, num_classes=2))
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory):
+    """The same training images decoded at every batch, read from their file, and in memory; and what makes batches of them."""
+    root = tmp_path_factory.mktemp("images")
+    noise = torch.Generator().manual_seed(0)
+    for number in range(40):
+        path = root / ("cat" if number % 2 else "dog") / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        pixels = torch.randint(256, (13, 12, 3), dtype=torch.uint8, generator=noise)
+        Image.fromarray(pixels.numpy()).save(path)
+    options = {"path": str(root), "size": 10, "channels": 3, "valid": 0.1, "test": 0.1, "split_seed": 0}
+    decoded, stored = (image_folder(**options, decoded=how) for how in ("workers", "once"))
+    in_memory = ArrayDataset(*stored.train.__getitems__(torch.arange(len(stored.train))))
+    assert isinstance(decoded.train, ImageFolderDataset) and isinstance(stored.train, StoredDataset)
+    return {"decoded": decoded.train, "stored": stored.train, "in memory": in_memory}, stored.batcher
+
+
+def loader(datasets, path, num_workers):
+    by_path, batcher = datasets
+    return DataLoader(
+        by_path[path], batcher, batch_size=BATCH_SIZE, shuffle_seed=SEED, num_workers=num_workers, augmentations=AUGMENTATIONS
+    )
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("path", ["decoded", "stored", "in memory"])
+def test_order_and_augmented_pixels_are_the_same_on_every_path_and_after_seeking(datasets, path, num_workers):
+    expected = list(loader(datasets, "in memory", 0).epoch(EPOCH))
+    batches = loader(datasets, path, num_workers)
+
+    assert len(expected) == 5 and len(expected[-1].targets) == 4  # the last of 32 is short
+    for first in range(len(expected)):
+        found = list(batches.epoch(EPOCH, first))
+        assert len(found) == len(expected) - first
+        for one, other in zip(found, expected[first:], strict=True):
+            assert torch.equal(one.inputs, other.inputs) and torch.equal(one.targets, other.targets)
+            assert one.inputs.is_contiguous() == other.inputs.is_contiguous()
+
+
+def test_the_augmented_images_are_not_those_that_are_stored(datasets):
+    by_path, batcher = datasets
+    augmented = loader(datasets, "in memory", 0)
+    plain = DataLoader(by_path["in memory"], batcher, batch_size=BATCH_SIZE, shuffle_seed=SEED)
+
+    for one, other in zip(augmented.epoch(EPOCH), plain.epoch(EPOCH), strict=True):
+        assert (one.inputs != other.inputs).flatten(1).any(dim=1).all()
+        assert one.targets.shape == (len(other.targets), 2)
