@@ -1,6 +1,5 @@
 """What a step returns for the metrics to measure: values cut off from the graph."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,10 @@ class Detached:
 
     def detached(self) -> Any:
         """The same values, holding on to no graph."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return type(self)(**{name: value.detach() if isinstance(value, Tensor) else value for name, value in values.items()})
+        return type(self)(**{
+            name: value.detach() if isinstance(value, Tensor) and value.requires_grad else value
+            for name, value in vars(self).items()
+        })  # fmt: skip
 
 
 @dataclass(frozen=True)

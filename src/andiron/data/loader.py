@@ -182,7 +182,7 @@ class _Gather:
         return len(self.dataset)
 
     def __getitems__(self, request: Request) -> Any:
-        indices = torch.as_tensor(request.indices)
+        indices = request.indices if isinstance(request.indices, Tensor) else torch.tensor(request.indices)
         raw = self.dataset.__getitems__(indices)
         for augmentation in self.augmentations:
             raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
@@ -209,7 +209,7 @@ class _Plan:
 
     def requests(self, epoch: int, first_batch: int = 0, device: torch.device | None = None) -> Iterator[Request]:
         order = self.order(epoch)[first_batch * self.batch_size :].to(device)
-        return (Request(epoch, indices) for indices in torch.split(order, self.batch_size) if len(indices))
+        return (Request(epoch, indices) for indices in torch.split(order, self.batch_size)) if len(order) else iter(())
 
     def __iter__(self) -> Iterator[Request]:
         for epoch, indices in self.requests(*self.asked):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import files, inference, randomness, schedules
+from andiron import errors, files, inference, randomness, schedules
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
 from andiron.learner import naming, state
@@ -187,8 +187,11 @@ class Learner:
         return accumulator.mean(), items
 
     def _train_step(self, batch: Any, number: int = 0) -> TrainOutput:
-        with naming.samples(self._plan, self.epoch, self._first + number), self.precision.step():
-            output: TrainOutput = self.model.train_step(batch)
+        try:
+            with self.precision.step():
+                output: TrainOutput = self.model.train_step(batch)
+        except errors.SampleError as error:
+            raise naming.located(error, self._plan, self.epoch, self._first + number) from error
         return output
 
     def _updated(self, items: Sequence[Any]) -> None:
@@ -237,17 +240,17 @@ class Learner:
         """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
         with inference.valid(self.model) as model:
             for number, batch in enumerate(loader.epoch(0)):
-                with naming.samples(loader, 0, number), self.precision.autocast():
-                    item = model.valid_step(batch)
+                try:
+                    with self.precision.autocast():
+                        item = model.valid_step(batch)
+                except errors.SampleError as error:
+                    raise naming.located(error, loader, 0, number) from error
                 self.journal.measured(item)
         return self.journal.close_pass(split)
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
-        with self.optimizer.evaluated():
-            model = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-        averages = {f"model-{name}": average.state_dict() for name, average in self.averages.items() if average.count}
-        return {"model": model} | averages
+        return state.exported(self)
 
     def summarise(self, run_dir: Path) -> None:
         """Writes `run_dir`/summary.json and shows it."""

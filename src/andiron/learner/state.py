@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
 from andiron.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -32,6 +34,14 @@ def captured(learner: "Learner") -> Checkpoint:
         "averages": {name: average.count for name, average in learner.averages.items()},
     }
     return Checkpoint(model, optimizer, state, averages)
+
+
+def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
+    """The weights to be measured, as `model`, and those of each average, as `model-<average>`."""
+    with learner.optimizer.evaluated():
+        model = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
+    averages = {f"model-{name}": average.state_dict() for name, average in learner.averages.items() if average.count}
+    return {"model": model} | averages
 
 
 def restore(learner: "Learner", checkpoint: Checkpoint) -> None:
