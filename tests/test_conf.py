@@ -226,3 +226,11 @@ def test_a_run_started_elsewhere_writes_its_folder_there_and_nothing_beside_it(t
     assert (run_dir / "summary.json").is_file()
     assert os.listdir(tmp_path / "here") == ["outputs"]
     assert os.listdir(tmp_path) == ["here"]
+
+
+@pytest.mark.parametrize("name", GROUPS["experiment"])
+def test_an_experiment_opens_with_what_it_has_come_to_or_that_it_was_not_run(name):
+    header = (CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8").split("defaults:")[0]
+
+    is_measured = re.search(r"\d.*seeds?.*\d+ (s|min).*\bat [0-9a-f]{7}\b", header, flags=re.DOTALL)
+    assert is_measured or "Not run yet: " in header

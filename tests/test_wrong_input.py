@@ -154,8 +154,60 @@ CONFIG_MISTAKES = {
         ["checkpoint.metric=f1"],
         ["checkpoint.metric=f1: not measured on valid; there is: loss, accuracy"],
     ),
+    "nothing to read": (
+        ["data=csv"],
+        ["data.path: no value; give one as data.path=...", "data.target: no value; give one as data.target=..."],
+    ),
+    "no images": (
+        ["data=diabetes", "channels_last=true"],
+        ["channels_last=True: diabetes gives no images (ArrayBatcher); leave it out"],
+    ),
+    "patches that do not fit": (
+        ["model=vit", "model.patch=3"],
+        ["model: patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"],
+    ),
+    "no such depth": (
+        ["model=resnet", "model.depth=9"],
+        ["model: depth=9: a ResNet has 6n + 2 layers: "],
+    ),
+    "no such torchvision network": (
+        ["model=torchvision", "model.name=resnet19"],
+        ["model: name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"],
+    ),
+    "more than the classes": (
+        ["metrics=classification_full", "metrics.top_k_accuracy.k=11"],
+        ["metrics.top_k_accuracy: k=11: should be a number from 1 to 10, the number of classes"],
+    ),
+    "a fold there is not": (
+        ["data=kfold", "data.fold=7"],
+        ["data: fold=7: should be from 0 to 4; there are num_folds=5"],
+    ),
+    "waiting for what nobody measures": (
+        ["early_stopping=patience", "early_stopping.patience.metric=f1"],
+        ["early_stopping.patience.metric=f1: not measured on valid; there is: loss, accuracy"],
+    ),
+    "negative padding": (
+        ["augmentation=crop", "augmentation.crop.padding=-1"],
+        ["augmentation.crop.padding=-1: should be greater than or equal to 0"],
+    ),
+    "no such loss": (
+        ["loss=hubber"],
+        ["loss=hubber: no such loss; did you mean 'huber'?"],
+    ),
 }
 FAILURES = {
+    "a loss of another task": (
+        ["loss=huber"],
+        "loss: HuberLoss cannot compare output [64, 10] with targets [64] (torch.int64): should be of one shape; choose a loss of classes",
+    ),
+    "a task of other data": (
+        ["task=regression"],
+        "Regressor: the network gives [64, 10] for targets [64]; should be a value for every target: num_outputs",
+    ),
+    "images wanted": (
+        ["data=diabetes", "augmentation=flip"],
+        "augmentation.flip: is for images of [channels, height, width], and a sample here is [10]; leave it out",
+    ),
     "no such GPU": (["device=cuda:99"], "device=cuda:99: this machine has no such device; it has: cpu"),
     "nothing left to validate on": (
         ["data.valid=0.0001"],
@@ -283,11 +335,11 @@ def test_a_damaged_digits_file_is_named_with_both_checksums(command, here, monke
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("run", [command, process], ids=["in this process", "in a real process"])
+@pytest.mark.parametrize("run", ["command", "process"], ids=["in this process", "in a real process"])
 @pytest.mark.parametrize("sweep", [[], ["-m"]], ids=["run", "sweep"])
 def test_a_run_folder_that_cannot_be_made_is_named_with_the_way_out(run, sweep, here, request):
     (here / "file").touch()
-    run = process if run is process else request.getfixturevalue("command")
+    run = process if run == "process" else request.getfixturevalue("command")
     option = "hydra.sweep.dir" if sweep else "hydra.run.dir"
 
     said = run(*sweep, f"{option}=file/run")

@@ -255,3 +255,16 @@ def test_weights_are_moved_to_the_device_of_what_the_loss_is_given():
 
 def test_mean_squared_error_is_torchs():
     assert torch.equal(MeanSquaredError()(logits(), logits(seed=5)), functional.mse_loss(logits(), logits(seed=5)))
+
+
+@pytest.mark.parametrize("loss", [MeanSquaredError(), nn.HuberLoss(), nn.L1Loss(), nn.MSELoss(), nn.SmoothL1Loss()])
+def test_a_loss_of_values_refuses_what_torch_would_repeat(loss):
+    # ten outputs for each of ten samples: torch would compare every sample's outputs with all ten targets
+    with pytest.raises(errors.DataError, match=r"cannot compare output \[10, 10\] with targets \[10\] \(torch.float32\): should"):
+        Criterion(loss)(torch.zeros(10, 10), torch.zeros(10))
+
+
+def test_what_torch_cannot_compare_is_told_by_shape_and_type():
+    criterion = Criterion(nn.CrossEntropyLoss(weight=torch.ones(2)))
+    with pytest.raises(errors.DataError, match=r"^loss: CrossEntropyLoss cannot compare output \[3, 4\] with targets \[3\] \("):
+        criterion(torch.zeros(3, 4), torch.zeros(3, dtype=torch.long))

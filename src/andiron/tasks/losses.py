@@ -10,6 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
+from andiron import errors
 from andiron.outputs import IGNORED, Weight
 from andiron.tasks import targets as checks
 
@@ -133,6 +134,7 @@ class Criterion:
             raise ValueError(f"loss has parameters ({', '.join(parameters)}) that nothing would train; put them in the network")
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((index for index in ignored if index is not None), None)
+        self._is_elementwise = isinstance(self.loss, (MeanSquaredError, nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss))
         self._told: Any = getattr(self.loss, "total_weight", None)
         self._device: torch.device | None = None  # where a loss of torch's has its tensors
 
@@ -143,6 +145,8 @@ class Criterion:
         such a target trips an assertion on the device, which tells neither sample nor value, at some later call: run the
         epoch with device=cpu to be told.
         """
+        if self._is_elementwise and output.shape != targets.shape:  # torch would repeat the one along the other
+            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: should be of one shape; choose a loss of classes")
         if output.device != self._device:
             self._move_to(output.device)
         try:
@@ -152,10 +156,18 @@ class Criterion:
             if cause is None:
                 raise
             raise cause from error
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # shapes and types that torch's functions do not take
+            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {_first_line(error)}") from error
         if not isinstance(loss, Tensor) or loss.dim():
             shown = f"a tensor {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(f"loss gives {shown}, not one number; have it return the mean over the batch")
         return loss
+
+    def _mismatch(self, output: Tensor, targets: Tensor) -> str:
+        name = getattr(self.loss, "__name__", type(self.loss).__name__)
+        return f"{name} cannot compare output {list(output.shape)} with targets {list(targets.shape)} ({targets.dtype})"
 
     def of_tokens(self, logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[Tensor, ""]:
         """The mean loss over all tokens of all sequences."""
@@ -183,6 +195,10 @@ class Criterion:
             moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in self.loss.keywords.items()}
             self.loss = functools.partial(self.loss.func, *self.loss.args, **moved)
         self._device = device
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _class_weights(loss: Any) -> Tensor | None:
