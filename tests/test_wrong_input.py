@@ -1,7 +1,6 @@
 """Every mistake a user can make at the border: the exit code, the words, and what is left behind."""
 
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -198,7 +197,8 @@ CONFIG_MISTAKES = {
 FAILURES = {
     "a loss of another task": (
         ["loss=huber"],
-        "loss: HuberLoss cannot compare output [64, 10] with targets [64] (torch.int64): should be of one shape; choose a loss of classes",
+        "loss: HuberLoss cannot compare output [64, 10] with targets [64] (torch.int64): "
+        "should be of one shape; choose a loss of classes",
     ),
     "a task of other data": (
         ["task=regression"],

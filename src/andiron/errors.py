@@ -1,7 +1,7 @@
 """The errors that are the user's to mend: the thing, the value found, what is allowed, the remedy."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class AndironError(Exception):
@@ -29,9 +29,7 @@ class DataError(AndironError):
 class SampleError(DataError):
     """Samples of a batch that no network can learn from; `places` are theirs in the batch, counted from 0."""
 
-    def __init__(self, message: str, places: Iterable[int]):
-        super().__init__(message)
-        self.places = tuple(places)
+    places: Sequence[int] = ()
 
 
 class DeviceError(AndironError):

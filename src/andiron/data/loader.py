@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from andiron import randomness
+from andiron.data import prefetch
 from andiron.data.arrays import ArrayDataset
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.draws import Augmentation, Draws
@@ -90,11 +91,13 @@ class DataLoader:
         What comes before is not gathered, so that starting late costs no more than starting.
         Raises: RuntimeError if worker processes are asked to go on with an epoch after another has begun.
         """
-        if self._workers is not None:
-            return self._by_workers(self._workers, epoch, first_batch)
-        if not self.in_memory:
-            return self._ahead(self._plan.requests(epoch, first_batch))
-        return self._here(self._plan.requests(epoch, first_batch, self.device))
+        if self.in_memory:
+            return self._here(self._plan.requests(epoch, first_batch, self.device))
+        if self._workers is None:
+            raws = self._ahead(self._plan.requests(epoch, first_batch))
+        else:
+            raws = self._by_workers(self._workers, epoch, first_batch)
+        return prefetch.batches(raws, self.batcher, self.device)
 
     def _here(self, requests: "Iterator[Request]") -> Iterator[Any]:
         for request in requests:
@@ -106,11 +109,11 @@ class DataLoader:
             while gathered:
                 raw = gathered.popleft().result()
                 gathered.extend(thread.submit(self._gathered, request) for request in islice(requests, 1))
-                yield self.batcher(raw, self.device)
+                yield raw
 
     def _gathered(self, request: "Request") -> Any:
         raw = self._gather.__getitems__(request)
-        return _pinned(raw) if self._is_pinned else raw
+        return prefetch.pinned(raw) if self._is_pinned else raw
 
     @property
     def _is_pinned(self) -> bool:
@@ -122,7 +125,7 @@ class DataLoader:
         self._plan.begun += 1
         mine = self._plan.begun
         for raw in workers:
-            yield self.batcher(raw, self.device)
+            yield raw
             if self._plan.begun != mine:
                 raise RuntimeError(f"epoch {epoch} was left for another; its worker processes have moved on")
 
@@ -226,13 +229,6 @@ def _workers(gather: _Gather, plan: _Plan, number: int, is_pinned: bool) -> "tor
         pin_memory=is_pinned,
         generator=torch.Generator(),  # its own: the default generators are not its to draw from
     )
-
-
-def _pinned(raw: Any) -> Any:
-    """The same tensors in page-locked memory; of what is no tensor and no tuple of them, nothing is known."""
-    if isinstance(raw, Tensor):
-        return raw.pin_memory()
-    return type(raw)(*map(_pinned, raw)) if isinstance(raw, tuple) else raw
 
 
 def _as_it_is(batch: Any) -> Any:

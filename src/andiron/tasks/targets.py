@@ -45,8 +45,9 @@ def of_yes_or_no(
 
 
 def _error(targets: Tensor, is_outside: Tensor, allowed: str) -> errors.SampleError:
-    places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
-    return errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}", places)
+    error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}")
+    error.places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
+    return error
 
 
 def _listed(targets: Tensor, is_outside: Tensor) -> str:
