@@ -1,5 +1,6 @@
 """What a person sees: the real TensorBoard server over a real sweep, asked over HTTP."""
 
+import io
 import json
 import re
 import struct
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from andiron import randomness
 from andiron.protocols import Point
@@ -115,7 +117,8 @@ def test_loss_is_on_one_chart_for_both_splits(address):
     tags = until(lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found)
     for job in JOBS:
         assert set(tags[f"{job}/tensorboard/train"]) == {
-            "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/samples_per_second", "epoch",
+            "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data",
+            "time/samples_per_second", "epoch",
         }  # fmt: skip
         assert set(tags[f"{job}/tensorboard/valid"]) == {"loss", "accuracy", "epoch"}
 
@@ -193,3 +196,32 @@ def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
         assert (lefts[0], rights[-1], sum(counts)) == (tensor.min().item(), tensor.max().item(), 91)
         assert list(counts) == torch.histc(tensor.double(), 64).tolist()
         assert lefts[1:] == rights[:-1]
+
+
+def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
+    jobs = {
+        "gan": ["task=adversarial"],
+        "tables": ["metrics=classification_full"],
+        "text": ["data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16", "model.layers=1", "model.dim=16"],
+    }
+    (tmp_path / "text.txt").write_text("to be, or not to be. " * 200)
+    for name, choices in jobs.items():
+        options = ["num_epochs=1", "render=plain", f"hydra.run.dir={tmp_path}/runs/{name}"]
+        command = [sys.executable, ROOT / "train.py", *options, *choices]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=200)
+
+    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
+        images = until(lambda: ask(address, "data/plugin/images/tags"))
+        texts = until(lambda: len(found := ask(address, "data/plugin/text/tags")) >= 5 and found)
+        described = ask(address, "data/plugin/images/images?tag=generated&run=gan/tensorboard/valid&sample=0")
+        with OPENER.open(f"{address}data/plugin/images/individualImage?{described[0]['query']}", timeout=30) as answer:
+            picture = Image.open(io.BytesIO(answer.read()))
+        pages = ask(address, "data/plugin/text/text?tag=sample/text_summary&run=text/tensorboard/valid")
+        matrix = ask(address, "data/plugin/text/text?tag=confusion_matrix/text_summary&run=tables/tensorboard/valid")
+
+    assert [*images] == ["gan/tensorboard/valid"] and [*images["gan/tensorboard/valid"]] == ["generated"]
+    assert [image["step"] for image in described] == [21]
+    assert picture.size == (32, 32)  # four by four digits of 8x8
+    assert "<code" in pages[0]["text"] and pages[0]["step"] > 0
+    assert matrix[0]["text"].count("<tr>") == 12  # a heading and ten classes, and the row that TensorBoard puts around a page
+    assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(texts["tables/tensorboard/valid"])
