@@ -15,7 +15,7 @@ FLOORS = [
     {"improvement"},
     {"errors", "files", "gradients", "schedules", "outputs", "randomness", "inference"},
     {"config", "records", "protocols"},
-    {"optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
+    {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
     {"tasks"},
     {"learner"},
     {"experiment"},

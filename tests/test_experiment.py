@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import api_pb2, metadata
 
-from andiron import checkpoint, errors, experiment, records
+from andiron import checkpoint, errors, experiment, hyperparameters, records
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.run import folder as run_folder
@@ -211,7 +211,7 @@ def test_validating_on_the_test_set_is_said(tmp_path):
 
 
 def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
-    flat = experiment.hyperparameters(Train.load(folder / "config.json"))
+    flat = hyperparameters.of(Train.load(folder / "config.json"))
     assert flat == {
         "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42,
         "optimizer": "Adam", "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from andiron import experiment
+from andiron import experiment, hyperparameters
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 
@@ -55,7 +55,7 @@ def test_a_compiled_network_gives_the_same_numbers_to_rounding_under_the_same_na
 
 def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(tmp_path):
     _, built = trained(tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16")
-    found = experiment.hyperparameters(built.config)
+    found = hyperparameters.of(built.config)
     assert {name: found[name] for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")} == {
         "clip": 1.0, "precision": "bf16", "param_groups.hidden.lr": 0.02, "param_groups.hidden.optimizer": "Muon",
     }  # fmt: skip

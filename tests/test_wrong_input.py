@@ -193,16 +193,16 @@ CONFIG_MISTAKES = {
         ["loss=hubber"],
         ["loss=hubber: no such loss; did you mean 'huber'?"],
     ),
+    "a task of other data": (
+        ["task=regression"],
+        ["task: Regressor is for num_outputs, and digits has num_classes; say task=classification"],
+    ),
 }
 FAILURES = {
     "a loss of another task": (
         ["loss=huber"],
         "loss: HuberLoss cannot compare output [64, 10] with targets [64] (torch.int64): "
         "should be of one shape; choose a loss of classes",
-    ),
-    "a task of other data": (
-        ["task=regression"],
-        "Regressor: the network gives [64, 10] for targets [64]; should be a value for every target: num_outputs",
     ),
     "images wanted": (
         ["data=diabetes", "augmentation=flip"],

@@ -32,6 +32,10 @@ class SampleError(DataError):
     places: Sequence[int] = ()
 
 
+class MismatchError(AndironError, ValueError):
+    """Parts that do not fit each other, such as a metric or a loss and the task whose output it is given."""
+
+
 class DeviceError(AndironError):
     """A device that this machine does not have."""
 

@@ -12,24 +12,21 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors, files, randomness, records
+from andiron import errors, files, hyperparameters, randomness, records
 from andiron.config import targets
 from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.learner import Learner, LearnerBuilder
+from andiron.metrics import direction
 from andiron.models import activation_checkpointing
 from andiron.optim import GroupedOptimizer, averaging, configured, group_table
-from andiron.protocols import Writer
+from andiron.protocols import Metric, Statistic, Writer
 from andiron.run import provenance
 from andiron.schedules import Schedule
+from andiron.tasks import Adversarial
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
-HYPERPARAMETERS = ("lr", "batch_size", "num_epochs", "seed")
-HYPERPARAMETER_GROUPS = ("optimizer", "model", "data", "task", "loss", "scheduler")
-RARE_HYPERPARAMETERS = (
-    "param_groups", "averages", "augmentation", "early_stopping", "grads_accumulation", "clip", "sam", "precision",
-    "start_from",
-)  # fmt: skip
+TASKS_OF = {"num_classes": "task=classification", "num_outputs": "task=regression, or task=multilabel"}  # by what data tells
 log = logging.getLogger("andiron")
 
 
@@ -137,7 +134,9 @@ def _channels_last(splits: Splits) -> Splits:
 def build_model(config: Train, splits: Splits) -> nn.Module:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
-    asked = getattr(targets.function("task", config.task).func, "network_facts", {})  # one logit for a yes or no
+    kind = targets.function("task", config.task).func
+    _check_task(config, kind, splits)
+    asked = getattr(kind, "network_facts", {})  # one logit for a yes or no
     network = targets.build("model", config.model, **{**splits.offered, **asked})
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
@@ -155,8 +154,20 @@ def build_model(config: Train, splits: Splits) -> nn.Module:
     return task
 
 
+def _check_task(config: Train, kind: Any, splits: Splits) -> None:
+    """Refuses data of another task, whose numbers would pass for targets, and a loss that would not be used."""
+    facts = [fact for fact in TASKS_OF if fact in splits.facts]
+    wanted = getattr(kind, "wanted_fact", None)
+    if wanted and facts and wanted not in facts:
+        choice = TASKS_OF[facts[0]]
+        raise errors.ConfigError([f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"])
+    if config.loss is not None and kind is Adversarial:
+        raise errors.ConfigError([f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"])
+
+
 def _start_from(path: Path, model: nn.Module) -> None:
-    """Takes what fits of another run's weights, and says what does not."""
+    """Takes what fits of another run's weights, and says what does not; of a run's folder, `model.safetensors`."""
+    path = path / "model.safetensors" if path.is_dir() else path
     try:
         taken, left = records.load_what_fits(model, records.load_tensors(path))
     except ValueError as error:
@@ -178,7 +189,7 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
 def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Learner:
     """The learner over the parts, with everything else that the configuration says of it."""
     offered = built.splits.offered
-    metrics = [targets.build(f"metrics.{name}", node, name=name, **offered) for name, node in config.metrics.items()]
+    metrics = [_metric(name, node, offered) for name, node in config.metrics.items()]
     builder = (
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
@@ -189,7 +200,7 @@ def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Lea
         .precision(config.precision)
         .on_nonfinite(config.on_nonfinite)
         .averages(**_averages(config, built.updates_per_epoch))
-        .early_stopping(**_rules("early_stopping", config.early_stopping))
+        .early_stopping(**_early_stopping(config, metrics))
         .log_every(config.log_every)
         .seed(config.seed)
         .with_writers(*writers)
@@ -202,14 +213,29 @@ def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Lea
     if config.histograms:
         builder.histograms()
     if config.checkpoint:
-        builder.with_file_checkpointer(targets.build("checkpoint", config.checkpoint))
+        builder.with_file_checkpointer(_waiting("checkpoint", config.checkpoint, metrics))
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)
 
 
-def _rules(group: str, named: dict[str, Any] | None) -> dict[str, Any]:
-    return {name: targets.build(f"{group}.{name}", node) for name, node in (named or {}).items()}
+def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
+    metric = targets.build(f"metrics.{name}", node, name=name, **offered)
+    if not isinstance(metric, Metric | Statistic):
+        remedy = "give it a name, higher_is_better and a call with the item, or put it behind andiron.metrics.Mean or Torchmetrics"
+        raise errors.ConfigError([f"metrics.{name}._target_={node['_target_']}: gives no metric; {remedy}"])
+    return metric
+
+
+def _early_stopping(config: Train, metrics: list[Any]) -> dict[str, Any]:
+    rules = config.early_stopping or {}
+    return {name: _waiting(f"early_stopping.{name}", node, metrics) for name, node in rules.items()}
+
+
+def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
+    """What waits for a metric, told which way that one improves."""
+    own = direction.own(direction.of(metrics), str(node.get("metric")))
+    return targets.build(option, node, direction=own or "lowest")
 
 
 def _averages(config: Train, updates_per_epoch: int) -> dict[str, averaging.Rule]:
@@ -242,36 +268,7 @@ def _record(
         "param_groups": group_table.as_markdown(groups),
         "provenance": _fenced(origin),
     }
-    tensorboard.start_session(hyperparameters(config), texts)
-
-
-def hyperparameters(config: Train) -> dict[str, bool | int | float | str]:
-    """What distinguishes one run from another, flat and plain: numbers, and each group's target and arguments.
-
-    Left out are the options that change only what is kept and shown, those that are rarely given and were not, and a
-    schedule's repetitions of `lr`.
-    """
-    flat: dict[str, bool | int | float | str] = {name: getattr(config, name) for name in HYPERPARAMETERS}
-    for field in dataclasses.fields(Train):
-        value = getattr(config, field.name)
-        if field.name in RARE_HYPERPARAMETERS and value != field.default:
-            flat |= _flat(field.name, value)
-    for group in HYPERPARAMETER_GROUPS:
-        node = getattr(config, group)
-        repeats = {f"{group}.{name}" for name, value in (node or {}).items() if group == "scheduler" and value == config.lr}
-        flat |= {name: value for name, value in _flat(group, node).items() if name not in repeats}
-    return flat
-
-
-def _flat(name: str, value: Any) -> dict[str, bool | int | float | str]:
-    """Nested values by dotted name; a node's target stands under the name of the node itself."""
-    if isinstance(value, dict):
-        inner = {name if key == "_target_" else f"{name}.{key}": part for key, part in value.items()}
-        named = {key: part.rpartition(".")[2] if key == name else part for key, part in inner.items()}
-        return {key: plain for where, part in named.items() for key, plain in _flat(where, part).items()}
-    if value is None:
-        return {}
-    return {name: value if isinstance(value, bool | int | float | str) else json.dumps(value)}
+    tensorboard.start_session(hyperparameters.of(config), texts)
 
 
 def _fenced(value: Any) -> str:

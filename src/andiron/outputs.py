@@ -72,6 +72,7 @@ class SequenceOutput(Detached):
     """The mean loss of a batch over its tokens, the logits of each, and the tokens there should have been.
 
     `num_bytes` is how many bytes of text the targets stand for, where that is known: bits per byte are counted by it.
+    `nll` is the mean of -log p over the tokens that count, where the loss is something else.
     """
 
     loss: Float[Tensor, ""]
@@ -80,6 +81,7 @@ class SequenceOutput(Detached):
     weight: Weight | None = None
     has_ignored: bool = False
     num_bytes: Tensor | int | None = None
+    nll: Float[Tensor, ""] | None = None
 
 
 @dataclass(frozen=True)

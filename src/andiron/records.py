@@ -52,7 +52,8 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """
     try:
         return safetensors.torch.load_file(path)
-    except FileNotFoundError as error:
-        raise errors.DataError(f"{path}: no such file") from error
+    except OSError as error:
+        why = "is a folder; name a file in it" if path.is_dir() else "no such file" if not path.exists() else error.strerror
+        raise errors.DataError(f"{path}: {why}") from error
     except SafetensorError as error:
         raise errors.DataError(f"{path}: not a whole safetensors file ({error}); restore it from a copy") from error

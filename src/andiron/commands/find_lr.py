@@ -103,11 +103,15 @@ def smoothed(losses: Sequence[float]) -> list[float]:
 
 
 def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
-    """The rate where the smoothed loss falls fastest over log(lr), before its minimum."""
+    """The rate where the smoothed loss falls fastest over log(lr), before its minimum.
+
+    The first tenth of the curve is left out: there the mean is over a few batches only, and falls and rises by their noise.
+    """
     curve = smoothed(losses)
-    lowest = max(curve.index(min(curve)), 2)
-    slopes = [(curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(1, lowest)]
-    return rates[1 + slopes.index(min(slopes))]
+    first = 1 + len(curve) // 10
+    lowest = max(curve.index(min(curve)), first + 1)
+    slopes = [(curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(first, lowest)]
+    return rates[first + slopes.index(min(slopes))]
 
 
 def draw(rates: Sequence[float], losses: Sequence[float], found: float, path: Path) -> None:

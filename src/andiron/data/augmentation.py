@@ -94,7 +94,7 @@ class Cutout:
     name: str = field(default="cutout", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
-        _check(raw, self.name)
+        _check(raw, self.name, size=self.size)
         height, width = raw.inputs.shape[2:]
         numbers = draws.uniform(self.name, 2)
         rows = self._covered(height, numbers[:, 0])

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from andiron import randomness
+from andiron import errors, randomness
 from andiron.data import prefetch
 from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Batcher, Dataset
+from andiron.data.dataset import Batcher, Dataset, RawBatch
 from andiron.data.draws import Augmentation, Draws
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
@@ -125,6 +125,8 @@ class DataLoader:
         self._plan.begun += 1
         mine = self._plan.begun
         for raw in workers:
+            if isinstance(raw, errors.DataError):
+                raise raw
             yield raw
             if self._plan.begun != mine:
                 raise RuntimeError(f"epoch {epoch} was left for another; its worker processes have moved on")
@@ -187,9 +189,27 @@ class _Gather:
     def __getitems__(self, request: Request) -> Any:
         indices = request.indices if isinstance(request.indices, Tensor) else torch.tensor(request.indices)
         raw = self.dataset.__getitems__(indices)
+        if type(raw) is tuple and len(raw) == 2:  # a user's own (inputs, targets)
+            raw = RawBatch(*raw)
         for augmentation in self.augmentations:
             raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
         return raw
+
+
+class _InWorker:
+    """The same in a worker process, which hands an error over as a value: torch would wrap it in its traceback."""
+
+    def __init__(self, gather: _Gather):
+        self.gather = gather
+
+    def __len__(self) -> int:
+        return len(self.gather)
+
+    def __getitems__(self, request: Request) -> Any:
+        try:
+            return self.gather.__getitems__(request)
+        except errors.DataError as error:
+            return error
 
 
 class _Plan:
@@ -221,7 +241,7 @@ class _Plan:
 
 def _workers(gather: _Gather, plan: _Plan, number: int, is_pinned: bool) -> "torch.utils.data.DataLoader[Any]":
     return torch.utils.data.DataLoader(
-        gather,  # type: ignore[arg-type]
+        _InWorker(gather),  # type: ignore[arg-type]
         batch_sampler=plan,  # type: ignore[arg-type]
         num_workers=number,
         collate_fn=_as_it_is,

@@ -34,6 +34,13 @@ class Splits:
     validates_on_test: bool = False
     evaluation_batch_size: int = 256  # at least; on a CPU, 64 to 256 images at once are three times as fast an image as 1,024
 
+    def __post_init__(self) -> None:
+        for part in ("train", "valid", "test"):
+            dataset = getattr(self, part)
+            if not isinstance(dataset, Dataset):
+                lacking = "has no __len__ and __getitems__(indices), which gives a RawBatch"
+                raise errors.DataError(f"{self.name}.{part}: {type(dataset).__name__} {lacking}")
+
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
@@ -60,7 +67,7 @@ class Splits:
         targets = getattr(self.train, "targets", None)
         if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return None
-        counts: list[int] = torch.bincount(targets[targets >= 0], minlength=self.num_classes).tolist()
+        counts: list[int] = torch.bincount(targets[targets >= 0].long(), minlength=self.num_classes).tolist()
         return counts
 
 

@@ -14,6 +14,7 @@ from andiron.learner import guard, precision, stopping
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.journal import Journal
 from andiron.learner.learner import Learner
+from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, Optimizer, clipping
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
@@ -169,13 +170,21 @@ class LearnerBuilder:
         by_split = {split: [metric.name for metric in metrics] for split, metrics in measured.items()}
         by_split |= {f"valid-{name}": by_split["valid"] for name in self._averages}
         stopping.check(self._early_stopping, by_split)
-        for part in getattr(self._strategy, "strategies", [self._strategy]):
+        waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()}
+        waiting |= [("checkpoint", part) for part in self._parts_of_strategy() if isinstance(part, KeepBest)]
+        own = direction.of([*self._train_metrics, *self._valid_metrics])
+        direction.check({option: (rule.metric, rule.direction) for option, rule in waiting.items()}, own)
+        for part in self._parts_of_strategy():
             if isinstance(part, KeepBest):
                 names = [metric.name for metric in measured[part.split]]
                 if part.metric not in names:
                     raise errors.ConfigError(
                         [f"checkpoint.metric={part.metric}: not measured on {part.split}; there is: {', '.join(names)}"]
                     )
+
+    def _parts_of_strategy(self) -> Sequence[Strategy | None]:
+        parts: Sequence[Strategy | None] = getattr(self._strategy, "strategies", [self._strategy])
+        return parts
 
     def _default_writers(self) -> list[Writer]:
         self.run_dir.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import outputs
+from andiron import errors, outputs
 from andiron.metrics.rows import CLASSES, refused, rows
 
 
@@ -36,7 +36,8 @@ class Accuracy:
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         if item.output.dim() != item.targets.dim() + 1:
             shapes = f"output {list(item.output.shape)}, targets {list(item.targets.shape)}"
-            raise ValueError(f"accuracy: no logit for each class ({shapes}); of yes or no, HammingAccuracy is the measure")
+            remedy = "of yes or no, HammingAccuracy is the measure"
+            raise errors.MismatchError(f"accuracy: no logit for each class ({shapes}); {remedy}")
         return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
 
 

@@ -135,7 +135,7 @@ def _targets_and_differences(
     output, targets = item.output, item.targets
     if output.shape != targets.shape:  # they might broadcast, to a number that means nothing
         found = f"an output {list(output.shape)} and targets {list(targets.shape)}"
-        raise ValueError(f"{name}: measures a value against each target, but has {found}; it is for regression")
+        raise errors.MismatchError(f"{name}: measures a value against each target, but has {found}; it is for regression")
     kind = torch.float32 if targets.device.type == "mps" else torch.float64
     targets = targets.to(kind).reshape(len(targets), -1)
     return targets, targets - output.to(kind).reshape(len(targets), -1)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from andiron import errors
 from andiron.outputs import IGNORED
 
 Kind = Literal["one of several classes", "yes or no", "any of several labels"]
@@ -69,12 +70,12 @@ def kind_of(logits: Tensor, targets: Tensor) -> Kind:
             return BINARY if logits.ndim == 1 else LABELS
     found = f"output {[*logits.shape]} with {str(targets.dtype).removeprefix('torch.')} targets {[*targets.shape]}"
     wanted = "logits [..., classes] with integer targets [...], or both [batch], or both [batch, labels]"
-    raise ValueError(f"{found}: no classifier's; give {wanted}")
+    raise errors.MismatchError(f"{found}: no classifier's; give {wanted}")
 
 
-def refused(name: str, kind: Kind, allowed: str) -> ValueError:
+def refused(name: str, kind: Kind, allowed: str) -> errors.MismatchError:
     """What to raise where a metric has no meaning for the kind."""
-    return ValueError(f"{name}: measures answers that are {allowed}, not {kind}; leave it out of this task's metrics")
+    return errors.MismatchError(f"{name}: measures answers that are {allowed}, not {kind}; leave it out of this task's metrics")
 
 
 def check_threshold(threshold: float | int) -> None:

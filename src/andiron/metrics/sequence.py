@@ -94,10 +94,14 @@ Tokens = tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]  # in rows, the
 
 
 def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
-    """The sum of the losses and what they are counted by; of a batch that counts nothing the mean loss is no number."""
-    weight = outputs.loss_weight(item)
-    count = weight if isinstance(weight, Tensor) else item.loss.new_full((), weight, dtype=torch.float32)
-    return torch.where(count == 0, 0.0, item.loss.float() * count), count
+    """The sum of -log p over the tokens and their number; of a batch that counts nothing the mean is no number.
+
+    That is the loss, unless the item tells it apart because its loss is something else.
+    """
+    nll = getattr(item, "nll", None)
+    mean, weight = (item.loss, outputs.loss_weight(item)) if nll is None else (nll, outputs.num_targets(item))
+    count = weight if isinstance(weight, Tensor) else mean.new_full((), weight, dtype=torch.float32)
+    return torch.where(count == 0, 0.0, mean.float() * count), count
 
 
 def _named_and_targets(item: Any, end: int | None) -> tuple[Tokens, Tokens]:

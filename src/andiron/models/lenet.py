@@ -20,7 +20,7 @@ class LeNet(nn.Module):
     Source: LeCun, Bottou, Bengio & Haffner 1998, "Gradient-based learning applied to document recognition", section II.B.
     """
 
-    def __init__(self, input_shape: Sequence[int], num_classes: int):
+    def __init__(self, input_shape: Sequence[int], num_outputs: int):
         super().__init__()
         channels, *sides = shapes.of_images(input_shape, "LeNet")
         missing = [max(SIDE - side, 0) for side in sides]
@@ -33,7 +33,7 @@ class LeNet(nn.Module):
         )  # fmt: skip
         self.head = nn.Sequential(
             nn.Linear(16 * (height // 2) * (width // 2), 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(),
-            nn.Linear(84, num_classes),
+            nn.Linear(84, num_outputs),
         )  # fmt: skip
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:

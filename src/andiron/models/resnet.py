@@ -18,7 +18,7 @@ class ResNet(nn.Module):
     Source: He et al. 2015, arXiv:1512.03385, section 4.2.
     """
 
-    def __init__(self, input_shape: Sequence[int], num_classes: int, *, depth: int = 20, width: int = 16):
+    def __init__(self, input_shape: Sequence[int], num_outputs: int, *, depth: int = 20, width: int = 16):
         super().__init__()
         channels, _, _ = shapes.of_images(input_shape, "ResNet")
         blocks_per_stage = _blocks_per_stage(depth)
@@ -26,7 +26,7 @@ class ResNet(nn.Module):
         widths = [width * 2**stage for stage in range(3) for _ in range(blocks_per_stage)]
         pairs = zip([width, *widths], widths, strict=False)
         self.blocks = nn.Sequential(*(Residual(entering, leaving) for entering, leaving in pairs))
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_classes))
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_outputs))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

@@ -19,7 +19,7 @@ class ViT(nn.Module):
     """
 
     def __init__(
-        self, input_shape: Sequence[int], num_classes: int, *,
+        self, input_shape: Sequence[int], num_outputs: int, *,
         patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 4, mlp_ratio: float | int = 4, dropout: float = 0.0,
     ):  # fmt: skip
         super().__init__()
@@ -30,7 +30,7 @@ class ViT(nn.Module):
             *(transformer.Block(dim, heads, hidden=hidden, dropout=dropout, is_causal=False) for _ in range(depth))
         )
         self.norm = nn.LayerNorm(dim)
-        self.head = nn.Linear(dim, num_classes)
+        self.head = nn.Linear(dim, num_outputs)
         transformer.initialise(self, layers=depth)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:

@@ -16,8 +16,8 @@ AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")  # further outputs of GoogLeNet and
 OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")  # as its weights are stored; norm.1 is norm1 now
 
 
-def torchvision(name: str, input_shape: Sequence[int], num_classes: int, *, weights: str | None = None) -> nn.Module:
-    """The network of that name in `torchvision.models`, with `num_classes` outputs and as many input channels as images have.
+def torchvision(name: str, input_shape: Sequence[int], num_outputs: int, *, weights: str | None = None) -> nn.Module:
+    """The network of that name in `torchvision.models`, with `num_outputs` outputs and as many input channels as images have.
 
     `weights` names a set that torchvision has for it (`DEFAULT` is its best), read from torch's hub folder or downloaded
     there; None starts from random ones. The last layer is always new. Where images have another number of channels than
@@ -28,7 +28,7 @@ def torchvision(name: str, input_shape: Sequence[int], num_classes: int, *, weig
     """
     channels, _, _ = shapes.of_images(input_shape, name)
     chosen = _weights(name, weights)
-    network = _built(name, input_shape, num_classes, is_pretrained=chosen is not None)
+    network = _built(name, input_shape, num_outputs, is_pretrained=chosen is not None)
     if channels != 3:
         _replace_first_convolution(network, channels)
     if chosen is not None:
@@ -52,11 +52,11 @@ def _weights(name: str, weights: str | None) -> Any:
     return None if weights is None else sets[weights]
 
 
-def _built(name: str, input_shape: Sequence[int], num_classes: int, *, is_pretrained: bool) -> nn.Module:
+def _built(name: str, input_shape: Sequence[int], num_outputs: int, *, is_pretrained: bool) -> nn.Module:
     from torchvision import models
 
     channels, height, width = input_shape
-    arguments: dict[str, Any] = {"num_classes": num_classes}
+    arguments: dict[str, Any] = {"num_classes": num_outputs}
     if name in ("googlenet", "inception_v3"):
         # transform_input: from ImageNet's mean and deviation to those their weights were trained with
         arguments |= {"aux_logits": False, "init_weights": True, "transform_input": is_pretrained and channels == 3}

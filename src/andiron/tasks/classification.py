@@ -25,6 +25,8 @@ class Classifier(nn.Module):
     that balances them.
     """
 
+    wanted_fact: ClassVar[str] = "num_classes"
+
     def __init__(self, network: nn.Module, loss: Loss | None = None, *, class_counts: Sequence[int] | None = None):
         super().__init__()
         self.network = network
@@ -51,7 +53,8 @@ class Classifier(nn.Module):
     def _classify_softly(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
         if logits.dim() != 2 or logits.shape != targets.shape:
             raise checks.misfit(self, logits, targets, "should both be [batch, classes] for targets that are no indices")
-        return ClassificationOutput(self.loss(logits, targets), logits, targets.argmax(dim=-1), self.loss.weight(targets))
+        loss = checks.of_probabilities(self.loss(logits, targets), targets)
+        return ClassificationOutput(loss, logits, targets.argmax(dim=-1), self.loss.weight(targets))
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
@@ -69,6 +72,7 @@ class BinaryClassifier(nn.Module):
     Targets [batch] are 0, 1 or a probability. `loss` has no part in `state_dict()`.
     """
 
+    wanted_fact: ClassVar[str] = "num_classes"
     network_facts: ClassVar[Mapping[str, int]] = MappingProxyType({"num_classes": 1, "num_outputs": 1})
 
     def __init__(self, network: nn.Module, loss: Loss | None = None):

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from andiron import outputs, randomness
 from andiron.data.dataset import Batch
 from andiron.gradients import backward
-from andiron.outputs import SequenceOutput
+from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import TrainOutput
 from andiron.tasks import targets as checks
 from andiron.tasks.losses import Criterion, CrossEntropy, Loss
@@ -72,7 +73,8 @@ class LanguageModel(nn.Module):
         marked = self.loss.marked(targets)
         has_ignored = self.loss.ignored_index is not None
         num_bytes = self._num_bytes(marked, has_ignored, logits.shape[-1])
-        return SequenceOutput(loss, logits, marked, self.loss.weight(targets), has_ignored, num_bytes)
+        nll = None if self.loss.is_nll else _nll(logits, marked)
+        return SequenceOutput(loss, logits, marked, self.loss.weight(targets), has_ignored, num_bytes, nll)
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
@@ -112,6 +114,12 @@ class LanguageModel(nn.Module):
         if self.vocabulary is not None:
             return "".join(self.vocabulary[token] for token in tokens)
         return bytes(tokens).decode(errors="replace")
+
+
+def _nll(logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[Tensor, ""]:
+    """The mean of -log p over the tokens that count, of which perplexity is made, whatever the loss."""
+    with torch.no_grad():
+        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
 
 
 def _check_sampling(temperature: float | int, top_k: int | None, num_tokens: int) -> None:

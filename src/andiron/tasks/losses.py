@@ -40,6 +40,7 @@ class CrossEntropy:
     ):
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing={label_smoothing}: should be at least 0 and less than 1")
+        self.is_nll = class_weights is None and not label_smoothing  # -log p of the targets themselves
         self.is_balanced = class_weights == "balanced"
         self.label_smoothing = label_smoothing
         self.ignored_index = ignored_index
@@ -135,6 +136,7 @@ class Criterion:
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((index for index in ignored if index is not None), None)
         self._is_elementwise = isinstance(self.loss, (MeanSquaredError, nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss))
+        self.is_nll = isinstance(loss, CrossEntropy) and loss.is_nll
         self._told: Any = getattr(self.loss, "total_weight", None)
         self._device: torch.device | None = None  # where a loss of torch's has its tensors
 
@@ -146,7 +148,8 @@ class Criterion:
         epoch with device=cpu to be told.
         """
         if self._is_elementwise and output.shape != targets.shape:  # torch would repeat the one along the other
-            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: should be of one shape; choose a loss of classes")
+            remedy = "should be of one shape; choose a loss of classes"
+            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {remedy}")
         if output.device != self._device:
             self._move_to(output.device)
         try:
@@ -162,7 +165,7 @@ class Criterion:
             raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {_first_line(error)}") from error
         if not isinstance(loss, Tensor) or loss.dim():
             shown = f"a tensor {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise ValueError(f"loss gives {shown}, not one number; have it return the mean over the batch")
+            raise errors.MismatchError(f"loss gives {shown}, not one number; have it return the mean over the batch")
         return loss
 
     def _mismatch(self, output: Tensor, targets: Tensor) -> str:

@@ -1,6 +1,7 @@
 """Regression: the steps around any network that turns a batch of inputs into values."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,9 @@ from andiron.gradients import backward
 from andiron.outputs import RegressionOutput
 from andiron.protocols import TrainOutput
 from andiron.tasks import targets as checks
-from andiron.tasks.losses import Criterion, Loss, MeanSquaredError
+from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Loss, MeanSquaredError
+
+OF_CLASSES = (CrossEntropy, BinaryCrossEntropy, nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
 
 Numbers = float | int | Sequence[float | int]
 
@@ -23,11 +26,12 @@ class Regressor(nn.Module):
     The network gives standardised values z, and y = target_mean + target_std * z; the loss is that of z. Mean and spread are
     those of the training targets, one number or one for each output, 0 and 1 if the run does not offer them; they are
     no part of `state_dict()`. Targets [batch] are taken as [batch 1].
-    Raises: ValueError for a spread that is not positive.
+    Raises: ValueError for a spread that is not positive, or a loss of classes.
     """
 
     target_mean: Tensor
     target_std: Tensor
+    wanted_fact: ClassVar[str] = "num_outputs"
 
     def __init__(
         self,
@@ -40,6 +44,8 @@ class Regressor(nn.Module):
         super().__init__()
         self.network = network
         self.loss = Criterion(MeanSquaredError() if loss is None else loss)
+        if isinstance(loss, OF_CLASSES):  # the shapes would do: the numbers would mean nothing
+            raise ValueError(f"loss: {type(loss).__name__} is of classes; choose one of values, such as loss=mean_squared_error")
         std = _numbers(1.0 if target_std is None else target_std)
         if not bool((std > 0).all()):
             raise ValueError(f"target_std={target_std}: should be greater than 0; a target that never varies tells nothing")

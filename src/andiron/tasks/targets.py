@@ -7,6 +7,7 @@ from torch import Tensor
 from andiron import errors
 
 MOST_LISTED = 8  # targets in a message
+TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of those who print theirs
 
 
 def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors.DataError:
@@ -41,6 +42,25 @@ def of_yes_or_no(
     if bool(is_outside.any()):
         ignoring = "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
         raise _error(targets, is_outside, f"should be 0 or 1; {ignoring}")
+    return loss
+
+
+def of_probabilities(loss: Float[Tensor, ""], targets: Float[Tensor, "batch classes"]) -> Float[Tensor, ""]:
+    """`loss`, provided that each row of targets is probabilities: cross entropy would take any numbers. As `of_yes_or_no`.
+
+    Raises: DataError, on a CPU.
+    """
+    is_outside = (targets < 0).any(dim=1) | ((targets.sum(dim=1) - 1).abs() > TOLERANCE) | (targets.shape[1] == 1)
+    if loss.device.type != "cpu":
+        return torch.where(is_outside.any(), torch.nan, loss)
+    if bool(is_outside.any()):
+        place = int(is_outside.nonzero()[0])
+        error = errors.SampleError(
+            f"sample {place} of the batch has targets {targets[place].tolist()}; should be probabilities of two or more classes "
+            "that sum to 1; if these are values to predict, say task=regression"
+        )
+        error.places = [place]
+        raise error
     return loss
 
 

@@ -13,7 +13,7 @@ Limit = Annotated[float, Field(allow_inf_nan=False)]
 class EarlyStopping:
     metric: str
     split: str = "valid"
-    direction: Literal["lowest", "highest"] = "lowest"
+    direction: Literal["lowest", "highest"] | None = "lowest"
     patience: Count | None = None
     min_delta: NonNegative = 0.0
     min_delta_mode: Literal["absolute", "relative"] = "absolute"

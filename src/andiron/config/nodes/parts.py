@@ -60,7 +60,7 @@ class LastAndBest:
     last: Count
     metric: str
     split: Literal["train", "valid"]
-    direction: Literal["lowest", "highest"]
+    direction: Literal["lowest", "highest"] | None
 
 
 @describes("andiron.render.auto")
