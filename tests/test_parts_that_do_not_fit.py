@@ -1,4 +1,4 @@
-"""Parts that do not fit each other: found before the first step where they can be, and never trained to a number that means nothing."""
+"""Parts that do not fit each other: found before the first step where they can be, never trained to a meaningless number."""
 
 import pytest
 import safetensors.torch
@@ -12,7 +12,7 @@ REFUSED = {  # with the exit code 2, and nothing left
     "classes as values": (["task=regression"], "task: Regressor is for num_outputs, and digits has num_classes; say task=classif"),
     "a loss of classes": (["data=diabetes", "loss=cross_entropy"], "task: loss: CrossEntropy is of classes; choose one of values"),
     "a loss that none uses": (["task=adversarial", "loss=cross_entropy"], "loss=andiron.tasks.CrossEntropy: Adversarial has two"),
-    "no metric": (["+metrics.odd={_target_:torch.nn.Identity}"], "metrics.odd._target_=torch.nn.Identity: gives no metric; give it"),
+    "no metric": (["+metrics.odd={_target_:torch.nn.Identity}"], "metrics.odd._target_=torch.nn.Identity: gives no metric; "),
     "a loss that is no mean": (
         ["~loss", "+loss._target_=torch.nn.functional.cross_entropy", "+loss.reduction=none"],
         "task: loss.reduction=none: should be mean, by which batches of any size weigh alike",
@@ -67,7 +67,7 @@ def test_targets_that_are_no_probabilities_are_no_classes(row):
 
     targets = torch.tensor([[1.0] + [0.0] * (len(row) - 1), row])
     model = Classifier(torch.nn.Linear(3, len(row)))
-    with pytest.raises(errors.SampleError, match=r"^sample [01] of the batch has targets \[.*; should be probabilities of two or more"):
+    with pytest.raises(errors.SampleError, match=r"^sample [01] of the batch has targets \[.*; should be probabilities of two"):
         model.classify(Batch(torch.zeros(2, 3), targets))
 
 

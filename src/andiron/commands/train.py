@@ -1,5 +1,6 @@
 """Training as a command: compose and check, claim a folder, build, fit."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -13,8 +14,10 @@ def train(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     with folder.claimed(run_dir, overwrite=config.overwrite):
         config.save(run_dir / "config.json")
         folder.write_all(run_dir / ".hydra", hydra_record)
+        gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
         from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
 
+        gc.enable()
         experiment.build(config, run_dir).run()
 
 
