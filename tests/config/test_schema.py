@@ -214,3 +214,12 @@ def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
     config = Train(**{**PLAIN, "data": data})
 
     assert schema.with_absolute_paths(config) == config
+
+
+def test_an_option_of_a_named_part_that_was_not_chosen_says_how_to_choose_it():
+    told = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
+
+    assert told == [
+        "averages.ema: has options and no _target_; say averages=ema too, or give it one",
+        "early_stopping.patience: has options and no _target_; say early_stopping=patience too, or give it one",
+    ]

@@ -105,6 +105,10 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
     for group in NAMED_GROUPS:
         if isinstance(plain.get(group), dict):
             for name, node in plain[group].items():
+                if isinstance(node, dict) and node and "_target_" not in node:
+                    path = f"{group}.{name}"
+                    found[path] = f"{path}: has options and no _target_; say {group}={name} too, or give it one"
+                    continue
                 found |= _node_problems(f"{group}.{name}", node)
     return found | rules.problems(plain, _node_problems)
 
