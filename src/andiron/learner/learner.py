@@ -85,9 +85,9 @@ class Learner:
         return self.optimizer.learning_rates(self.schedule(self.updates), self.updates)
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
-        """The model after `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
+        """The model after at most `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
-        Where an optimizer has weights of its own to be evaluated, they are the ones it comes back with.
+        It comes back with the weights to be evaluated, where an optimizer has its own, or with those of the best epoch.
         Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number.
         """
         check_loaders(train, valid, *([] if test is None else [test]))
