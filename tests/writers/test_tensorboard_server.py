@@ -116,7 +116,8 @@ def test_loss_is_on_one_chart_for_both_splits(address):
     all_runs(address)
     tags = until(lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found)
     for job in JOBS:
-        assert set(tags[f"{job}/tensorboard/train"]) == {
+        of_training = {tag for tag in tags[f"{job}/tensorboard/train"] if not tag.startswith("system/")}  # once a second
+        assert of_training == {
             "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data",
             "time/samples_per_second", "epoch",
         }  # fmt: skip
