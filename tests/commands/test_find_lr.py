@@ -68,3 +68,10 @@ def test_nonsense_is_refused_by_its_words(tmp_path, options, words):
     code, _, error = run(f"hydra.run.dir={tmp_path}", *options)
     assert code == 2
     assert words in error
+
+
+def test_the_noise_of_the_first_batches_suggests_nothing():
+    rates = [1e-6 * 1.1**number for number in range(100)]
+    losses = [4.0, 2.0, *[3.0] * 58, *[3.0 - 0.08 * number for number in range(30)], *[9.0] * 10]
+
+    assert rates[60] <= find_lr.suggestion(rates, losses) <= rates[90]

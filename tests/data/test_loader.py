@@ -255,3 +255,18 @@ def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(
         expected = by_hand(3, epoch)
         assert same([made.batch(epoch, number) for number in range(len(made))], expected)
         assert [made.indices(epoch, number) for number in range(len(made))] == [batch.targets.tolist() for batch in expected]
+
+
+class Damaged(Stored):
+    """Its sixth sample cannot be read."""
+
+    def __getitems__(self, indices):
+        if 5 in torch.as_tensor(indices).tolist():
+            raise errors.DataError("image 5 is damaged")
+        return super().__getitems__(indices)
+
+
+def test_an_error_of_a_worker_process_is_the_error_itself():
+    with pytest.raises(errors.DataError) as raised:
+        list(loader(Damaged(), num_workers=1).epoch(0))
+    assert str(raised.value) == "image 5 is damaged"

@@ -174,3 +174,15 @@ def test_what_cannot_be_generated_or_written_is_not_shown():
 def test_settings_out_of_range_are_refused_before_anything_is_trained(settings, words):
     with pytest.raises(ValueError, match=words):
         LanguageModel(Bigram(4), vocabulary=LETTERS, **settings)
+
+
+def test_perplexity_is_of_the_tokens_themselves_whatever_the_loss():
+    logits = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    batch = Batch(torch.zeros(2, 3, dtype=torch.long), torch.tensor([[0, 1, 2], [3, 4, 0]]))
+    network = nn.Module()
+    network.forward = lambda tokens: logits
+    plain, smoothed = (LanguageModel(network, CrossEntropy(label_smoothing=by), vocabulary="\nabcd") for by in (0.0, 0.2))
+    items = [model.predict(batch) for model in (plain, smoothed)]
+
+    assert items[0].nll is None and items[1].loss != items[0].loss
+    assert items[1].nll == items[0].loss
