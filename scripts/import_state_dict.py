@@ -1,0 +1,12 @@
+"""Writes the tensors of a torch state_dict to safetensors: `python scripts/import_state_dict.py weights.pt out.safetensors`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
+
+from andiron.commands import import_state_dict  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(import_state_dict.main())

@@ -1,0 +1,211 @@
+"""Modules to files and back: every difference told before a tensor is touched, tied weights tied still."""
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import errors, records
+
+
+def network(seed=0, width=4):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Linear(width, 2))
+
+
+def tied(seed=0):
+    model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
+    torch.manual_seed(seed)
+    nn.init.normal_(model[0].weight)
+    model[1].weight = model[0].weight
+    return model
+
+
+def state(module):
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def assert_equal(module, expected):
+    assert module.state_dict().keys() == expected.keys()
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(tensor, expected[name]), name
+
+
+def mismatch(*arguments, **options):
+    with pytest.raises(errors.MismatchError) as error:
+        records.load_file(*arguments, **options)
+    return str(error.value)
+
+
+REMEDY = (
+    "load the record of this model; or take what fits (partial=True), map its names (rename={regex: name}), "
+    "or say how it is laid out (layout='burn')"
+)
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.safetensors.gz", "a.mpk", "a.mpk.gz", "a.json", "a.json.gz"])
+def test_a_module_comes_back_with_its_buffers_and_its_own_tensors(name, tmp_path):
+    format = {"safetensors": "safetensors", "mpk": "msgpack", "json": "json"}[name.split(".")[1]]
+    saved, loaded = network(0), network(1)
+    saved(torch.randn(7, 3))
+    own = dict(loaded.named_parameters())
+    records.save_file(saved, tmp_path / name, records.Recorder(format, gzip=name.endswith(".gz")))
+
+    assert records.load_file(loaded, tmp_path / name) == records.Differences()
+    assert_equal(loaded, saved.state_dict())
+    assert int(loaded[1].num_batches_tracked) == 1
+    assert all(parameter is own[n] and parameter.requires_grad for n, parameter in loaded.named_parameters())
+
+
+def test_what_is_not_persistent_is_not_recorded(tmp_path):
+    model = network()
+    model.register_buffer("cache", torch.ones(2), persistent=False)
+    records.save_file(model, tmp_path / "a.safetensors")
+
+    assert records.load(tmp_path / "a.safetensors").tensors.keys() == network().state_dict().keys()
+
+
+def test_a_compact_record_loads_into_any_dtype(tmp_path):
+    saved = network()
+    records.save_file(saved, tmp_path / "a.mpk.gz", records.CompactRecorder())
+    for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64:
+        loaded = network(1).to(dtype)
+        records.load_file(loaded, tmp_path / "a.mpk.gz")
+        assert_equal(loaded, {n: t.half().to(dtype) if t.is_floating_point() else t for n, t in state(saved).items()})
+
+
+def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
+    model = network()
+    tensors = state(model)
+    tensors["0.wieght"] = tensors.pop("0.weight")
+    tensors["2.weight"] = torch.ones(2, 5)
+    tensors["1.num_batches_tracked"] = torch.tensor(3.0)
+    tensors["1.running_mean"] = torch.full((4,), 1e300, dtype=torch.float64)
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    before = state(model)
+
+    assert mismatch(model, tmp_path / "a.safetensors") == (
+        f"{tmp_path / 'a.safetensors'} does not fit the Sequential; nothing was loaded:\n"
+        "  missing: '0.weight' (4x3)\n"
+        "  unexpected: '0.wieght' (4x3); did you mean '0.weight'?\n"
+        "  '1.running_mean' has 1e+300 in the record, which would be infinite as torch.float32 in the module\n"
+        "  '1.num_batches_tracked' is floating (torch.float32) in the record, and an integer (torch.int64) in the module\n"
+        "  '2.weight' is 2x5 in the record, and 2x4 in the module\n" + REMEDY
+    )
+    assert_equal(model, before)
+
+
+def test_in_part_takes_what_fits_and_returns_the_rest(tmp_path):
+    model, other = network(0), network(1)
+    tensors = {**state(other), "head.weight": torch.ones(1), "2.weight": torch.ones(2, 5)}
+    del tensors["0.bias"]
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    before = state(model)
+
+    assert records.load_file(model, tmp_path / "a.safetensors", partial=True) == records.Differences(
+        ("0.bias",), ("head.weight",), {"2.weight": "is 2x5 in the record, and 2x4 in the module"}
+    )
+    assert_equal(model, {**state(other), "0.bias": before["0.bias"], "2.weight": before["2.weight"]})
+
+
+def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
+    records.Recorder().record(records.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors")
+
+    told = mismatch(nn.Linear(1, 1, bias=False), tmp_path / "a.safetensors", partial=True)
+    assert told.startswith(f"{tmp_path / 'a.safetensors'} does not fit the Linear; nothing fits, not even in part:\n")
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded"),
+    [(torch.int64, torch.bool), (torch.float32, torch.int64), (torch.bool, torch.uint8), (torch.complex64, torch.float32)],
+)
+def test_a_tensor_of_another_kind_is_refused(own, recorded, tmp_path):
+    model = nn.Module()
+    model.register_buffer("b", torch.zeros(2, dtype=own))
+    records.Recorder().record(records.Record({"b": torch.zeros(2, dtype=recorded)}), tmp_path / "a.safetensors")
+
+    assert f"({recorded}) in the record, and " in mismatch(model, tmp_path / "a.safetensors")
+
+
+def test_names_are_changed_in_the_order_given(tmp_path):
+    saved, loaded = network(0), network(1)
+    tensors = {f"module.layer{name}".replace(".weight", ".w"): tensor for name, tensor in state(saved).items()}
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+
+    records.load_file(loaded, tmp_path / "a.safetensors", rename={r"^module\.": "", r"^layer(\d)\.": r"\1.", r"\.w$": ".weight"})
+    assert_equal(loaded, saved.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("rename", "told"),
+    [
+        ({"nowhere": "x"}, "rename 'nowhere' matches none of the names; there are bias, weight: mend it, or leave it out"),
+        (
+            {"weight": "w", "weight$": "v"},
+            "rename 'weight$' matches none of the names; there are bias, w: mend it, or leave it out",
+        ),
+        ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
+        ({"(": "x"}, "rename '(' to 'x' is no regular expression (missing ), unterminated subpattern at position 0); mend it"),
+        (
+            {"weight": r"\1"},
+            "rename 'weight' to '\\\\1' is no regular expression (invalid group reference 1 at position 1); mend it",
+        ),
+    ],
+)
+def test_a_rename_that_cannot_be_meant_is_refused(rename, told, tmp_path):
+    model = nn.Linear(2, 2)
+    records.save_file(model, tmp_path / "a.json", records.Recorder("json"))
+    tensors = dict(sorted(records.load(tmp_path / "a.json").tensors.items()))
+    records.Recorder("json").record(records.Record(tensors), tmp_path / "a.json")
+
+    assert mismatch(model, tmp_path / "a.json", rename=rename) == told
+
+
+def test_tied_weights_are_tied_still(tmp_path):
+    saved, loaded = tied(0), tied(1)
+    records.save_file(saved, tmp_path / "a.safetensors")
+    records.load_file(loaded, tmp_path / "a.safetensors")
+
+    assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
+
+
+@pytest.mark.parametrize("only", ["0.weight", "1.weight"])
+def test_one_name_of_a_tied_weight_is_enough(only, tmp_path):
+    saved, loaded = tied(0), tied(1)
+    records.Recorder().record(records.Record({only: saved[0].weight}), tmp_path / "a.safetensors")
+
+    assert records.load_file(loaded, tmp_path / "a.safetensors") == records.Differences()
+    assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
+
+
+def test_two_records_of_one_tied_weight_are_refused(tmp_path):
+    tensors = {"0.weight": torch.zeros(5, 3), "1.weight": torch.ones(5, 3)}
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+
+    told = mismatch(tied(), tmp_path / "a.safetensors")
+    assert "\n  '1.weight' is one tensor with '0.weight' in the module, and another in the record\n" in told
+
+
+def test_weights_that_were_tied_and_are_not_load_apart(tmp_path):
+    records.save_file(tied(), tmp_path / "a.safetensors")
+    loaded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
+    records.load_file(loaded, tmp_path / "a.safetensors")
+
+    assert torch.equal(loaded[0].weight, loaded[1].weight) and loaded[0].weight is not loaded[1].weight
+
+
+def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
+    class Counting(nn.Linear):
+        def get_extra_state(self):
+            return {"count": 3}
+
+    with pytest.raises(errors.MismatchError) as error:
+        records.save_file(nn.Sequential(Counting(1, 1)), tmp_path / "a.safetensors")
+    assert str(error.value) == "0._extra_state: a module's extra state, which is no tensor; record it apart, as values"
+
+
+def test_thousands_of_strange_names_are_told_in_good_time(tmp_path):
+    tensors = {f"encoder.layers.{number}.weight": torch.ones(1) for number in range(3000)}
+    model = nn.ModuleDict({"decoder": nn.ModuleList(nn.Linear(1, 1) for _ in range(1500))})
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+
+    assert len(mismatch(model, tmp_path / "a.safetensors").splitlines()) == 3000 + 3000 + 2

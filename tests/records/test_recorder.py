@@ -1,0 +1,416 @@
+"""Records in every format: what a file says, what it refuses, and what a damaged one is told as."""
+
+import gzip
+import json
+import random
+
+import msgpack
+import pytest
+import safetensors
+import safetensors.torch
+import torch
+
+from andiron import errors, records
+from andiron.records import messagepack
+from andiron.records.recorder import SUFFIXES
+
+FILES = [(format, is_compressed) for format in SUFFIXES for is_compressed in (False, True)]
+IDS = [f"{format}{' gzip' if is_compressed else ''}" for format, is_compressed in FILES]
+VALUES = {"epoch": 3, "best": 0.1, "names": ["é", "", None], "nested": {"on": True, "seed": 2**64 - 1, "low": -(2**63)}}
+TENSORS = {
+    "weight": torch.tensor([[0.1, -0.0], [float("nan"), -float("inf")]]),
+    "count": torch.tensor(300),
+    "mask": torch.tensor([True, False]),
+    "none": torch.empty(3, 0, dtype=torch.int16),
+}
+
+
+def file(folder, recorder):
+    return folder / f"record{recorder.suffix}"
+
+
+def bits(tensor):
+    return (tensor.dtype, tensor.shape, tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist())
+
+
+def refusal(call, *arguments):
+    with pytest.raises(errors.DataError) as error:
+        call(*arguments)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
+def test_a_record_comes_back_from_its_files_name_alone(format, is_compressed, tmp_path):
+    recorder = records.Recorder(format, gzip=is_compressed)
+    recorder.record(records.Record(TENSORS, VALUES), file(tmp_path, recorder))
+
+    found = records.load(file(tmp_path, recorder))
+    assert found.values == VALUES and type(found.values["nested"]["on"]) is bool
+    assert {name: bits(tensor) for name, tensor in found.tensors.items()} == {n: bits(t) for n, t in TENSORS.items()}
+    assert recorder.load(file(tmp_path, recorder)).values == VALUES
+    assert [path.name for path in tmp_path.iterdir()] == [f"record{SUFFIXES[format]}{'.gz' if is_compressed else ''}"]
+
+
+@pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
+def test_the_same_record_makes_the_same_bytes(format, is_compressed, tmp_path):
+    recorder = records.Recorder(format, gzip=is_compressed)
+    for name in "ab":
+        recorder.record(records.Record(TENSORS, VALUES), tmp_path / f"{name}{recorder.suffix}")
+
+    assert (tmp_path / f"a{recorder.suffix}").read_bytes() == (tmp_path / f"b{recorder.suffix}").read_bytes()
+
+
+def test_json_is_laid_out_for_a_reader(tmp_path):
+    tensors = {"w": TENSORS["weight"], "c": torch.tensor([1 + 2j]), "s": torch.tensor(3), "none": torch.empty(2, 0)}
+    records.Recorder("json", narrow=True).record(records.Record(tensors, {"a": "ü"}), tmp_path / "a.json")
+
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == """{
+  "andiron_record": 1,
+  "dtypes": {"s": "int64"},
+  "values": {"a": "ü"},
+  "tensors": {
+    "w": {"dtype": "float32", "shape": [2, 2], "data": [
+      [0.10000000149011612, -0.0],
+      ["nan:7fc00000", "-inf"]
+    ]},
+    "c": {"dtype": "complex64", "shape": [1], "data": [
+      [1.0, 2.0]
+    ]},
+    "s": {"dtype": "uint8", "shape": [], "data": 3},
+    "none": {"dtype": "float32", "shape": [2, 0], "data": [[], []]}
+  }
+}
+"""
+
+
+def test_json_written_by_hand_loads(tmp_path):
+    tensors = {"w": {"dtype": "float16", "shape": [3], "data": [1, "inf", "nan:7e01"]}}
+    text = json.dumps({"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": tensors})
+    (tmp_path / "a.json").write_text(text)
+
+    found = records.load(tmp_path / "a.json").tensors["w"]
+    assert found.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E01]
+
+
+def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
+    recorder = records.Recorder("msgpack", precision="half")
+    recorder.record(records.Record({"w": torch.tensor([1.0, -2.0])}, {"a": 1}), tmp_path / "a.mpk")
+
+    assert msgpack.unpackb((tmp_path / "a.mpk").read_bytes()) == {
+        "andiron_record": 1,
+        "dtypes": {"w": "float32"},
+        "values": {"a": 1},
+        "tensors": {"w": {"dtype": "float16", "shape": [2], "data": b"\x00\x3c\x00\xc0"}},
+    }
+
+
+def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
+    recorder = records.Recorder(precision="bfloat16", narrow=True)
+    record = records.Record({"w": torch.ones(2), "n": torch.tensor([300])}, {"a": None})
+    recorder.record(record, tmp_path / "a.safetensors")
+
+    with safetensors.safe_open(tmp_path / "a.safetensors", framework="pt") as opened:
+        assert opened.metadata() == {
+            "format": "pt",
+            "andiron_record": "1",
+            "dtypes": '{"w": "float32", "n": "int64"}',
+            "values": '{"a": null}',
+        }
+    found = safetensors.torch.load_file(tmp_path / "a.safetensors")
+    assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (torch.bfloat16, torch.uint16, [300])
+    assert records.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".safetensors.gz"])
+@pytest.mark.parametrize("metadata", [None, {"dtypes": "no JSON", "format": "pt"}], ids=["none", "of another"])
+def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
+    content = safetensors.torch.save({"w": torch.arange(3)}, metadata)
+    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+
+    found = records.load(tmp_path / f"a{suffix}")
+    assert found.tensors["w"].tolist() == [0, 1, 2] and found.values == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_right"),
+    [("a.mpk.gz", True), ("a.b.mpk.gz", True), ("a.mpk", False), ("a.json.gz", False)],
+)
+def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is_right, tmp_path):
+    record = records.Record({"w": torch.ones(1)})
+    if is_right:
+        records.CompactRecorder().record(record, tmp_path / name)
+    else:
+        assert refusal(records.CompactRecorder().record, record, tmp_path / name) == (
+            f"{tmp_path / name}: Recorder(format='msgpack', precision='half', gzip=True, narrow=True) writes files whose names "
+            "end with .mpk.gz; name it so"
+        )
+    assert [path.name for path in tmp_path.iterdir()] == [name] * is_right
+
+
+@pytest.mark.parametrize("name", ["model", "model.pt", "mpk", "model.gz", ".gz"])
+def test_a_name_that_says_no_format_is_refused(name, tmp_path):
+    told = (
+        f"{tmp_path / name}: its name does not say what record it is; end it with .safetensors, .mpk or .json, "
+        "and .gz if compressed"
+    )
+    assert refusal(records.load, tmp_path / name) == told
+    assert refusal(records.Recorder().record, records.Record({}), tmp_path / name) == told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"format": "msgpck"}, "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?"),
+        ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
+    ],
+)
+def test_an_option_that_is_none_names_those_there_are(options, told):
+    with pytest.raises(ValueError) as error:
+        records.Recorder(**options)
+    assert str(error.value) == told
+
+
+def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
+    tensors = {"w": torch.full((1000,), 1.5), "n": torch.full((1000,), -7), "mask": torch.ones(3, dtype=torch.bool)}
+    records.CompactRecorder().record(records.Record(tensors), tmp_path / "a.mpk.gz")
+    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+
+    whole = msgpack.unpackb(gzip.decompress((tmp_path / "a.mpk.gz").read_bytes()))
+    assert [entry["dtype"] for entry in whole["tensors"].values()] == ["float16", "int8", "bool"]
+    found = records.load(tmp_path / "a.mpk.gz").tensors
+    assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (torch.int64, {-7}, {1.5})
+    assert (tmp_path / "a.mpk.gz").stat().st_size * 20 < (tmp_path / "a.safetensors").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([0, 255], torch.uint8), ([-1, 127], torch.int8), ([-1, 128], torch.int16), ([256], torch.uint16),
+        ([-129], torch.int16), ([65535], torch.uint16), ([65536], torch.uint32), ([-32769], torch.int32),
+        ([2**32 - 1], torch.uint32), ([2**32], torch.int64), ([-(2**31) - 1], torch.int64), ([], torch.uint8),
+    ],
+)  # fmt: skip
+def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(values, dtype, tmp_path):
+    tensors = {"n": torch.tensor(values, dtype=torch.int64)}
+    records.Recorder(narrow=True).record(records.Record(tensors), tmp_path / "a.safetensors")
+
+    assert safetensors.torch.load_file(tmp_path / "a.safetensors")["n"].dtype == dtype
+    assert bits(records.load(tmp_path / "a.safetensors").tensors["n"]) == bits(tensors["n"])
+
+
+def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_is_written(tmp_path):
+    tensors = {
+        "head": torch.tensor([1.0, -70000.0, 66000.0]),
+        "infinite already": torch.tensor([float("inf"), float("nan")]),
+        "rounds down": torch.tensor([65519.0]),
+        "rounds up": torch.tensor([65520.0]),
+        "whole": torch.tensor([70000]),
+    }
+    assert refusal(records.Recorder(precision="half").record, records.Record(tensors), tmp_path / "a.safetensors") == (
+        "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n"
+        "  'head': -70000.0 and 1 more\n"
+        "  'rounds up': 65520.0\n"
+        "choose a wider precision ('bfloat16' has nearly the range of 'full'), or 'exact'"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("precision", "value"), [("full", 1e300), ("bfloat16", torch.finfo(torch.float32).max)])
+def test_other_precisions_refuse_what_they_would_make_infinite(precision, value, tmp_path):
+    record = records.Record({"w": torch.tensor([value], dtype=torch.float64)})
+
+    assert f"'w': {value!r}\n" in refusal(records.Recorder(precision=precision).record, record, tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (float("nan"), "values['a'][0] is nan, which JSON has not; write it as a string or None, or keep it in a tensor"),
+        (2**64, "values['a'][0] is 18446744073709551616, which 64 bits do not hold; write it as a string"),
+        (
+            (1,),
+            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: make it one of these, "
+            "or keep it in a tensor",
+        ),
+        ({1: 2}, "values['a'][0] has the key 1; keys are strings: write '1'"),
+        ("\ud800", "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename it"),
+    ],
+    ids=["nan", "65 bits", "tuple", "key", "surrogate"],
+)  # fmt: skip
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, told, tmp_path):
+    recorder = records.Recorder(format)
+
+    assert refusal(recorder.record, records.Record({}, {"a": [value]}), file(tmp_path, recorder)) == told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path):
+    recorder = records.Recorder(format)
+    tensors = {"a": torch.zeros(2, dtype=torch.complex128), "b": torch.eye(2).to_sparse(), "c": torch.ones(1)}
+
+    told = refusal(recorder.record, records.Record(tensors), file(tmp_path, recorder))
+    assert told.startswith("tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense tensors of bool,")
+    assert told.endswith(": convert it first")
+
+
+def test_a_tensor_beyond_messagepack_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(messagepack, "MAX_TENSOR_BYTES", 7)
+
+    assert refusal(records.Recorder("msgpack").record, records.Record({"w": torch.ones(2)}), tmp_path / "a.mpk") == (
+        "tensor 'w' has 8 bytes; MessagePack ends at 7: record as 'safetensors'"
+    )
+
+
+def test_a_refused_record_leaves_the_old_one(tmp_path):
+    recorder = records.Recorder("json")
+    recorder.record(records.Record({"w": torch.ones(1)}), tmp_path / "a.json")
+    refusal(recorder.record, records.Record({}, {"a": float("inf")}), tmp_path / "a.json")
+
+    assert records.load(tmp_path / "a.json").tensors["w"].tolist() == [1.0]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
+def test_a_file_that_is_not_there_or_is_another_is_named(format, is_compressed, tmp_path):
+    recorder = records.Recorder(format, gzip=is_compressed)
+    path = file(tmp_path, recorder)
+    assert refusal(records.load, path) == f"{path}: no such file"
+    path.mkdir()
+    assert refusal(records.load, path) == f"{path}: is a folder; name a file in it"
+    path.rmdir()
+    path.write_bytes(b"no tensors here, only a sentence")
+    told = refusal(records.load, path)
+    assert told.startswith(f"{path}: not a whole ") and told.endswith("; restore it from a copy")
+
+
+@pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
+def test_a_cut_file_is_told_wherever_it_is_cut(format, is_compressed, tmp_path):
+    recorder = records.Recorder(format, gzip=is_compressed)
+    path = file(tmp_path, recorder)
+    recorder.record(records.Record(TENSORS, VALUES), path)
+    whole = path.read_bytes()
+    end = len(whole.rstrip(b"\n")) if format == "json" and not is_compressed else len(whole)
+    for length in range(0, end, 7):
+        path.write_bytes(whole[:length])
+        assert "not a whole" in refusal(records.load, path), length
+
+
+@pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
+def test_a_changed_file_loads_or_is_told_and_never_anything_else(format, is_compressed, tmp_path):
+    recorder = records.Recorder(format, gzip=is_compressed, narrow=True)
+    path = file(tmp_path, recorder)
+    recorder.record(records.Record(TENSORS, VALUES), path)
+    whole, draw, refused = path.read_bytes(), random.Random(format), 0
+    for _ in range(300):
+        changed = bytearray(whole)
+        for _ in range(draw.randint(1, 3)):
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        path.write_bytes(changed)
+        try:
+            records.load(path)
+        except errors.DataError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: not a whole ")
+    assert refused > 100
+
+
+GOOD = {"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": {}}
+ENTRY = {"dtype": "int8", "shape": [2], "data": [1, 2]}
+WRONG = {
+    "of a later version": ({**GOOD, "andiron_record": 2}, "it is andiron_record 2, and this andiron reads 1"),
+    "of no version": ({"tensors": {}}, "it does not say which version of andiron_record it is"),
+    "of no tensors": ({**GOOD, "tensors": []}, "with tensors"),
+    "of nothing": ([], "with tensors"),
+    "of no values": ({**GOOD, "values": []}, "its dtypes or values are missing or malformed"),
+    "of an unknown dtype": ({**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}}, "'w' is of dtype 'int9', which is none"),
+    "of a negative shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}}, "'w' is of shape [-2], which is none"),
+    "of more than its shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [3]}}}, "tensor 'w' "),
+    "of an endless shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [2**62] * 3}}}, "tensor 'w' "),
+    "of a dtype it cannot have been": (
+        {**GOOD, "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}}, "dtypes": {"w": "int8"}},
+        "'w' holds what is not of dtype 'int8'",
+    ),
+    "of a dtype for nothing": ({**GOOD, "dtypes": {"v": "int8"}}, "it names a dtype for 'v', which is not in it"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("format", ["json", "msgpack"])
+def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
+    path, (whole, why) = tmp_path / f"a{SUFFIXES[format]}", WRONG[name]
+    if format == "json":
+        path.write_text(json.dumps(whole))
+    else:
+        as_bytes = lambda item: bytes(item["data"]) if isinstance(item["data"], list) else item["data"]  # noqa: E731
+        if isinstance(whole, dict) and isinstance(whole["tensors"], dict):
+            whole = {**whole, "tensors": {n: {**item, "data": as_bytes(item)} for n, item in whole["tensors"].items()}}
+        path.write_bytes(msgpack.packb(whole))
+
+    told = refusal(records.load, path)
+    assert told.startswith(f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record (")
+    assert why in told
+
+
+JSON_DATA = {
+    "a number of the wrong kind": ("int8", [1.5], "'w' has 1.5, which is not of torch.int8"),
+    "a number too large": ("int8", [128], "'w' has 128, which is not of torch.int8"),
+    "a truth for a number": ("int8", [True], "'w' has True, which is not of torch.int8"),
+    "a number for a truth": ("bool", [1], "'w' has 1, which is not of torch.bool"),
+    "a number between": ("float16", [0.1], "'w' has 0.1, which is not of torch.float16"),
+    "a word": ("float32", ["one"], "'w' has 'one', which is no number"),
+    "an infinity that the dtype has not": ("float8_e4m3fn", ["inf"], "'w' has inf, which is not of torch.float8_e4m3fn"),
+    "a nan of another width": ("float16", ["nan:7fc00000"], "'w' has 'nan:7fc00000', which is no nan of torch.float16"),
+    "a nan that is a number": ("float32", ["nan:3f800000"], "'w' has the bits of a number where it says nan"),
+    "another depth": ("float32", [[1.0]], "'w' has [1.0], which is no number"),
+}
+
+
+@pytest.mark.parametrize("name", JSON_DATA)
+def test_json_data_that_its_dtype_has_not_are_told(name, tmp_path):
+    dtype, data, why = JSON_DATA[name]
+    (tmp_path / "a.json").write_text(
+        json.dumps({**GOOD, "tensors": {"w": {"dtype": dtype, "shape": [1], "data": data}}})
+    )
+    assert why in refusal(records.load, tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": NaN}', '{"a": 1, "a": 2}', "[" * 100_000, "1" * 5000, '"\\ud800"', ""],
+    ids=["nan", "twice", "deep", "long", "surrogate", "empty"],
+)
+def test_what_is_hardly_json_is_told(text, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+
+    assert "not a whole JSON record (" in refusal(records.load, tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        msgpack.packb(msgpack.ExtType(5, b"x")), msgpack.packb(msgpack.Timestamp(0)), b"\x91" * 5000, b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff", b"\x81\xa1a\x01\x02", b"\x82\xa1a\x01\xa1a\x01", b"\x81\x01\x01", b"\xa1\xff", b"",
+    ],
+    ids=["extension", "time", "deep", "long map", "long bytes", "more", "twice", "number as key", "no text", "empty"],
+)  # fmt: skip
+def test_messagepack_that_is_no_record_is_told_without_making_what_it_claims(content, tmp_path):
+    (tmp_path / "a.mpk").write_bytes(content)
+
+    assert "not a whole MessagePack record (" in refusal(records.load, tmp_path / "a.mpk")
+
+
+def test_nothing_is_unpickled(tmp_path, monkeypatch):
+    import pickle
+
+    def refuse(*arguments, **options):
+        raise ValueError("unpickled")
+
+    monkeypatch.setattr(pickle, "loads", refuse)
+    monkeypatch.setattr(pickle, "Unpickler", refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+    for format, is_compressed in FILES:
+        recorder = records.Recorder(format, gzip=is_compressed)
+        recorder.record(records.Record(TENSORS, VALUES), file(tmp_path, recorder))
+        assert records.load(file(tmp_path, recorder)).values == VALUES
