@@ -53,3 +53,38 @@ def test_a_point_without_numbers_is_no_line(tmp_path):
     writer.write(Point("valid", 3, 1, {}, texts={"sample": "to be"}))
     writer.close()
     assert (tmp_path / "metrics.jsonl").read_text() == ""
+
+
+def test_going_back_and_on_is_never_having_gone_further(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    for updates in range(1, 8):
+        writer.write(Point("train", updates, 1, {"loss": 1 / updates}))
+        if updates == 4:
+            position = json.loads(json.dumps(writer.position()))
+    writer.close()
+    resumed = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    resumed.rewind(position, 4)
+    for updates in range(5, 10):
+        resumed.write(Point("train", updates, 1, {"loss": 1 / updates}))
+    resumed.close()
+    assert [(line["updates"], line["loss"]) for line in lines(tmp_path / "metrics.jsonl")] == [(n, 1 / n) for n in range(1, 10)]
+
+
+def test_a_half_line_of_a_killed_process_is_cut_off(tmp_path):
+    whole = b'{"updates": 1}\n{"updates": 2}\n'
+    for half in (b"", b"{", b'{"updates": 3, "loss": ' + b"1" * 200_000):
+        (tmp_path / "metrics.jsonl").write_bytes(whole + half)
+        writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+        writer.write(Point("train", 3, 1, {"loss": 0.5}))
+        writer.close()
+        assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == [1, 2, 3]
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"updates"')
+    JsonLinesWriter(tmp_path / "metrics.jsonl").close()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == b""
+
+
+def test_lines_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    writer.rewind({"bytes": 80}, 4)
+    writer.close()
+    assert caplog.messages == [f"{tmp_path}/metrics.jsonl: 80 bytes that were logged are not there"]

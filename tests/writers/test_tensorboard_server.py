@@ -44,9 +44,9 @@ def address(sweep, tmp_path_factory):
 
 
 @contextmanager
-def serving(folder, said):
+def serving(folder, said, *more):
     """A server of the runs in the folder, by its address; it is stopped in the end."""
-    options = ["--logdir", folder, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1"]
+    options = ["--logdir", folder, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1", *more]
     with said.open("wb") as output:
         server = subprocess.Popen([sys.executable, "-m", "tensorboard.main", *options], stdout=output, stderr=subprocess.STDOUT)
     try:
@@ -226,3 +226,74 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     assert "<code" in pages[0]["text"] and pages[0]["step"] > 0
     assert matrix[0]["text"].count("<tr>") == 12  # a heading and ten classes, and the row that TensorBoard puts around a page
     assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(texts["tables/tensorboard/valid"])
+
+
+def curves(address):
+    """Steps and losses by split."""
+    found = {}
+    for run in ask(address, "data/plugin/scalars/tags"):
+        shown = ask(address, f"data/plugin/scalars/scalars?run={run.replace('/', '%2F')}&tag=loss")
+        found[run.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
+    return found
+
+
+def sessions(address):
+    """The rows of the HParams tab: run, hyperparameters, statuses."""
+    request = {"experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0, "sliceSize": 100}
+    groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
+    return [(group["name"], group["hparams"], [session["status"] for session in group["sessions"]]) for group in groups]
+
+
+def logged(writer, first, last, factor):
+    """Points of training at each update and of validation at every third; what was logged, by split."""
+    points = [("train", updates) for updates in range(first, last + 1)]
+    points += [(split, updates) for split in ("valid", "valid-ema") for updates in range(first, last + 1) if updates % 3 == 0]
+    for split, updates in points:
+        writer.write(Point(split, updates, 1, {"loss": factor * updates}, whole_epoch=split != "train"))
+    return {split: [(n, factor * n) for other, n in points if other == split] for split in ("train", "valid", "valid-ema")}
+
+
+@pytest.mark.parametrize("fast", ["true", "false"])
+@pytest.mark.parametrize("updates", [0, 2, 7])
+def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast, updates):
+    folder = tmp_path / "runs" / "a"
+    writer = TensorBoardWriter(folder)
+    writer.start_session({"lr": 0.5}, {"config": "page"})
+    kept = logged(writer, 1, updates, 1.0)
+    position = json.loads(json.dumps(writer.position()))
+    beyond = logged(writer, updates + 1, 13, 1.0)  # and then it is killed: nothing is closed
+    with serving(tmp_path / "runs", tmp_path / "before.txt", "--load_fast", fast) as address:
+        until(lambda: curves(address) == {split: kept[split] + beyond[split] for split in kept})
+        assert sessions(address) == [("a", {"lr": 0.5}, ["STATUS_UNKNOWN"])]
+
+        resumed = TensorBoardWriter(folder)
+        resumed.rewind(position, updates)
+        again = logged(resumed, updates + 1, 20, 2.0)
+        resumed.end_session(succeeded=True)
+        resumed.close()
+        writer.close()
+
+        expected = {split: kept[split] + again[split] for split in kept}
+        until(lambda: curves(address) == expected)
+        until(lambda: sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])])
+    with serving(tmp_path / "runs", tmp_path / "after.txt", "--load_fast", fast) as address:
+        until(lambda: curves(address) == expected)
+        until(lambda: sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])])
+        assert until(lambda: ask(address, "data/plugin/text/tags")) == {"a": ["config/text_summary"]}
+
+
+@pytest.mark.parametrize("fast", ["true", "false"])
+def test_a_run_that_failed_and_was_resumed_is_one_row_with_its_final_status(tmp_path, fast):
+    writer = TensorBoardWriter(tmp_path / "runs" / "a")
+    writer.start_session({"lr": 0.5}, {})
+    logged(writer, 1, 7, 1.0)
+    position = writer.position()
+    writer.end_session(succeeded=False)
+    writer.close()
+    resumed = TensorBoardWriter(tmp_path / "runs" / "a")
+    resumed.rewind(position, 7)
+    resumed.end_session(succeeded=True)
+    resumed.close()
+    with serving(tmp_path / "runs", tmp_path / "output.txt", "--load_fast", fast) as address:
+        until(lambda: sessions(address))
+        assert sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])]

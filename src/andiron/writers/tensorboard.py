@@ -1,85 +1,18 @@
-"""TensorBoard event files, written record by record from the calling thread."""
+"""A run in TensorBoard: what is shown where, and how a resumed run goes on there."""
 
-import io
-import itertools
+import logging
 import os
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import torch
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
-from tensorboard.summary.writer.record_writer import RecordWriter
-from torch import Tensor
 
 from andiron.protocols import Point
+from andiron.writers import event_file
 
-PluginData = SummaryMetadata.PluginData
-_serial = itertools.count()  # two files of one process in one folder and second must not share a name
-BUCKETS = 64
-
-
-class EventFile:
-    """One event file in `folder`: each record is written and flushed before the call returns.
-
-    There is no queue and no thread, so a killed process has lost nothing, and a log point costs one write.
-    """
-
-    def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
-        self._records = RecordWriter((folder / name).open("wb"))
-        self._write(Event(file_version="brain.Event:2"))
-
-    def measured(self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int) -> None:
-        """All of one log point in one event; a tensor without any finite value has no histogram there."""
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        for tag, tensor in histograms.items():
-            histo = histogram(tensor)
-            if histo is not None:
-                values.append(Summary.Value(tag=tag, histo=histo))
-        self._write(Event(step=updates, summary=Summary(value=values)))
-
-    def text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
-        """A page of the Text tab."""
-        tensor = TensorProto(
-            dtype=DT_STRING, string_val=[markdown.encode()], tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
-        )
-        described = SummaryMetadata(plugin_data=PluginData(plugin_name="text"))
-        value = Summary.Value(tag=f"{tag}/text_summary", metadata=described, tensor=tensor)
-        self._write(Event(step=updates, summary=Summary(value=[value])))
-
-    def image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
-        """A picture of the Images tab, uint8 [channels, height, width] with one channel or three."""
-        from PIL import Image  # tensorboard brings it; only who has images to show waits for it
-
-        channels, height, width = pixels.shape
-        array = pixels.permute(1, 2, 0).cpu().numpy()
-        buffer = io.BytesIO()
-        Image.fromarray(array[:, :, 0] if channels == 1 else array).save(buffer, format="PNG")
-        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=buffer.getvalue())
-        self._write(Event(step=updates, summary=Summary(value=[Summary.Value(tag=tag, image=image)])))
-
-    def session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
-        """A message to the HParams tab."""
-        described = metadata.create_summary_metadata(data)
-        value = Summary.Value(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
-        self._write(Event(summary=Summary(value=[value])))
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._records.close()
-
-    def _write(self, event: Event) -> None:
-        event.wall_time = time.time()
-        self._records.write(event.SerializeToString())
-        self._records.flush()
+log = logging.getLogger("andiron")
 
 
 class TensorBoardWriter:
@@ -94,15 +27,21 @@ class TensorBoardWriter:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._root = EventFile(folder)
-        self._splits: dict[str, EventFile] = {}
+        earlier = [*folder.glob(f"{event_file.PREFIX}*"), *folder.glob(f"*/{event_file.PREFIX}*")]
+        self._earlier = {path: path.stat().st_size for path in earlier if path.is_file()}
+        self._after = event_file.last_second(earlier)
+        self._restart: int | None = None
+        self._root = event_file.EventFile(folder, after=self._after)
+        self._splits: dict[str, event_file.EventFile] = {}
 
     def write(self, point: Point) -> None:
         """The point's values, unless it is a training epoch's mean, whose windows are here, or from the test set."""
         if point.split.startswith("test") or (point.split == "train" and point.whole_epoch):
             return
         if point.split not in self._splits:
-            self._splits[point.split] = EventFile(self._folder / point.split)
+            self._splits[point.split] = event_file.EventFile(
+                self._folder / point.split, after=self._after, restart=self._restart, required=False
+            )
         file = self._splits[point.split]
         if point.values:
             file.measured({**point.values, "epoch": point.epoch}, point.histograms, updates=point.updates)
@@ -129,27 +68,40 @@ class TensorBoardWriter:
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
         self._root.session(metadata.SESSION_END_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_end_info=end))
 
+    def position(self) -> dict[str, Any]:
+        """The size of each of the run's event files, of earlier processes too, by its path below the folder; for `rewind`."""
+        sizes = self._earlier | {file.path: file.end for file in self._files()}
+        return {"files": {path.relative_to(self._folder).as_posix(): size for path, size in sizes.items()}}
+
+    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+        """Cuts what earlier processes wrote to what it was after `updates`, before this one writes anything.
+
+        Files that were not there then are removed, or emptied if they are the last of their folder. A server that has read
+        more forgets it. An empty position cuts nothing but half records: TensorBoard then hides later steps by itself.
+        """
+        sizes = position.get("files")
+        last = {path.parent: path for path in sorted(self._earlier)}
+        earlier, self._earlier = self._earlier, {}
+        for path, size in earlier.items():
+            name = path.relative_to(self._folder).as_posix()
+            if sizes is not None and name not in sizes and path != last[path.parent]:
+                path.unlink()
+                continue
+            # the last is where a server stands; one without the fast loader never goes on from a file that is gone
+            kept = size if sizes is None else min(size, sizes.get(name, 0))
+            self._earlier[path] = event_file.whole_records(path, kept)
+            os.truncate(path, self._earlier[path])
+        missing = sum(max(0, size - self._earlier.get(self._folder / name, 0)) for name, size in (sizes or {}).items())
+        if missing:
+            log.warning("%s: %d bytes that were logged are not there", self._folder, missing)
+        self._restart = updates + 1
+        for file in self._files():
+            file.restart(self._restart)
+
     def close(self) -> None:
         """Closes every file."""
-        for file in (self._root, *self._splits.values()):
+        for file in self._files():
             file.close()
 
-
-def histogram(tensor: Tensor) -> HistogramProto | None:
-    """The finite values in buckets of equal width from the smallest to the largest; None if there are none.
-
-    A bucket has its left edge and not its right one, the last has both. Values that are all equal are in one of no width.
-    """
-    tensor = tensor.detach()
-    is_finite = tensor.isfinite()
-    finite = tensor.flatten() if is_finite.all() else tensor[is_finite]
-    if not finite.numel():
-        return None
-    values = (finite.cpu() if finite.device.type == "mps" else finite).double()  # mps has no float64
-    low, high, total, squares = torch.stack([values.min(), values.max(), values.sum(), values.square().sum()]).tolist()
-    statistics = {"min": low, "max": high, "num": values.numel(), "sum": total, "sum_squares": squares}
-    if low == high:  # torch would widen the range to 2
-        return HistogramProto(bucket_limit=[high], bucket=[values.numel()], **statistics)
-    limits = torch.linspace(low, high, BUCKETS + 1, dtype=values.dtype)[1:]
-    counts = torch.histc(values, BUCKETS, min=low, max=high)
-    return HistogramProto(bucket_limit=limits.tolist(), bucket=counts.tolist(), **statistics)
+    def _files(self) -> list[event_file.EventFile]:
+        return [self._root, *self._splits.values()]
