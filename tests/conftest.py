@@ -93,3 +93,9 @@ def command(here, monkeypatch, capsys):
 def status(folder: Path) -> dict[str, str]:
     """What a run's folder says of how it went."""
     return json.loads((folder / "status.json").read_text())
+
+
+def without_time(state):
+    """A state less what tells of the clock; and of Python's generator, from which the checks of annotations draw here."""
+    journal = {name: value for name, value in state["journal"].items() if name != "seconds"}
+    return {**state, "journal": journal, "random": state["random"]["numpy"]}

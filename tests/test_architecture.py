@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "andiron"
 FLOORS = [
     {"improvement"},
-    {"errors", "files", "gradients", "schedules", "outputs", "randomness", "inference"},
-    {"config", "records", "protocols"},
+    {"errors", "files", "append_only", "gradients", "schedules", "outputs", "randomness", "inference"},
+    {"config", "records", "protocols", "interrupter"},
     {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
-    {"tasks"},
+    {"tasks", "recording"},
     {"learner"},
     {"experiment"},
     {"commands"},

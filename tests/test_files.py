@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -160,8 +160,13 @@ def test_as_json_is_one_line_that_json_reads_back_equal() -> None:
 CONTENTS = {"model.safetensors": bytes(range(256)), "state.json": b'{"updates": 7}\n', "empty": b""}
 
 
+def pieces() -> dict[str, files.Pieces]:
+    """CONTENTS, each cut in two."""
+    return {name: iter([content[:3], memoryview(content)[3:]]) for name, content in CONTENTS.items()}
+
+
 def test_write_folder_makes_the_folder_with_all_its_files(tmp_path: Path) -> None:
-    files.write_folder(tmp_path / "checkpoints" / "step-7", CONTENTS)
+    files.write_folder(tmp_path / "checkpoints" / "step-7", pieces())
     assert {path.name: path.read_bytes() for path in (tmp_path / "checkpoints" / "step-7").iterdir()} == CONTENTS
     assert names(tmp_path / "checkpoints") == ["step-7"]
 
@@ -174,7 +179,7 @@ def test_a_folder_that_fails_to_be_written_is_not_there_at_all(
     with monkeypatch.context() as patch:
         fail(patch, error)
         with pytest.raises(type(error)) as raised:
-            files.write_folder(tmp_path / "step-7", CONTENTS)
+            files.write_folder(tmp_path / "step-7", pieces())
     assert raised.value is error
     assert names(tmp_path) == []
 
@@ -190,7 +195,7 @@ def test_the_folder_has_its_name_only_when_every_file_is_on_the_disk(
         seen.append((tmp_path / "step-7").exists())
 
     monkeypatch.setattr(os, "fsync", watched)
-    files.write_folder(tmp_path / "step-7", CONTENTS)
+    files.write_folder(tmp_path / "step-7", pieces())
     assert seen == [False, False, False, False, True]  # three files, their names in the folder, the folder's own name
 
 
@@ -198,7 +203,7 @@ def test_write_folder_refuses_a_folder_that_holds_something_and_leaves_it(tmp_pa
     (tmp_path / "step-7").mkdir()
     (tmp_path / "step-7" / "notes").write_bytes(b"somebody's")
     with pytest.raises(OSError, match="Directory not empty"):
-        files.write_folder(tmp_path / "step-7", CONTENTS)
+        files.write_folder(tmp_path / "step-7", pieces())
     assert (tmp_path / "step-7" / "notes").read_bytes() == b"somebody's"
     assert names(tmp_path / "step-7") == ["notes"]
     assert names(tmp_path) == ["step-7"]
@@ -207,28 +212,117 @@ def test_write_folder_refuses_a_folder_that_holds_something_and_leaves_it(tmp_pa
 def test_write_folder_refuses_the_name_of_a_file_and_leaves_it(tmp_path: Path) -> None:
     (tmp_path / "step-7").write_bytes(b"somebody's")
     with pytest.raises(NotADirectoryError):
-        files.write_folder(tmp_path / "step-7", CONTENTS)
+        files.write_folder(tmp_path / "step-7", pieces())
     assert (tmp_path / "step-7").read_bytes() == b"somebody's"
     assert names(tmp_path) == ["step-7"]
 
 
 def test_write_folder_takes_the_place_of_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "step-7").mkdir()
-    files.write_folder(tmp_path / "step-7", CONTENTS)
+    files.write_folder(tmp_path / "step-7", pieces())
     assert {path.name: path.read_bytes() for path in (tmp_path / "step-7").iterdir()} == CONTENTS
 
 
-def test_remove_folder_removes_the_folder_its_files_and_nothing_beside_it(tmp_path: Path) -> None:
-    files.write_folder(tmp_path / "step-7", CONTENTS)
-    files.write_folder(tmp_path / "step-8", CONTENTS)
-    files.remove_folder(tmp_path / "step-7")
+def test_a_file_of_a_folder_may_depend_on_what_was_written_before_it(tmp_path: Path) -> None:
+    seen = []
+
+    def first() -> Iterator[bytes]:
+        seen.append("first")
+        yield b"first"
+
+    def second() -> Iterator[bytes]:
+        yield f"after {seen}".encode()
+
+    files.write_folder(tmp_path / "step-7", {"a": first(), "b": second()})
+    assert (tmp_path / "step-7" / "b").read_bytes() == b"after ['first']"
+
+
+def test_a_piece_that_cannot_be_made_leaves_no_folder(tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"a beginning"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        files.write_folder(tmp_path / "step-7", {"a": [b"whole"], "b": broken()})
+    assert names(tmp_path) == []
+
+
+def test_a_folder_whose_own_name_is_not_durable_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, calls = os.fsync, []
+
+    def fail_at_last(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 5:
+            raise DISK_FULL
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_at_last)
+    with pytest.raises(OSError, match="No space left on device"):
+        files.write_folder(tmp_path / "step-7", pieces())
+    assert names(tmp_path) == []
+
+
+def test_remove_folder_removes_the_files_named_the_folder_and_nothing_beside_it(tmp_path: Path) -> None:
+    files.write_folder(tmp_path / "step-7", pieces())
+    files.write_folder(tmp_path / "step-8", pieces())
+    assert files.remove_folder(tmp_path / "step-7", CONTENTS) == []
     assert names(tmp_path) == ["step-8"]
     assert names(tmp_path / "step-8") == sorted(CONTENTS)
 
 
-def test_remove_folder_never_reaches_into_a_folder_within(tmp_path: Path) -> None:
-    (tmp_path / "step-7" / "notes").mkdir(parents=True)
-    (tmp_path / "step-7" / "notes" / "thoughts").write_bytes(b"somebody's")
-    with pytest.raises(OSError, match="notes"):
-        files.remove_folder(tmp_path / "step-7")
-    assert (tmp_path / "step-7" / "notes" / "thoughts").read_bytes() == b"somebody's"
+def test_remove_folder_leaves_what_is_not_named_where_it_was_and_says_what(tmp_path: Path) -> None:
+    files.write_folder(tmp_path / "step-7", pieces())
+    (tmp_path / "step-7" / "notes").mkdir()
+    (tmp_path / "step-7" / "notes" / "state.json").write_bytes(b"somebody's")
+    (tmp_path / "step-7" / "thoughts").write_bytes(b"somebody's")
+    assert files.remove_folder(tmp_path / "step-7", [*CONTENTS, "never there"]) == ["notes", "thoughts"]
+    assert names(tmp_path) == ["step-7"]
+    assert names(tmp_path / "step-7") == ["notes", "thoughts"]
+    assert (tmp_path / "step-7" / "notes" / "state.json").read_bytes() == b"somebody's"
+
+
+def test_a_folder_in_the_place_of_a_file_that_is_to_be_removed_stays(tmp_path: Path) -> None:
+    (tmp_path / "step-7" / "empty").mkdir(parents=True)
+    assert files.remove_folder(tmp_path / "step-7", ["empty"]) == ["empty"]
+    assert names(tmp_path / "step-7") == ["empty"]
+
+
+def test_a_folder_half_removed_has_its_name_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write_folder(tmp_path / "step-7", pieces())
+    unlink, removed = Path.unlink, []
+
+    def fail_at_second(self: Path, missing_ok: bool = False) -> None:
+        if removed:
+            raise OSError(errno.EIO, "Input/output error")
+        removed.append(self.name)
+        unlink(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", fail_at_second)
+        with pytest.raises(OSError, match="Input/output error"):
+            files.remove_folder(tmp_path / "step-7", CONTENTS)
+    ((partial, name),) = files.partials(tmp_path).items()
+    assert name == "step-7" and names(tmp_path) == [partial.name]
+    files.remove_partial(partial, CONTENTS)
+    assert names(tmp_path) == []
+
+
+def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_like_it(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from andiron import files\n"
+        "os.fsync = lambda descriptor: os._exit(9)\n"
+        "folder = Path(sys.argv[1])\n"
+        "if sys.argv[2] == 'folder':\n"
+        "    files.write_folder(folder / 'step-7', {'a': [b'half']})\n"
+        "files.write(folder / 'status', b'half')"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    for what in ("folder", "file"):
+        assert subprocess.run([sys.executable, "-c", program, str(tmp_path), what], env=environment).returncode == 9
+    for name in (".step-7.partial", ".step-7.0123456.partial", "step-7.01234567.partial", ".step-7.0123456z.partial"):
+        (tmp_path / name).write_bytes(b"somebody's")
+    found = files.partials(tmp_path)
+    assert sorted(found.values()) == ["status", "step-7"]
+    for path in found:
+        files.remove_partial(path, ["a"])
+    assert files.partials(tmp_path) == {} and len(names(tmp_path)) == 4

@@ -359,7 +359,7 @@ def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
     said = command("hydra.run.dir=run")
 
     assert said.errors == (
-        f"error: {here}/run already holds a run; choose another hydra.run.dir, "
+        f"error: {here}/run already holds a run; go on with it by resume={here}/run, choose another hydra.run.dir, "
         "or say overwrite=true to remove what that run wrote\n"
     )
     assert said.code == 1

@@ -52,6 +52,14 @@ class NonFiniteError(AndironError):
     """A loss or metric that is not a number any more."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """A run that was asked to stop, and did; what it had come to is saved. `exit_code` is what its process ends with."""
+
+    def __init__(self, reason: str, exit_code: int = 130):
+        self.exit_code = exit_code
+        super().__init__(reason)
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest of `names`, or nothing when none is close."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

@@ -1,9 +1,9 @@
 """From a checked configuration to built parts, a trained model and the record of both."""
 
 import dataclasses
-import json
 import logging
 import math
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors, files, hyperparameters, randomness, records
+from andiron import errors, randomness, recording, records
+from andiron.checkpoint import Cadence, Checkpointing
 from andiron.config import targets
 from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
+from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.models import activation_checkpointing
 from andiron.optim import GroupedOptimizer, averaging, configured, group_table
 from andiron.protocols import Metric, Statistic, Writer
-from andiron.run import provenance
 from andiron.schedules import Schedule
 from andiron.tasks import Adversarial
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
@@ -57,32 +58,61 @@ class Experiment:
 
     def run(self) -> nn.Module:
         """Trains, measures, and leaves `model.safetensors` and one for each average; gives back the trained model."""
-        succeeded = False
         with self.learner:
             try:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
                 for name, weights in self.learner.exports().items():
                     records.save_tensors(self.run_dir / f"{name}.safetensors", weights)
-                succeeded = True
-            finally:
-                self.tensorboard.end_session(succeeded=succeeded)
+            except errors.Interrupted:  # not its end: it will be taken up again
+                raise
+            except BaseException:
+                self.tensorboard.end_session(succeeded=False)
+                raise
+            self.tensorboard.end_session(succeeded=True)
         return model
 
 
-def build(config: Train, run_dir: Path) -> Experiment:
-    """Every part of the run, the folder holding its record.
+def build(
+    config: Train,
+    run_dir: Path,
+    *,
+    interrupter: Interrupter | None = None,
+    changes: Mapping[str, list[Any]] | None = None,
+) -> Experiment:
+    """Every part of the run, the folder holding its record; with `changes`, which may be none, the run that is there goes on.
 
     Raises: ConfigError, DataError or DeviceError, before anything is trained.
     """
+    randomness.seed_others(config.seed)
     built = parts(config)
+    if changes is not None:
+        recording.check_data(run_dir, built.splits)
     with ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
         lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
-        ready = learner(config, built, run_dir, lines, tensorboard)
-        _record(config, run_dir, built, group_table.param_groups(built.optimizer.groups, ready.rates), tensorboard)
+        ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)
+        if changes is None:
+            groups = group_table.param_groups(built.optimizer.groups, ready.rates)
+            recording.begin(config, run_dir, built.splits, device=built.device, groups=groups, tensorboard=tensorboard)
+        else:
+            _go_on(config, run_dir, built, ready, changes)
         on_failure.pop_all()
     _announce(built, run_dir)
     return Experiment(config, run_dir, ready, built, tensorboard)
+
+
+def _go_on(config: Train, run_dir: Path, built: Parts, ready: Learner, changes: Mapping[str, list[Any]]) -> None:
+    """Puts the learner where the run's newest whole checkpoint found it."""
+    try:
+        saved = ready.resume()
+    except ValueError as error:
+        raise errors.ConfigError([f"resume={run_dir}: {error}"]) from error
+    if "batch_size" in changes and ready.batch:
+        before, now = changes["batch_size"]
+        ready.batch = ready.batch * before // now  # some samples of the epoch may come again, none is left out
+    where = f"update {ready.updates}, epoch {ready.epoch + 1}, after {ready.batch} of its {len(built.train)} batches"
+    log.info("going on from %s: %s", saved, where)
+    recording.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
 
 
 def parts(config: Train) -> Parts:
@@ -186,7 +216,9 @@ def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> D
     return builder.batch_size(config.batch_size).shuffle(config.seed).augment(*augmentations).build(splits.train)
 
 
-def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Learner:
+def learner(
+    config: Train, built: Parts, run_dir: Path, *writers: Writer, interrupter: Interrupter | None = None
+) -> Learner:
     """The learner over the parts, with everything else that the configuration says of it."""
     offered = built.splits.offered
     metrics = [_metric(name, node, offered) for name, node in config.metrics.items()]
@@ -212,8 +244,12 @@ def learner(config: Train, built: Parts, run_dir: Path, *writers: Writer) -> Lea
         builder.sam(config.sam)
     if config.histograms:
         builder.histograms()
+    if interrupter is not None:
+        builder.interrupter(interrupter)
     if config.checkpoint:
-        builder.with_file_checkpointer(_waiting("checkpoint", config.checkpoint, metrics))
+        kept = _waiting("checkpoint", config.checkpoint, metrics)
+        kept = kept if isinstance(kept, Checkpointing) else Checkpointing(kept, Cadence())  # a strategy of a user's own
+        builder.with_file_checkpointer(kept.strategy, kept.cadence)
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)
@@ -249,30 +285,6 @@ def _averages(config: Train, updates_per_epoch: int) -> dict[str, averaging.Rule
         why = f"no weights enter it in the {last} updates of this run; start earlier, or train for longer"
         raise errors.ConfigError(f"averages.{name}: {why}" for name in idle)
     return rules
-
-
-def _record(
-    config: Train, run_dir: Path, built: Parts, groups: dict[str, Any], tensorboard: TensorBoardWriter
-) -> None:
-    splits = built.splits
-    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
-    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    origin, patch = provenance.gather(seed=config.seed, data=data, device=built.device)
-    if patch:
-        (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
-    files.write_json(run_dir / "provenance.json", origin)
-    files.write_json(run_dir / "data.json", dict(splits.facts))
-    files.write_json(run_dir / "param_groups.json", groups)
-    texts = {
-        "config": _fenced(dataclasses.asdict(config)),
-        "param_groups": group_table.as_markdown(groups),
-        "provenance": _fenced(origin),
-    }
-    tensorboard.start_session(hyperparameters.of(config), texts)
-
-
-def _fenced(value: Any) -> str:
-    return f"```json\n{json.dumps(value, indent=2)}\n```"
 
 
 def _announce(built: Parts, run_dir: Path) -> None:

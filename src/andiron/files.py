@@ -2,17 +2,22 @@
 
 import json
 import os
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")  # names of what is being written or removed; the group is whose
+Pieces = Iterable[bytes | memoryview]
 
 
 def write(path: Path, content: bytes) -> None:
     """Replaces the file at `path` atomically and durably: readers see the old content or the new, never a part."""
     partial = _partial(path)
     try:
-        _write_through(partial, content)
+        _write_through(partial, [content])
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -35,37 +40,83 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
+def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
     """Makes the folder at `path`, holding these files, durably: there is no such folder before it is whole.
 
-    Raises: OSError if `path` is there already and not empty; nothing is left then.
+    The files are written one after the other, each piece by piece, so none need be in memory as a whole.
+    Raises: OSError if `path` is there already and not empty, or cannot be written; nothing is left then.
     """
     partial = _partial(path)
-    partial.mkdir(parents=True)
+    _make_folder(partial)
+    is_named = False
     try:
-        for name, content in contents.items():
-            _write_through(partial / name, content)
+        for name, pieces in contents.items():
+            _write_through(partial / name, pieces)
         _sync(partial)
         partial.rename(path)
+        is_named = True
+        _sync(path.parent)
     except BaseException:
-        remove_folder(partial)
+        with suppress(OSError):  # what went wrong first is what is told
+            if is_named:
+                path.rename(partial)
+            _remove(partial, contents)
         raise
+
+
+def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
+    """Removes these files of a folder, and the folder if it is empty then; the names of what else lies in it, and stays.
+
+    The folder is renamed away first: whoever looks for it finds all of it or nothing.
+    """
+    partial = _partial(path)
+    path.rename(partial)
+    left = _remove(partial, names)
+    if left:
+        partial.rename(path)
     _sync(path.parent)
+    return left
 
 
-def remove_folder(path: Path) -> None:
-    """Removes a folder of files and the files in it; a folder within it is an error."""
-    for file in path.iterdir():
-        file.unlink()
-    path.rmdir()
+def partials(folder: Path) -> dict[Path, str]:
+    """What killed processes left half written or half removed in a folder, and the name that each was to have or had."""
+    found = {path: PARTIAL.fullmatch(path.name) for path in sorted(folder.iterdir())}
+    return {path: match[1] for path, match in found.items() if match}
 
 
-def _write_through(path: Path, content: bytes) -> None:
+def remove_partial(path: Path, names: Iterable[str]) -> None:
+    """Removes one of `partials`: a file, or these files of a folder, and the folder if it is empty then."""
+    if path.is_dir() and not path.is_symlink():
+        _remove(path, names)
+    else:
+        path.unlink()
+
+
+def _remove(folder: Path, names: Iterable[str]) -> list[str]:
+    for name in names:
+        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):  # a folder of that name is not ours
+            (folder / name).unlink()
+    left = sorted(path.name for path in folder.iterdir())
+    if not left:
+        folder.rmdir()
+    return left
+
+
+def _make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, whose names are made durable."""
+    above = [parent for parent in folder.parents if not parent.exists()]
+    folder.mkdir(parents=True)
+    for made in above:
+        _sync(made.parent)
+
+
+def _write_through(path: Path, pieces: Pieces) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        written = 0
-        while written < len(content):  # one call takes at most 2 GiB
-            written += os.write(descriptor, memoryview(content)[written:])
+        for piece in pieces:
+            written, size = 0, len(piece)
+            while written < size:  # one call takes at most 2 GiB
+                written += os.write(descriptor, memoryview(piece)[written:])
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -96,7 +96,9 @@ class Loader(Protocol):
     @property
     def num_items(self) -> int: ...
 
-    def epoch(self, epoch: int) -> Iterator[Any]: ...
+    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
+        """The batches of one epoch from `first_batch` on, both counted from 0."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,19 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Rewinds(Protocol):
+    """A writer that can go back to an earlier position: what a resumed run logs again is then there once."""
+
+    def position(self) -> dict[str, Any]:
+        """How far it has come, as plain values."""
+        ...
+
+    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+        """Goes back there; `updates` were completed then."""
+        ...
+
+
 @dataclass
 class Progress:
     """Where the run stands: the learner writes it, a renderer reads it whenever it draws."""
@@ -132,7 +147,8 @@ class Progress:
     epoch: int = 1
     batch: int = 0
     updates: int = 0
-    first_epoch: int = 1
+    first_epoch: int = 1  # of this process, and how many of its batches were trained before
+    first_batch: int = 0
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
 

@@ -2,7 +2,11 @@
 
 import functools
 import hashlib
+import random
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -87,3 +91,25 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
         torch.cuda.manual_seed_all(value)
     if torch.backends.mps.is_available():
         torch.mps.manual_seed(value)
+
+
+def seed_others(seed: int) -> None:
+    """Seeds the generators that are not torch's and that users' code may draw from: Python's and NumPy's global ones."""
+    random.seed(derive(seed, "python"))
+    np.random.seed(derive(seed, "numpy") % 2**32)
+
+
+def others() -> dict[str, Any]:
+    """Where those two stand, as plain values. Torch's start anew at every update and need not be kept."""
+    version, words, gauss = random.getstate()
+    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    numpys = [np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)]
+    return {"python": [version, list(words), gauss], "numpy": numpys}
+
+
+def put_others(state: Mapping[str, Any]) -> None:
+    """Puts them where `others` found them."""
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(words), gauss))
+    keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, cached))

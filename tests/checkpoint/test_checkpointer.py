@@ -1,20 +1,15 @@
 """Checkpoints on the disk: whole or not there, copied when saved, pruned as decided, and read back as they were."""
 
-import errno
-import hashlib
 import json
-import os
 import time
 
 import pytest
 import safetensors.torch
 import torch
+from checkpoints_made import ALL_FILES, FILES, LAST_TWO_AND_BEST, checkpoint, equal, names, rich, save, until
 
 from andiron import errors, files
-from andiron.checkpoint import Checkpoint, FileCheckpointer, KeepLast, checkpointer, last_and_best, load
-
-FILES = {"manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"}
-LAST_TWO_AND_BEST = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+from andiron.checkpoint import Cadence, Checkpoint, FileCheckpointer, KeepEvery, KeepLast, checkpointer, load, newest_whole
 
 
 @pytest.fixture(autouse=True)
@@ -41,43 +36,20 @@ def written(monkeypatch):
     return names
 
 
-def checkpoint(value):
-    model = {"network.weight": torch.full((3, 2), float(value)), "network.steps": torch.tensor(7)}
-    return Checkpoint(model, {"network.weight/exp_avg": torch.full((3, 2), value / 8)}, {"updates": value, "epoch": 1})
-
-
-def save(saver, updates, *, loss=0.5):
-    saver.save(updates, checkpoint(updates), {"valid": {"loss": loss}})
-
-
-def names(folder):
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
-
-
-def until(condition):
-    """Waits up to ten seconds for what the writing thread is about to do."""
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert condition()
-
-
-def equal(found, expected):
-    """Whether two checkpoints are the same: names, types, shapes, bits, values."""
-    for part in ("model", "optimizer"):
-        a, b = getattr(found, part), getattr(expected, part)
-        if set(a) != set(b) or not all(a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in b):
-            return False
-    return found.state == expected.state
+def listed(folder):
+    """Of the checkpoints that a checkpoint says are kept with it: name, updates, loss."""
+    kept = load(folder).state["checkpoints"]
+    return [(each["name"], each["updates"], each["values"].get("valid", {}).get("loss")) for each in kept]
 
 
 def test_a_checkpoint_is_a_folder_of_four_files(tmp_path):
     saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
     save(saver, 20)
-    saver.close()
+    assert saver.close()
     assert names(tmp_path / "checkpoints") == {"step-20"}
     assert names(tmp_path / "checkpoints" / "step-20") == FILES
     assert saver.path(20) == tmp_path / "checkpoints" / "step-20"
+    assert saver.path(20, 3) == tmp_path / "checkpoints" / "step-20.3"
 
 
 def test_safetensors_alone_reads_the_weights(tmp_path):
@@ -91,28 +63,12 @@ def test_safetensors_alone_reads_the_weights(tmp_path):
     assert torch.equal(optimizer["network.weight/exp_avg"], torch.full((3, 2), 2.5))
 
 
-def test_the_manifest_has_size_and_sha256_of_every_other_file(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 20)
-    saver.close()
-    contents = {name: (tmp_path / "step-20" / name).read_bytes() for name in FILES - {"manifest.json"}}
-    assert json.loads((tmp_path / "step-20" / "manifest.json").read_text()) == {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()
-    }
-
-
 def test_what_is_loaded_is_what_was_saved(tmp_path):
-    square = torch.arange(6, dtype=torch.float32).view(2, 3)
-    saved = Checkpoint(
-        {"half": torch.tensor([1.5, -2.0], dtype=torch.bfloat16), "transposed": square.t(), "tied": square, "empty": square[:0],
-         "count": torch.tensor(2**40), "flags": torch.tensor([True, False])},
-        {"weight/step": torch.tensor(3.0)},
-        {"updates": 7, "epoch": 2, "seed": 2**63 - 1, "history": {"valid": {"loss": {"best": 0.1}}}},
-    )  # fmt: skip
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.save(7, saved, {})
+    saver.save(7, rich(7), {})
     saver.close()
-    assert equal(load(tmp_path / "step-7"), saved)
+    assert names(tmp_path / "step-7") == ALL_FILES
+    assert equal(load(tmp_path / "step-7"), rich(7))
 
 
 def test_an_optimizer_without_state_is_saved_as_such(tmp_path):
@@ -124,15 +80,18 @@ def test_an_optimizer_without_state_is_saved_as_such(tmp_path):
 
 
 def test_what_is_saved_are_the_values_at_that_moment(tmp_path, rarely):
-    saver = FileCheckpointer(tmp_path, KeepLast(2))
-    for updates in (10, 20):  # one is written at once, one waits
-        trained = checkpoint(updates)
+    saver = FileCheckpointer(tmp_path, KeepLast(3))
+    for updates in (10, 20, 30):  # one is written at once, the others wait
+        trained = rich(updates)
         saver.save(updates, trained, {})
-        for tensor in (*trained.model.values(), *trained.optimizer.values()):
+        for tensor in (*trained.model.values(), *trained.optimizer.values(), *trained.metrics.values()):
             tensor.zero_()
+        trained.averages["ema"]["tied"].zero_()
+        trained.state["history"]["valid"]["loss"][1]["best"] = 0.0
+        trained.state["epoch"] = 99
     saver.close()
-    assert equal(load(tmp_path / "step-10"), checkpoint(10))
-    assert equal(load(tmp_path / "step-20"), checkpoint(20))
+    for updates in (10, 20, 30):
+        assert equal(load(tmp_path / f"step-{updates}"), rich(updates))
 
 
 def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
@@ -140,7 +99,7 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
     on_disk = []
     for updates, loss in ((10, 0.5), (20, 0.3), (30, 0.9), (40, 0.8), (50, 0.2), (60, 0.4)):
         save(saver, updates, loss=loss)
-        saver.wait()
+        assert saver.wait()
         on_disk.append(names(tmp_path))
     saver.close()
     assert on_disk == [
@@ -150,8 +109,39 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
     assert all(equal(load(saver.path(updates)), checkpoint(updates)) for updates in (50, 60))
 
 
+def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_path):
+    saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
+    for updates, loss in ((10, 0.1), (20, 0.3), (25, None), (30, 0.9)):
+        save(saver, updates, loss=loss)
+        saver.wait()
+    saver.close()
+    assert listed(tmp_path / "step-10") == [("step-10", 10, 0.1)]
+    assert listed(tmp_path / "step-30") == [("step-10", 10, 0.1), ("step-25", 25, None), ("step-30", 30, 0.9)]
+
+
+def test_further_states_at_the_same_number_of_updates_have_names_of_their_own(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(2))
+    for epoch, updates in enumerate((10, 10, 10, 12), start=1):
+        each = checkpoint(updates)
+        saver.save(updates, Checkpoint(each.model, each.optimizer, {"updates": updates, "epoch": epoch}), {})
+        saver.wait()
+        path, found = newest_whole(tmp_path)
+        assert found.state["epoch"] == epoch
+    saver.close()
+    assert names(tmp_path) == {"step-10.3", "step-12"}
+
+
+def test_latest_json_names_the_newest_that_is_on_the_disk(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    for updates, expected in ((10, "step-10"), (10, "step-10.2"), (20, "step-20")):
+        save(saver, updates)
+        saver.wait()
+        assert json.loads((tmp_path / "latest.json").read_text()) == {"name": expected, "updates": updates}
+    saver.close()
+
+
 def test_one_that_is_not_kept_is_never_written(tmp_path, written):
-    saver = FileCheckpointer(tmp_path, lambda saved: {one.updates for one in saved if one.updates != 20})
+    saver = FileCheckpointer(tmp_path, lambda saved: {one.name for one in saved if one.updates != 20})
     for updates in (10, 20, 30):
         save(saver, updates)
         saver.wait()
@@ -163,7 +153,7 @@ def test_one_that_is_not_kept_is_never_written(tmp_path, written):
 def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(tmp_path, rarely, written):
     saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
     save(saver, 10, loss=0.5)
-    until(lambda: names(tmp_path) == {"step-10"})
+    until(lambda: (tmp_path / "latest.json").exists())
     for updates, loss in ((20, 0.4), (30, 0.1), (40, 0.9), (50, 0.8)):
         save(saver, updates, loss=loss)
     assert names(tmp_path) == {"step-10"}
@@ -172,23 +162,70 @@ def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(tmp_pa
     assert written == ["step-10", "step-30", "step-40", "step-50"]  # 20 was dropped before it was due
 
 
+def test_what_had_to_wait_is_written_without_another_save(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpointer, "SECONDS_BETWEEN_WRITES", 0.2)
+    saver = FileCheckpointer(tmp_path, KeepLast(2))
+    save(saver, 10)
+    until(lambda: names(tmp_path) == {"step-10"})
+    save(saver, 20)
+    until(lambda: names(tmp_path) == {"step-10", "step-20"})
+    saver.close()
+
+
+def test_the_newest_on_the_disk_stays_while_what_replaces_it_waits(tmp_path, rarely):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    save(saver, 10)
+    until(lambda: (tmp_path / "latest.json").exists())
+    save(saver, 20)
+    assert [saved.updates for saved in saver.saved] == [20]
+    assert newest_whole(tmp_path)[0].name == "step-10"
+    saver.close()
+    assert names(tmp_path) == {"step-20"}
+
+
+def test_a_save_waits_for_a_write_that_is_under_way_longer_than_a_second(tmp_path, monkeypatch):
+    write_folder, ended = files.write_folder, []
+
+    def slowly(path, contents):
+        time.sleep(0.3)
+        write_folder(path, contents)
+        ended.append(path.name)
+
+    monkeypatch.setattr(files, "write_folder", slowly)
+    saver = FileCheckpointer(tmp_path, KeepLast(5))
+    began = time.monotonic()
+    save(saver, 10)
+    assert time.monotonic() - began < 0.2
+    time.sleep(0.05)
+    save(saver, 20)
+    assert ended == ["step-10"]
+    saver.close()
+    assert ended == ["step-10", "step-20"]
+
+
 def test_waiting_writes_what_is_kept_and_saving_goes_on(tmp_path, rarely):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     save(saver, 20)
-    saver.wait()
+    assert saver.wait()
     assert names(tmp_path) == {"step-20"}
     save(saver, 30)
-    saver.wait()
+    assert saver.wait()
     assert names(tmp_path) == {"step-30"}
     saver.close()
 
 
 def test_an_old_checkpoint_goes_only_when_the_new_one_is_there(tmp_path, monkeypatch):
     at_removal, remove_folder = [], files.remove_folder
-    monkeypatch.setattr(files, "remove_folder", lambda path: (at_removal.append(names(tmp_path)), remove_folder(path)))
+
+    def removed(path, which):
+        at_removal.append(names(tmp_path))
+        return remove_folder(path, which)
+
+    monkeypatch.setattr(files, "remove_folder", removed)
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
+    saver.wait()
     save(saver, 20)
     saver.close()
     assert at_removal == [{"step-10", "step-20"}]
@@ -201,110 +238,219 @@ def test_what_others_put_there_stays(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     for updates in (10, 20, 30):
         save(saver, updates)
+        saver.wait()
     saver.close()
     assert names(tmp_path) == {"step-5", "step-999", "mine", "step-30"}
     assert all((tmp_path / name / "precious").read_text() == "not a run's" for name in ("step-5", "step-999", "mine"))
 
 
-def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_nor_removed(tmp_path):
-    (tmp_path / "step-10").mkdir()
-    (tmp_path / "step-10" / "precious").write_text("not a run's")
+def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, caplog):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
-    with pytest.raises(OSError, match="step-10"):
-        save(saver, 20)
-    saver.close()  # 10 is dropped now, but it was never this object's
+    saver.wait()
+    (tmp_path / "step-10" / "notes.txt").write_text("not a run's")
+    save(saver, 20)
+    saver.close()
     assert names(tmp_path) == {"step-10", "step-20"}
-    assert (tmp_path / "step-10" / "precious").read_text() == "not a run's"
+    assert names(tmp_path / "step-10") == {"notes.txt"}
+    assert f"{tmp_path / 'step-10'}: removed, but not what is no part of it: notes.txt" in caplog.text
+    assert newest_whole(tmp_path)[0].name == "step-20"
+
+
+def test_a_checkpoint_whose_manifest_was_changed_is_not_removed(tmp_path, caplog):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    save(saver, 10)
+    saver.wait()
+    (tmp_path / "step-10" / "manifest.json").write_text('{"files": {"../../precious": {}}}')
+    save(saver, 20)
+    saver.close()
+    assert names(tmp_path / "step-10") == FILES
+    assert "checkpoint step-10 is not kept any more, and could not be removed" in caplog.text
+
+
+def test_a_state_of_another_update_is_refused(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    with pytest.raises(ValueError, match="^updates=20: the state says 10; save it as what it is$"):
+        saver.save(20, checkpoint(10), {})
+    saver.close()
+    assert names(tmp_path) == set()
+
+
+def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    with pytest.raises(ValueError, match="average '../ema': names a file"):
+        saver.save(10, Checkpoint({}, {}, {"updates": 10}, {"../ema": {}}), {})
+    assert saver.saved == [] and saver.close()
 
 
 @pytest.mark.parametrize("later", [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
                          ids=["save", "wait", "close"])  # fmt: skip
-def test_what_went_wrong_in_the_thread_is_raised_by_the_next_call(tmp_path, later):
-    (tmp_path / "checkpoints").write_text("a file where the folder should be")
-    saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
-    save(saver, 10)
-    with pytest.raises(NotADirectoryError, match="checkpoints"):
-        later(saver)
-    assert names(tmp_path) == {"checkpoints"}
-
-
-def test_saving_goes_on_once_the_cause_is_mended(tmp_path):
-    (tmp_path / "checkpoints").write_text("a file where the folder should be")
-    saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
-    save(saver, 10)
-    with pytest.raises(NotADirectoryError, match="checkpoints"):
-        save(saver, 20)
-    (tmp_path / "checkpoints").unlink()
-    saver.wait()
-    assert names(tmp_path / "checkpoints") == {"step-20"}
-    save(saver, 30)
-    saver.close()
-    assert names(tmp_path / "checkpoints") == {"step-30"}
-
-
-def test_a_full_disk_half_way_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
-    synced = []
-
-    def sync(descriptor):
-        synced.append(descriptor)
-        if len(synced) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", sync)
+def test_what_no_file_can_hold_is_raised_by_the_next_call_and_leaves_nothing(tmp_path, later):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    with pytest.raises(OSError, match="No space left on device"):
-        saver.wait()
-    assert names(tmp_path) == set()
-    save(saver, 20)  # there is space again
-    saver.close()
-    assert names(tmp_path) == {"step-20"}
-
-
-def test_state_that_is_no_json_is_refused_and_leaves_nothing(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.save(10, Checkpoint({}, {}, {"device": torch.device("cpu")}), {})
+    saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
+    saver._writer.finish()
     with pytest.raises(TypeError, match="Object of type device is not JSON serializable"):
-        saver.close()
-    assert names(tmp_path) == set()
+        later(saver)
+    assert names(tmp_path) == set() and saver.saved == []
+    saver.close()
 
 
 def test_closing_ends_the_thread(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.close()
+    assert saver.close()
     assert names(tmp_path) == set()
-    with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+    with pytest.raises(RuntimeError, match="nothing is written after close"):
         save(saver, 10)
 
 
-def truncate(path):
-    path.write_bytes(path.read_bytes()[:-3])
+# the cadence
 
 
-def change(path):
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1  # one bit of the last tensor; in the state, epoch 1 becomes epoch 0
-    path.write_bytes(content)
+def test_updates_are_due_at_their_multiples_and_once(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1), Cadence(updates=4, epochs=None))
+    assert [updates for updates in range(1, 13) if saver.due(updates)] == [4, 8, 12]
+    save(saver, 8)
+    assert not saver.due(8)  # the update after it was left out
+    assert saver.due(12)
+    assert not any(saver.due_after_epoch(epoch) for epoch in range(1, 9))
+    saver.close()
 
 
-@pytest.mark.parametrize("damage", [os.unlink, truncate, change], ids=["missing", "truncated", "changed"])
-@pytest.mark.parametrize("name", sorted(FILES - {"manifest.json"}))
-def test_a_damaged_checkpoint_is_refused_by_the_name_of_its_file(tmp_path, name, damage):
+def test_epochs_are_due_at_their_multiples_counted_from_one(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1), Cadence(epochs=3))
+    assert [epoch for epoch in range(1, 10) if saver.due_after_epoch(epoch)] == [3, 6, 9]
+    assert not any(saver.due(updates) for updates in range(1, 9))
+    assert all(FileCheckpointer(tmp_path, KeepLast(1)).due_after_epoch(epoch) for epoch in (1, 2, 3))
+
+
+def test_minutes_are_due_since_the_last_save_whatever_ends(tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(checkpointer.time, "monotonic", lambda: now)
+    saver = FileCheckpointer(tmp_path, lambda saved: set(), Cadence(updates=None, epochs=2, minutes=0.5))
+    now = 1029.0
+    assert not saver.due(1) and not saver.due_after_epoch(1) and saver.due_after_epoch(2)
+    now = 1030.0
+    assert saver.due(1) and saver.due_after_epoch(1)
+    save(saver, 1)
+    assert not saver.due(2) and not saver.due_after_epoch(3)
+    now = 1060.0
+    assert saver.due(2) and saver.due_after_epoch(3)
+
+
+# going on
+
+
+def resumed(folder, strategy):
+    """Another process's checkpointer, gone on from the newest."""
+    saver = FileCheckpointer(folder, strategy)
+    saver.adopt(*newest_whole(folder))
+    return saver
+
+
+def test_a_run_that_went_on_keeps_what_one_never_stopped_keeps(tmp_path):
+    losses = ((10, 0.5), (20, 0.1), (30, 0.9), (30, None), (40, 0.8), (50, 0.2), (60, 0.05))
+    straight = FileCheckpointer(tmp_path / "straight", LAST_TWO_AND_BEST)
+    for updates, loss in losses:
+        save(straight, updates, loss=loss)
+        straight.wait()
+        stopped = (FileCheckpointer if updates == 10 else resumed)(tmp_path / "stopped", LAST_TWO_AND_BEST)
+        save(stopped, updates, loss=loss)
+        assert stopped.close()
+        assert names(tmp_path / "stopped") == names(tmp_path / "straight")
+        (path, found), (expected_path, expected) = newest_whole(tmp_path / "stopped"), newest_whole(tmp_path / "straight")
+        assert path.name == expected_path.name and found.state == expected.state
+    straight.close()
+
+
+def test_milestones_stay_across_a_resume(tmp_path):
+    strategy = lambda saved: KeepEvery(20)(saved) | KeepLast(1)(saved)  # noqa: E731
+    FileCheckpointer(tmp_path, strategy).close()
+    for updates in (15, 25, 35, 45, 55):
+        saver = resumed(tmp_path, strategy) if updates > 15 else FileCheckpointer(tmp_path, strategy)
+        save(saver, updates)
+        saver.close()
+    assert names(tmp_path) == {"step-25", "step-45", "step-55"}
+
+
+def test_what_is_listed_but_not_on_the_disk_is_not_adopted(tmp_path):
+    saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
+    for updates, loss in ((10, 0.1), (20, 0.3), (30, 0.2)):
+        save(saver, updates, loss=loss)
+        saver.wait()
+    saver.close()
+    files.remove_folder(tmp_path / "step-10", FILES)
+    again = resumed(tmp_path, LAST_TWO_AND_BEST)
+    assert [(saved.updates, saved.values["valid"]["loss"]) for saved in again.saved] == [(20, 0.3), (30, 0.2)]
+    again.close()
+
+
+def test_a_kill_before_pruning_leaves_nothing_for_ever(tmp_path, monkeypatch):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    monkeypatch.setattr(saver, "_prune", lambda: None)
+    for updates in (10, 20, 30):
+        save(saver, updates)
+        saver.wait()
+    saver.close()
+    assert names(tmp_path) == {"step-10", "step-20", "step-30"}
+    again = resumed(tmp_path, KeepLast(1))
+    save(again, 40)
+    again.close()
+    assert names(tmp_path) == {"step-40"}
+
+
+def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
+    saver = FileCheckpointer(tmp_path, KeepLast(3))
+    for updates in (10, 20, 30):
+        save(saver, updates)
+        saver.wait()
+    saver.close()
+    again = FileCheckpointer(tmp_path, KeepLast(3))
+    again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
+    assert "checkpoint step-30 is newer than step-10, which the run goes on from; it is kept as step-30.unused" in caplog.text
+    assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
+    save(again, 20)
+    again.close()
+    assert names(tmp_path) == {"step-10", "step-20", "step-20.unused", "step-30.unused"}
+    assert newest_whole(tmp_path)[0].name == "step-20"
+
+
+def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()
-    damage(tmp_path / "step-10" / name)
-    with pytest.raises(errors.DataError, match=f"^{tmp_path / 'step-10' / name}: "):
-        load(tmp_path / "step-10")
+    for name in (".step-20.01234567.partial", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"half")
+    (tmp_path / ".step-10.2.89abcdef.partial" / "notes").write_text("not a run's")
+    (tmp_path / ".latest.json.01234567.partial").write_bytes(b"{")
+    (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
+    resumed(tmp_path, KeepLast(1)).close()
+    assert names(tmp_path) == {
+        "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial", ".step-20.ffffffff.partial"
+    }  # fmt: skip
+    assert names(tmp_path / ".step-10.2.89abcdef.partial") == {"notes"}
+    assert names(tmp_path / ".mine.01234567.partial") == {"model.safetensors"}
 
 
-@pytest.mark.parametrize("damage", [os.unlink, truncate], ids=["missing", "truncated"])
-def test_a_checkpoint_without_its_manifest_is_refused(tmp_path, damage):
+@pytest.mark.parametrize("kept", [{}, [{"name": "step-10"}], [{"name": "../mine", "values": {}}], [7]])
+def test_a_list_of_kept_ones_that_is_none_is_refused(tmp_path, kept):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()
-    manifest = tmp_path / "step-10" / "manifest.json"
-    damage(manifest)
-    with pytest.raises(errors.DataError, match=f"^{manifest}: "):
-        load(tmp_path / "step-10")
+    found = load(tmp_path / "step-10")
+    if kept == {}:
+        found.state.pop("checkpoints")  # a checkpoint written without a checkpointer: it stands alone
+        saver.adopt(tmp_path / "step-10", found)
+        assert [saved.name for saved in saver.saved] == ["step-10"]
+        return
+    found.state["checkpoints"] = kept
+    with pytest.raises(errors.DataError, match="among those kept with it; use another checkpoint"):
+        saver.adopt(tmp_path / "step-10", found)
+
+
+def test_only_a_checkpoint_in_the_folder_is_adopted(tmp_path):
+    saver = FileCheckpointer(tmp_path / "here", KeepLast(1))
+    with pytest.raises(ValueError, match="is no checkpoint in"):
+        saver.adopt(tmp_path / "there" / "step-10", checkpoint(10))
+    with pytest.raises(ValueError, match="is no checkpoint in"):
+        saver.adopt(tmp_path / "here" / "mine", checkpoint(10))

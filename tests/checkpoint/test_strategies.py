@@ -1,8 +1,12 @@
 """Which checkpoints stay, as tables."""
 
+import itertools
+import math
+import random
+
 import pytest
 
-from andiron.checkpoint import Composed, KeepBest, KeepLast, Saved, last_and_best
+from andiron.checkpoint import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
 
 def saved(*losses, split="valid", metric="loss"):
@@ -11,6 +15,10 @@ def saved(*losses, split="valid", metric="loss"):
         Saved(10 * number, {split: {metric: loss}} if loss is not None else {})
         for number, loss in enumerate(losses, start=1)
     ]
+
+
+def steps(updates):
+    return {f"step-{number}" for number in updates}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +33,7 @@ def saved(*losses, split="valid", metric="loss"):
     ],
 )
 def test_the_last_ones_stay(number, losses, kept):
-    assert KeepLast(number)(saved(*losses)) == kept
+    assert KeepLast(number)(saved(*losses)) == steps(kept)
 
 
 @pytest.mark.parametrize(
@@ -39,10 +47,12 @@ def test_the_last_ones_stay(number, losses, kept):
         ("lowest", (None, 0.4, None), {20}),
         ("lowest", (None, None), set()),
         ("highest", (-3.0, -2.0, -4.0), {20}),
+        ("lowest", (math.nan, 0.4, -math.inf), {20}),  # what is no number is never best
+        ("highest", (math.inf, math.nan), set()),
     ],
 )
 def test_the_best_one_stays(direction, losses, kept):
-    assert KeepBest("loss", direction=direction)(saved(*losses)) == kept
+    assert KeepBest("loss", direction=direction)(saved(*losses)) == steps(kept)
 
 
 def test_best_is_by_the_metric_and_the_split_that_are_named():
@@ -51,17 +61,17 @@ def test_best_is_by_the_metric_and_the_split_that_are_named():
         Saved(20, {"train": {"loss": 0.2, "accuracy": 0.9}, "valid": {"loss": 0.8, "accuracy": 0.5}}),
         Saved(30, {"train": {"loss": 0.3, "accuracy": 0.1}, "valid": {"loss": 0.9, "accuracy": 0.7}}),
     ]
-    assert KeepBest("loss")(both) == {20}
-    assert KeepBest("loss", split="train")(both) == {10}
-    assert KeepBest("accuracy", direction="highest")(both) == {30}
-    assert KeepBest("accuracy", split="train", direction="highest")(both) == {20}
+    assert KeepBest("loss")(both) == {"step-20"}
+    assert KeepBest("loss", split="train")(both) == {"step-10"}
+    assert KeepBest("accuracy", direction="highest")(both) == {"step-30"}
+    assert KeepBest("accuracy", split="train", direction="highest")(both) == {"step-20"}
     assert KeepBest("loss", split="test")(both) == set()
 
 
 def test_composed_keeps_what_any_of_them_keeps():
     history = saved(0.5, 0.1, 0.7, 0.6)
-    assert Composed((KeepLast(1), KeepBest("loss")))(history) == {20, 40}
-    assert Composed((KeepBest("loss"), KeepLast(1)))(history) == {20, 40}
+    assert Composed((KeepLast(1), KeepBest("loss")))(history) == {"step-20", "step-40"}
+    assert Composed((KeepBest("loss"), KeepLast(1)))(history) == {"step-20", "step-40"}
     assert Composed((KeepLast(2),))(history) == KeepLast(2)(history)
     assert Composed(())(history) == set()
 
@@ -77,11 +87,86 @@ def test_composed_keeps_what_any_of_them_keeps():
     ],
 )
 def test_the_last_two_and_the_best_stay_as_epochs_go_by(losses, kept):
-    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(saved(*losses)) == kept
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(saved(*losses)) == steps(kept)
 
 
 def test_deciding_again_on_what_stayed_drops_nothing():
     strategy = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
     history = saved(0.5, 0.1, 0.7, 0.6, 0.1, 0.9)
     kept = strategy(history)
-    assert strategy([checkpoint for checkpoint in history if checkpoint.updates in kept]) == kept
+    assert strategy([checkpoint for checkpoint in history if checkpoint.name in kept]) == kept
+
+
+@pytest.mark.parametrize(
+    "every, updates, kept",
+    [
+        (100, (), set()),
+        (100, (99,), set()),
+        (100, (100,), {100}),
+        (100, (40, 80, 120, 160, 200, 240, 340, 380), {120, 200, 340}),  # at or after 100, 200, 300
+        (100, (40, 350, 390, 420), {350, 420}),  # none between 100 and 300
+        (1, (1, 2, 5), {1, 2, 5}),
+    ],
+)
+def test_the_first_at_or_after_each_multiple_stays(every, updates, kept):
+    assert KeepEvery(every)([Saved(number) for number in updates]) == steps(kept)
+
+
+def test_of_two_at_the_same_updates_the_first_is_the_milestone():
+    assert KeepEvery(10)([Saved(10), Saved(10, number=2), Saved(20)]) == {"step-10", "step-20"}
+    assert KeepLast(1)([Saved(10), Saved(10, number=2)]) == {"step-10.2"}
+
+
+STRATEGIES = [
+    KeepLast(1), KeepLast(3), KeepBest("loss"), KeepBest("loss", direction="highest"), KeepEvery(30),
+    Composed((KeepLast(2), KeepBest("loss"), KeepEvery(40))),
+]  # fmt: skip
+
+
+def histories():
+    """Twenty runs of random lengths, paces and losses; some checkpoints are in the middle of an epoch."""
+    draw = random.Random(5)
+    for _ in range(20):
+        updates = itertools.accumulate(draw.randint(1, 25) for _ in range(draw.randint(1, 30)))
+        losses = [draw.choice([None, 0.1, 0.2, 0.3, math.nan]) for _ in range(30)]
+        yield [Saved(n, {} if loss is None else {"valid": {"loss": loss}}) for n, loss in zip(updates, losses)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_pruning_as_the_run_goes_keeps_what_pruning_at_its_end_keeps(strategy):
+    for history in histories():
+        there = []
+        for each in history:
+            there = [one for one in [*there, each] if one.name in strategy([*there, each])]
+        assert {one.name for one in there} == strategy(history)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_only_what_is_there_is_kept(strategy):
+    for history in histories():
+        assert strategy(history) <= {one.name for one in history}
+
+
+def test_a_composition_keeps_the_same_in_any_order():
+    for history in histories():
+        kept = {frozenset(Composed(order)(history)) for order in itertools.permutations(STRATEGIES[:5:2])}
+        assert len(kept) == 1
+
+
+def test_strategies_are_data():
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == Composed((KeepLast(2), KeepBest("loss")))
+    assert repr(KeepEvery(100)) == "KeepEvery(updates=100)"
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: KeepLast(0), "last=0: should be 1 or more; give a whole number, or leave the rule out"),
+        (lambda: KeepEvery(-5), "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule out"),
+        (lambda: KeepBest("loss", direction="up"), "direction=up: should be lowest or highest; choose one of these"),
+    ],
+)
+def test_a_rule_that_could_keep_nothing_is_refused(make, said):
+    with pytest.raises(ValueError) as raised:
+        make()
+    assert str(raised.value) == said

@@ -10,7 +10,7 @@ from andiron import errors
 from andiron.checkpoint import KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
-from andiron.learner.learner import check_loaders
+from andiron.learner import loaders
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
 from andiron.schedules import Constant, Step
@@ -76,7 +76,7 @@ def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_
 
 def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
     splits = digits(valid=0.1, split_seed=0)
-    check_loaders(DataLoader(splits.valid, splits.batcher))
+    loaders.check(DataLoader(splits.valid, splits.batcher))
     for stranger in (torch.utils.data.DataLoader([1, 2]), [1, 2]):
         with pytest.raises(TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"):
-            check_loaders(stranger)
+            loaders.check(stranger)

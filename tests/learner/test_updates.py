@@ -14,7 +14,7 @@ from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss
 from andiron.models import ConvNet
 from andiron.optim import Ema, Group, GroupedOptimizer, Optimizer, Swa
-from andiron.schedules import Linear, Plateau, Warmup
+from andiron.schedules import Linear, Plateau
 from andiron.tasks import Classifier
 
 DIGITS = data.digits(valid=0.1, split_seed=0)
@@ -248,45 +248,6 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
     assert [point.epoch for point in kept if point.split == "valid-swa"] == [2]  # nothing had entered it after the first
     saved = load(tmp_path / "checkpoints" / "step-14")
     assert same(saved.averages["ema"], exports["model-ema"]) and same(saved.averages["swa"], exports["model-swa"])
-
-
-def plateau():
-    return Warmup(Plateau(LR, patience=1, threshold=0.9), 3)
-
-
-SETUPS = {
-    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
-    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, Optimizer(torch.optim.Adam, m), LR),
-    "a plateau in a warm-up": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
-    "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
-    "fp16": lambda b, m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
-    "frozen until before the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
-    "frozen until after the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
-    "sam": lambda b, m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
-}
-
-
-@pytest.mark.parametrize("name", SETUPS)
-def test_stopping_at_an_epochs_edge_and_going_on_equals_never_stopping(tmp_path, name):
-    straight, kept, again = SETUPS[name](builder(tmp_path, kept := Kept(), num_epochs=4), classifier()), kept, Kept()
-    fit(straight)
-    first = SETUPS[name](builder(tmp_path, num_epochs=2).with_file_checkpointer(KeepLast(1)), classifier())
-    with first:
-        fit(first)
-    (folder,) = (tmp_path / "checkpoints").iterdir()
-    second = SETUPS[name](builder(tmp_path, again, num_epochs=4), classifier())
-    second.load(load(folder))
-    fit(second)
-    assert same(straight.model.state_dict(), second.model.state_dict())
-    assert same(straight.optimizer.state_dict(), second.optimizer.state_dict())
-    for view, weights in straight.exports().items():
-        assert same(weights, second.exports()[view])
-    assert straight.state().state == second.state().state
-    untimed = [
-        [(p.split, p.updates, {n: v for n, v in p.values.items() if not n.startswith("time/")}) for p in points if p.epoch > 2]
-        for points in (kept, again)
-    ]
-    assert untimed[0] == untimed[1] and untimed[0]
 
 
 def test_a_plateau_falls_when_the_validation_loss_does_not(tmp_path):

@@ -60,7 +60,7 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
     with folder.claimed(tmp_path):
         (tmp_path / "summary.json").write_text("{}")
     before = status(tmp_path)
-    with pytest.raises(errors.RunFolderError, match="already holds a run; choose another hydra.run.dir, or say overwrite=true"):
+    with pytest.raises(errors.RunFolderError, match="already holds a run; go on with it by resume=.*, or say overwrite=true"):
         with folder.claimed(tmp_path):
             raise AssertionError("not reached")
     assert status(tmp_path) == before and (tmp_path / "summary.json").exists()

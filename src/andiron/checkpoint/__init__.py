@@ -1,6 +1,13 @@
-"""Checkpoints and the strategies that decide which of them stay."""
+"""Checkpoints: what they hold, when they are made, and the strategies that decide which of them stay."""
 
-from andiron.checkpoint.checkpointer import Checkpoint, FileCheckpointer, load, write
-from andiron.checkpoint.strategies import Composed, KeepBest, KeepLast, Saved, last_and_best
+from andiron.checkpoint.checkpointer import FileCheckpointer
+from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.folder import load, write
+from andiron.checkpoint.policy import Cadence, Checkpointing, checkpointing
+from andiron.checkpoint.shelf import newest_whole
+from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
-__all__ = ["Checkpoint", "Composed", "FileCheckpointer", "KeepBest", "KeepLast", "Saved", "last_and_best", "load", "write"]
+__all__ = [
+    "Cadence", "Checkpoint", "Checkpointing", "Composed", "FileCheckpointer", "KeepBest", "KeepEvery", "KeepLast", "Saved",
+    "checkpointing", "last_and_best", "load", "newest_whole", "write",
+]  # fmt: skip

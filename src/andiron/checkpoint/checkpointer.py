@@ -1,171 +1,268 @@
-"""Checkpoints: a folder each, written whole or not at all by a thread of its own, pruned by a strategy."""
+"""Checkpoints of a run: copied when they are due, written by a thread of their own, pruned by a strategy."""
 
-import hashlib
-import math
+import logging
+import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from andiron import errors, files, records
+from andiron import errors
+from andiron.checkpoint import folder as on_disk
+from andiron.checkpoint import host_copy, manifest, naming, shelf
+from andiron.checkpoint.background import Background
+from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.host_copy import HostBuffers, HostCopy
+from andiron.checkpoint.policy import Cadence
 from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 
-MODEL, OPTIMIZER, AVERAGE = "model.safetensors", "optimizer.safetensors", "model-{}.safetensors"
-STATE = "state.json"
-MANIFEST = "manifest.json"
+EVERY_EPOCH = Cadence(epochs=1)
 SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Everything needed to go on: tensors by name, the plain values around them, and averages of the weights by name."""
-
-    model: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
-    state: dict[str, Any]
-    averages: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+LISTED = "checkpoints"  # in the state: those that are kept with it
+log = logging.getLogger("andiron")
 
 
 class FileCheckpointer:
     """Saves checkpoints as `folder`/step-<updates> and removes those that `strategy` does not keep.
 
-    A checkpoint is copied at once and written by a thread of its own: straight away, or, when the last write is less
-    than a second old, together with those that follow, less those the strategy has dropped by then. Only folders that
-    this object wrote are ever removed.
+    A checkpoint is copied at once and written by a thread of its own: straight away, or, when the last write began less
+    than a second ago, after that second with those that followed, less those the strategy has dropped by then. Older
+    ones go only when a newer one is on the disk and was read back. Only checkpoints that this object wrote or adopted
+    are ever removed. Of a write that fails a warning tells; the newest copy is kept and tried again.
     """
 
-    def __init__(self, folder: Path, strategy: Strategy):
+    def __init__(self, folder: Path, strategy: Strategy, cadence: Cadence = EVERY_EPOCH):
         self.folder = folder
         self.strategy = strategy
-        self.saved: list[Saved] = []  # those to be kept
-        self._copies: dict[int, Checkpoint] = {}  # of those not written yet
-        self._on_disk: set[int] = set()
-        self._last_write = -math.inf
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-        self._writing: Future[None] | None = None
+        self.cadence = cadence
+        self._lock = threading.RLock()  # of what the two threads share: the next four
+        self._known: list[Saved] = []  # on the disk or to be written, oldest first
+        self._copies: dict[str, HostCopy] = {}  # of those to be written
+        self._written: set[str] = set()  # whole on the disk
+        self._is_failing = False
+        self._buffers = HostBuffers()
+        self._last = (-1, 1)  # place of the newest ever saved
+        self._last_save = time.monotonic()
+        self._writer = Background(self._write, seconds=lambda: SECONDS_BETWEEN_WRITES)
+
+    @property
+    def saved(self) -> list[Saved]:
+        """The checkpoints to be kept, oldest first."""
+        with self._lock:
+            return self._kept(self._known)
+
+    def due(self, updates: int) -> bool:
+        """Whether there is to be a checkpoint after this update."""
+        every = self.cadence.updates
+        return (every is not None and updates % every == 0 and updates != self._last[0]) or self._minutes_are_over()
+
+    def due_after_epoch(self, epoch: int) -> bool:
+        """Whether there is to be a checkpoint after this epoch, counted from 1."""
+        return (self.cadence.epochs is not None and epoch % self.cadence.epochs == 0) or self._minutes_are_over()
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Takes a copy to be written; waits only if the write before it is still under way.
+        """Takes a copy to be written; waits only if a write is still under way a second after it began.
 
-        Raises: whatever an earlier write failed with; what it should have written is tried again by the next.
+        `values` are empty for a checkpoint in the middle of an epoch. A failing disk is no error here.
+        Raises: ValueError if the state is that of another update; RuntimeError after `close`.
         """
-        self.saved.append(Saved(updates, values))
-        kept = self.strategy(self.saved)
-        self.saved = [saved for saved in self.saved if saved.updates in kept]
-        if updates in kept:
-            self._copies[updates] = _copied(checkpoint)
-        self._copies = {saved: copy for saved, copy in self._copies.items() if saved in kept}
-        if time.monotonic() - self._last_write >= SECONDS_BETWEEN_WRITES:
-            self._start_writing()
+        if checkpoint.state.get("updates") != updates:
+            raise ValueError(f"updates={updates}: the state says {checkpoint.state.get('updates')}; save it as what it is")
+        self._writer.check()
+        self._writer.give_way()
+        self._last_save = time.monotonic()
+        saved = Saved(updates, values, self._last[1] + 1 if updates == self._last[0] else 1)
+        self._last = (updates, saved.number)
+        with self._lock:
+            if saved in self._kept([*self._known, saved]):
+                self._take(saved, checkpoint)
+            is_waiting = bool(self._copies)
+        if is_waiting:
+            self._writer.ask()
 
-    def wait(self) -> None:
-        """Returns when everything saved so far is on the disk.
+    def wait(self) -> bool:
+        """Tries to have everything saved so far on the disk; whether it is, and an error is logged if not."""
+        if self._copies:
+            self._writer.ask()
+        self._writer.finish()
+        self._writer.check()
+        return self._is_all_written()
 
-        Raises: whatever the writing failed with.
+    def close(self) -> bool:
+        """Waits as `wait` does, and ends the writing thread."""
+        try:
+            return self.wait()
+        finally:
+            self._writer.close()
+
+    def path(self, updates: int, number: int = 1) -> Path:
+        """The folder of the checkpoint made after so many updates; `number` counts those made there, from 1."""
+        return self.folder / naming.name_of(updates, number)
+
+    def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
+        """Goes on from a checkpoint of this run: takes over those that it lists and that are on the disk.
+
+        Newer ones are set aside, and what a killed process left unfinished is removed.
+        Raises: ValueError if it is none in this folder.
         """
-        self._start_writing()
-        self._finish_writing()
-
-    def close(self) -> None:
-        """Waits for the last write and ends the writing thread."""
+        place = naming.place_of(folder.name)
+        if place is None or folder.parent.absolute() != self.folder.absolute():
+            raise ValueError(f"{folder}: is no checkpoint in {self.folder}; adopt one that is")
+        listed = {saved.name: saved for saved in map(_from_plain, checkpoint.state.get(LISTED, []))}
+        listed.setdefault(folder.name, Saved(place[0], number=place[1]))
+        there = shelf.names(self.folder)
+        for name in there[there.index(folder.name) + 1 :]:
+            put = shelf.set_aside(self.folder / name, "unused")
+            log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, folder.name, put.name)
+        with self._lock:
+            self._last = place
+            self._written = {name for name in there[: there.index(folder.name) + 1] if self._is_ours(name)}
+            self._known = [listed[name] for name in there if name in listed and name in self._written]
         try:
-            self.wait()
-        finally:
-            self._writer.shutdown()
+            shelf.remove_leftovers(self.folder)
+        except OSError as error:
+            log.warning("%s: what a killed process left there could not be removed (%s)", self.folder, error.strerror)
+        self._note_latest(folder.name)
 
-    def path(self, updates: int) -> Path:
-        """The folder of the checkpoint made after so many updates."""
-        return self.folder / f"step-{updates}"
+    def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
+        """The copy, in the place of those that it makes superfluous."""
+        if self._is_failing:
+            self._forget(set(self._copies))  # memory for one is all that a broken disk may cost
+        kept = self._kept([*self._known, saved])
+        self._forget(set(self._copies) - {each.name for each in kept})
+        state = host_copy.plain_copy({**checkpoint.state, LISTED: list(map(_plain, kept))})
+        self._copies[saved.name] = self._buffers.copy(checkpoint, state)
+        self._known.append(saved)
 
-    def _start_writing(self) -> None:
-        self._finish_writing()
-        self._last_write = time.monotonic()
-        self._writing = self._writer.submit(self._write, dict(self._copies), {saved.updates for saved in self.saved})
+    def _minutes_are_over(self) -> bool:
+        minutes = self.cadence.minutes
+        return minutes is not None and time.monotonic() - self._last_save >= 60 * minutes
 
-    def _finish_writing(self) -> None:
-        writing, self._writing = self._writing, None
+    def _kept(self, saved: Sequence[Saved]) -> list[Saved]:
+        names = self.strategy(saved)
+        return [each for each in saved if each.name in names]
+
+    def _forget(self, names: set[str]) -> None:
+        """Drops copies that were not written, for good."""
+        for name in names:
+            self._buffers.give_back(self._copies.pop(name))
+        self._known = [saved for saved in self._known if saved.name not in names]
+
+    def _write(self) -> None:
+        """What the thread does: writes the copies there are now, oldest first, then prunes."""
+        self._find_vanished()
+        with self._lock:
+            waiting = [saved for saved in self._known if saved.name in self._copies]
+        for saved in waiting:
+            with self._lock:
+                copy = self._copies.pop(saved.name, None)  # so that `save` cannot give its memory away
+            if copy is None:  # dropped since
+                continue
+            try:
+                problem = self._put(saved.name, copy)
+            except BaseException:
+                self._forget_written({saved.name})
+                raise
+            with self._lock:
+                self._is_failing = problem is not None
+                if problem is None:
+                    self._written.add(saved.name)
+                    self._buffers.give_back(copy)
+                else:
+                    self._keep_newest(saved, copy)
+            if problem is not None:
+                log.warning(self._loudly(saved.name, problem))
+                return
+        self._prune()
+
+    def _put(self, name: str, copy: HostCopy) -> str | None:
+        """Writes a checkpoint and reads it back; in words, why it is not there."""
+        path = self.folder / name
         try:
-            if writing is not None:
-                writing.result()
-        finally:
-            self._copies = {saved: copy for saved, copy in self._copies.items() if saved not in self._on_disk}
+            copy.wait()
+            on_disk.write(path, copy.checkpoint)
+            manifest.verified(path, past_cache=True)
+        except OSError as error:
+            return error.strerror or str(error)
+        except errors.DataError as error:
+            shelf.set_aside(path, "damaged")
+            return f"read back, it is not what was written: {error}"
+        self._note_latest(name)
+        return None
 
-    def _write(self, copies: dict[int, Checkpoint], kept: set[int]) -> None:
-        for updates, checkpoint in copies.items():
-            write(self.path(updates), checkpoint)
-            self._on_disk.add(updates)
-        for updates in self._on_disk - kept:  # last: an old checkpoint goes only when the new ones are safe
-            files.remove_folder(self.path(updates))
-            self._on_disk.remove(updates)
+    def _note_latest(self, name: str) -> None:
+        try:
+            shelf.note_latest(self.folder, name)
+        except OSError as error:  # the checkpoint itself is there
+            log.warning("%s does not name %s (%s)", self.folder / shelf.LATEST, name, error.strerror)
+
+    def _keep_newest(self, saved: Saved, copy: HostCopy) -> None:
+        """Of the copy that could not be written and those taken meanwhile, the newest is tried again."""
+        if self._copies:
+            newest = max(self._copies, key=lambda name: naming.place_of(name) or (-1, 1))
+            self._forget(set(self._copies) - {newest})
+            self._known = [each for each in self._known if each != saved]
+            self._buffers.give_back(copy)
+        else:
+            self._copies[saved.name] = copy
+
+    def _prune(self) -> None:
+        """Removes what the strategy keeps neither of all checkpoints nor of those that are on the disk already."""
+        with self._lock:
+            kept = {each.name for each in self._kept(self._known)}
+            kept |= {each.name for each in self._kept([each for each in self._known if each.name in self._written])}
+            dropped = sorted(self._written - kept)
+        for name in dropped:
+            try:
+                shelf.remove(self.folder / name)
+            except (OSError, errors.DataError) as error:
+                log.warning("checkpoint %s is not kept any more, and could not be removed: %s", name, error)
+                if isinstance(error, OSError):
+                    continue  # tried again after the next write
+            self._forget_written({name})
+
+    def _find_vanished(self) -> None:
+        """Notices checkpoints that somebody else took away."""
+        vanished = {name for name in self._written if not (self.folder / name).is_dir()}
+        if vanished:
+            log.warning("%s: checkpoints that were there are there no more: %s", self.folder, ", ".join(sorted(vanished)))
+            self._forget_written(vanished)
+
+    def _forget_written(self, names: set[str]) -> None:
+        with self._lock:
+            self._written -= names
+            self._known = [saved for saved in self._known if saved.name not in names]
+
+    def _is_all_written(self) -> bool:
+        with self._lock:
+            waiting = [saved.name for saved in self._known if saved.name in self._copies]
+        if waiting:
+            log.error("%s: not on the disk, and lost when this process ends: %s", self.folder, ", ".join(waiting))
+        return not waiting
+
+    def _loudly(self, name: str, problem: str) -> str:
+        whole = max(((naming.place_of(each) or (-1, 1), each) for each in self._written), default=(None, "none"))[1]
+        return (
+            f"checkpoint {name} COULD NOT BE WRITTEN in {self.folder} ({problem}); the newest whole one there is {whole}. The run "
+            "goes on, and writes its newest state as soon as it can: free space there, or make the folder writable"
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether a sound manifest says which files of it may be removed."""
+        try:
+            return manifest.read(self.folder / name).name == name
+        except errors.DataError:
+            return False
 
 
-def write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Writes a checkpoint as `folder`, whole or not at all.
-
-    Raises: OSError if the folder is there already, or cannot be written.
-    """
-    contents = _serialised(checkpoint)
-    files.write_folder(folder, {**contents, MANIFEST: files.as_json(manifest(contents))})
+def _plain(saved: Saved) -> dict[str, Any]:
+    return {"name": saved.name, "updates": saved.updates, "values": saved.values}
 
 
-def load(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`, each of its files checked against the manifest first.
-
-    Raises: DataError naming the file that is missing or damaged.
-    """
-    names = _verify(folder)
-    tensors = {name: records.load_tensors(folder / name) for name in names if name != STATE}
-    prefix, _, suffix = AVERAGE.partition("{}")
-    averages = {
-        name.removeprefix(prefix).removesuffix(suffix): average for name, average in tensors.items() if name.startswith(prefix)
-    }
-    return Checkpoint(tensors[MODEL], tensors[OPTIMIZER], files.read_json(folder / STATE), averages)
-
-
-def _verify(folder: Path) -> list[str]:
-    try:
-        expected = files.read_json(folder / MANIFEST)
-        wanted = {name: entry["sha256"] for name, entry in expected.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise errors.DataError(f"{folder / MANIFEST}: missing or damaged ({error}); use another checkpoint") from error
-    names = list(dict.fromkeys([MODEL, OPTIMIZER, STATE, *wanted]))
-    for name in names:
-        path = folder / name
-        if not path.is_file():
-            raise errors.DataError(f"{path}: missing; use another checkpoint")
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != wanted.get(name):
-            raise errors.DataError(f"{path}: SHA-256 is {found}, not {wanted.get(name)}: damaged; use another checkpoint")
-    return names
-
-
-def manifest(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """Size in bytes and SHA-256 of every file of a checkpoint, by name."""
-    return {name: {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for name, c in contents.items()}
-
-
-def _copied(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint as it is now: training changes the tensors in place while the copy waits to be written."""
-    return Checkpoint(
-        _copies(checkpoint.model),
-        _copies(checkpoint.optimizer),
-        checkpoint.state,
-        {name: _copies(average) for name, average in checkpoint.averages.items()},
-    )
-
-
-def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
-
-
-def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
-    tensors = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
-    tensors |= {AVERAGE.format(name): average for name, average in checkpoint.averages.items()}
-    contents = {name: records.as_safetensors(named) for name, named in tensors.items()}
-    return {**contents, STATE: files.as_json(checkpoint.state)}
+def _from_plain(plain: Any) -> Saved:
+    """Raises: DataError for what `_plain` never gives."""
+    place = naming.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
+    if place is None or not isinstance(plain.get("values"), dict):
+        raise errors.DataError(f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint")
+    return Saved(place[0], plain["values"], place[1])

@@ -1,31 +1,36 @@
 """What every command that takes a configuration shares: the log on the terminal, and an exit code that tells how it went."""
 
 import logging
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 from andiron import errors
+from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config import composition
+from andiron.interrupter import Interrupter
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130  # 130 and 143: 128 + the signal's number, as a shell has it
+EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal's number, as a shell has it, unless the config says another
 log = logging.getLogger("andiron")
 
 
-def main(task: composition.Task, conf_dir: Path | None, arguments: list[str]) -> int:
-    """Calls `task` for the run that the overrides in `arguments` compose, or for each of a sweep; the exit code."""
+def main(
+    task: composition.Task, conf_dir: Path | None, arguments: list[str], *, signals: Signals | None = None, resumes: bool = False
+) -> int:
+    """Calls `task` for the run that the overrides in `arguments` compose, or for each of a sweep; the exit code.
+
+    `signals` hears SIGINT, SIGTERM and SIGUSR1 meanwhile; only with `resumes` may the arguments resume a run.
+    """
     sys.argv[1:] = arguments  # Hydra reads them there
     _show_log()
-    signal.signal(signal.SIGTERM, _terminate)
     try:
-        composition.run(task, conf_dir or default_conf_dir(), arguments)
+        with heard(signals or Signals(Interrupter())):
+            composition.run(task, conf_dir or default_conf_dir(), arguments, resumes=resumes)
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
-    except KeyboardInterrupt:
-        print("interrupted; what was saved until then is in the run folder", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:
+        print("interrupted; what was saved until then is in the run folder, and resume=<run folder> goes on", file=sys.stderr)
+        return exit_code(error)
     return 0
 
 
@@ -45,6 +50,7 @@ def in_folder(arguments: list[str], kind: str) -> list[str]:
 
 def _show_log() -> None:
     """What the log says also goes to the terminal, without the level and the time."""
+    log.setLevel(logging.DEBUG)
     if any(isinstance(handler, Printer) for handler in log.handlers):
         return
     printer = Printer(level=logging.INFO)
@@ -58,7 +64,3 @@ class Printer(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         print(record.getMessage())
-
-
-def _terminate(signal_number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + signal_number)

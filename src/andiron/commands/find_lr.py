@@ -90,7 +90,7 @@ def _follow(learner: Learner, built: Parts, tried: Range) -> None:
 def _endless(learner: Learner, built: Parts) -> Iterator[Any]:
     while True:
         yield from learner.grouped(built.train)
-        learner.epoch += 1
+        learner.epoch, learner.batch = learner.epoch + 1, 0
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:

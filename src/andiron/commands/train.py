@@ -1,26 +1,89 @@
-"""Training as a command: compose and check, claim a folder, build, fit."""
+"""Training as a command: compose and check, claim a folder, build, fit; or go on in the folder of a run."""
 
+import dataclasses
 import gc
+import logging
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from andiron import errors
 from andiron.commands import command_line
+from andiron.commands.signals import Signals
+from andiron.config import resuming
 from andiron.config.schema import Train
+from andiron.interrupter import Interrupter
 from andiron.run import folder
 
+log = logging.getLogger("andiron")
 
-def train(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
-    """One run in its own folder, from the configuration to the trained model."""
-    with folder.claimed(run_dir, overwrite=config.overwrite):
+
+def train(
+    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None = None
+) -> None:
+    """One run in its own folder, from the configuration to the trained model; with `resume`, from where it was left.
+
+    Raises: Interrupted if `interrupter` says so, with the exit code that the config asks for.
+    """
+    try:
+        if config.resume is not None and _can_go_on(config, run_dir):
+            _go_on(config, run_dir, interrupter)
+        else:
+            _start(config, run_dir, hydra_record, interrupter)
+    except errors.Interrupted as error:
+        error.exit_code = config.interrupted_exit_code or error.exit_code
+        raise
+
+
+def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
+    with folder.claimed(run_dir, overwrite=config.overwrite or config.resume == "auto"):
         config.save(run_dir / "config.json")
         folder.write_all(run_dir / ".hydra", hydra_record)
-        gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
-        from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
+        _run(config, run_dir, interrupter, None)
 
-        gc.enable()
-        experiment.build(config, run_dir).run()
+
+def _go_on(config: Train, run_dir: Path, interrupter: Interrupter | None) -> None:
+    record = Train.load(run_dir / "config.json")
+    found = resuming.changes(dataclasses.asdict(record), dataclasses.asdict(config))
+    resuming.check(found, config.resume_allow)
+    if not found and folder.status(run_dir).get("status") == "done":
+        remedy = "num_epochs=... trains it for longer"
+        log.info("%s is done, all of its %d epochs: nothing is left to do; %s", run_dir, record.num_epochs, remedy)
+        return
+    with folder.resumed(run_dir):
+        for line in resuming.in_words(found):
+            log.info("changed: %s", line)
+        _run(config, run_dir, interrupter, resuming.as_plain(found))
+
+
+def _can_go_on(config: Train, run_dir: Path) -> bool:
+    """Whether there is a run to go on with: `resume=auto` starts one where there is none, or where nothing of it was saved."""
+    if config.resume != "auto":
+        return True
+    if not folder.holds_run(run_dir):
+        return False
+    is_saved = (run_dir / "config.json").is_file() and any((run_dir / "checkpoints").glob("step-*"))
+    if not is_saved:
+        log.warning("%s holds a run of which no checkpoint was saved: it is started again", run_dir)
+    return is_saved
+
+
+def _run(config: Train, run_dir: Path, interrupter: Interrupter | None, changes: Mapping[str, list[Any]] | None) -> None:
+    gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
+    from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
+
+    gc.enable()
+    experiment.build(config, run_dir, interrupter=interrupter, changes=changes).run()
 
 
 def main(conf_dir: Path | None = None) -> int:
     """What `python train.py` does; the exit code."""
-    return command_line.main(train, conf_dir, sys.argv[1:])
+    signals = Signals(Interrupter())
+
+    def told(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
+        signals.last_words = partial(folder.left_at_once, run_dir)
+        train(config, run_dir, hydra_record, signals.interrupter)
+
+    return command_line.main(told, conf_dir, sys.argv[1:], signals=signals, resumes=True)

@@ -58,6 +58,9 @@ class Train:
     log_every: Annotated[int, Field(ge=1)] = 20
     histograms: bool = False
     overwrite: bool = False
+    resume: str | None = None  # the run's own folder; or auto: whatever run hydra.run.dir holds
+    resume_allow: list[str] = dataclasses.field(default_factory=list)
+    interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = None
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""

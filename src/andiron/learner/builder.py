@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from andiron import errors, schedules
-from andiron.checkpoint import FileCheckpointer, last_and_best
+from andiron.checkpoint import Cadence, FileCheckpointer, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
-from andiron.learner import guard, precision, stopping
+from andiron.interrupter import Interrupter
+from andiron.learner import guard, precision, state, stopping
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.journal import Journal
 from andiron.learner.learner import Learner
@@ -37,6 +38,7 @@ class LearnerBuilder:
         self._writers: Sequence[Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
+        self._cadence = Cadence()
         self._device = torch.device("cpu")
         self._precision: precision.Name = "fp32"
         self._on_nonfinite: guard.Policy = "stop"
@@ -54,9 +56,11 @@ class LearnerBuilder:
         self._valid_metrics += metrics
         return self
 
-    def with_file_checkpointer(self, strategy: Strategy = DEFAULT_STRATEGY) -> "LearnerBuilder":
-        """Saves a checkpoint after each epoch in `run_dir`/checkpoints; by default the last two and the best stay."""
-        self._strategy = strategy
+    def with_file_checkpointer(
+        self, strategy: Strategy = DEFAULT_STRATEGY, cadence: Cadence | None = None
+    ) -> "LearnerBuilder":
+        """Saves checkpoints in `run_dir`/checkpoints; by default after each epoch, and the last two and the best stay."""
+        self._strategy, self._cadence = strategy, cadence or Cadence()
         return self
 
     def with_writers(self, *writers: Writer) -> "LearnerBuilder":
@@ -123,6 +127,10 @@ class LearnerBuilder:
         self._early_stopping |= rules
         return self
 
+    def interrupter(self, interrupter: Interrupter) -> "LearnerBuilder":
+        """Has the run stop, saved, where this says so."""
+        return self._with(interrupter=interrupter)
+
     def histograms(self) -> "LearnerBuilder":
         """Adds the distribution of every weight and gradient to each log point."""
         return self._with(histograms=True)
@@ -156,13 +164,16 @@ class LearnerBuilder:
             optimizer if isinstance(optimizer, GroupedOptimizer) else GroupedOptimizer.of(optimizer, model),
             schedules.from_value(lr),
             journal=journal,
-            checkpointer=FileCheckpointer(self.run_dir / "checkpoints", self._strategy) if self._strategy else None,
+            checkpointer=self._checkpointer(),
             guard=guard.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
             averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
             stopping=stopping.Stopping(self._early_stopping, model),
             run_dir=self.run_dir,
             **self._options,
         )
+
+    def _checkpointer(self) -> FileCheckpointer | None:
+        return FileCheckpointer(self.run_dir / state.CHECKPOINTS, self._strategy, self._cadence) if self._strategy else None
 
     def _check_metrics(self) -> None:
         """Whatever waits for a metric waits for one that is measured."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics import History, Tally
-from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values, Writer
+from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Rewinds, Statistic, Values, Writer
 from andiron.render import plain
 from andiron.run.usage import Usage
 
@@ -45,17 +45,18 @@ class Journal:
         self._window_waited = 0.0  # seconds
         self._usage, self._usage_read = Usage(device), time.perf_counter()
 
-    def start(self, train: Loader, epoch: int, updates: int) -> None:
+    def start(self, train: Loader, epoch: int, updates: int, batch: int = 0) -> None:
         """Before the first update: where the run stands, for the renderer to show."""
         self.progress.num_batches, self.progress.num_items = len(train), train.num_items
         self.progress.updates = updates
         self.progress.epoch = self.progress.first_epoch = min(epoch + 1, self.progress.num_epochs)
+        self.progress.first_batch = batch
         if self.renderer:
             self.renderer.start(self.progress)
 
-    def start_epoch(self, epoch: int) -> None:
-        """Before the first batch of an epoch, counted from 0."""
-        self.progress.epoch, self.progress.batch = epoch + 1, 0
+    def start_epoch(self, epoch: int, batch: int = 0) -> None:
+        """Before the first batch of an epoch that is trained here; both are counted from 0."""
+        self.progress.epoch, self.progress.batch = epoch + 1, batch
         self._epoch_started = self._window_started = time.perf_counter()
 
     def waited(self, seconds: float) -> None:
@@ -70,6 +71,10 @@ class Journal:
         self.progress.updates = updates
         self._window_batches += len(items)
         self._window_updates += 1
+
+    def start_pass(self) -> None:
+        """Before the first batch of a pass that only measures; of one that was left nothing is counted."""
+        self.valid_tally.forget()
 
     def measured(self, item: Any) -> None:
         """After each batch of a pass that only measures."""
@@ -136,6 +141,35 @@ class Journal:
         """Shows the summary of the run."""
         if self.renderer:
             self.renderer.show(summary)
+
+    def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What was measured, the window under way included, and how far each writer has come: plain values, and tensors."""
+        tally, tensors = self.train_tally.state_dict()
+        return {
+            "tally": tally,
+            "window": [self._window_batches, self._window_updates],
+            "history": self.history.state_dict(),
+            "latest": {split: dict(values) for split, values in self.progress.latest.items()},
+            "seconds": self.seconds,
+            "writers": [writer.position() if isinstance(writer, Rewinds) else None for writer in self.writers],
+        }, tensors
+
+    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Goes on from what `state_dict` gave; the writers stay where they are.
+
+        Raises: ValueError if it is of other metrics.
+        """
+        self.train_tally.load_state_dict(plain["tally"], tensors, device)
+        self._window_batches, self._window_updates = plain["window"]
+        self.history.load_state_dict(plain["history"])
+        self.progress.latest = {split: dict(values) for split, values in plain["latest"].items()}
+        self.seconds = plain["seconds"]
+
+    def rewind(self, positions: Sequence[Mapping[str, Any] | None], updates: int) -> None:
+        """Takes the writers back to where they were, so that nothing is there twice; those that cannot go back stay."""
+        for writer, position in zip(self.writers, positions, strict=False):
+            if isinstance(writer, Rewinds) and position is not None:
+                writer.rewind(position, updates)
 
     def close(self) -> None:
         """Closes the writers."""

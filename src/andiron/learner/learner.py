@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -11,28 +11,29 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, files, inference, randomness, schedules
+from andiron import errors, files, records, schedules
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
-from andiron.learner import naming, state
-from andiron.learner.guard import Guard, Step
+from andiron.interrupter import Interrupter
+from andiron.learner import evaluation, loaders, micro_batches, state
+from andiron.learner.guard import Guard
 from andiron.learner.journal import Journal
 from andiron.learner.stopping import Stopping
 from andiron.learner.summary import summarise
 from andiron.learner.watch import Watch
-from andiron.optim import GradientsAccumulator, GroupedOptimizer, group_table
+from andiron.optim import GroupedOptimizer, group_table
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
-from andiron.optim.sam import perturbed
-from andiron.protocols import Loader, Shows, TrainOutput, Values
+from andiron.protocols import Loader, Values
 from andiron.schedules import Schedule
 
 
 class Learner:
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
-    Its state is the model's, the optimizers', `updates` (completed updates of the model) and `epoch` (completed epochs);
-    everything random is a function of `seed`, those two and the number of the batch in its update.
+    Its state is the model's, the optimizers', `updates` (completed updates of the model), `epoch` (completed epochs) and
+    `batch` (those taken of the epoch under way); everything random is a function of `seed`, those, and the batch's number
+    in its update.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Learner:
         averages: Mapping[str, WeightAverage] | None = None,
         histograms: bool = False,
         stopping: Stopping | None = None,
+        interrupter: Interrupter | None = None,
     ):
         self.model: Any = model
         self.optimizer = optimizer
@@ -74,9 +76,11 @@ class Learner:
         self.averages = dict(averages or {})
         self.histograms = histograms
         self.stopping = stopping or Stopping({}, model)
-        self.updates = self.epoch = 0
-        self._plan: Loader | None = None  # where the batches of the epoch come from
-        self._first = self._taken = 0  # the first batch of the update under way, and how many were taken
+        self.interrupter = interrupter or Interrupter()
+        self.updates = self.epoch = self.batch = 0
+        self.loader: Loader | None = None  # where the batches of the epoch under way come from
+        self.first_batch = 0  # the first batch of the update under way
+        self._saved: tuple[int, int, int] | None = None  # updates, epoch and batch of what was saved last
         self._evaluation = ExitStack()  # entered while the model has other weights than those that are trained
 
     @property
@@ -88,58 +92,95 @@ class Learner:
         """The model after at most `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
         It comes back with the weights to be evaluated, where an optimizer has its own, or with those of the best epoch.
-        Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number.
+        Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number; Interrupted,
+        the state saved, when `interrupter` was told to stop.
         """
-        check_loaders(train, valid, *([] if test is None else [test]))
+        loaders.check(train, valid, *([] if test is None else [test]))
         self._evaluation.close()
         self.precision.apply()
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
-        self.journal.start(train, self.epoch, self.updates)
-        try:
+        self.journal.start(train, self.epoch, self.updates, self.batch)
+        with self._settling():
+            self.save()  # what goes on from here can be taken up again before its first epoch is over
             while self.epoch < self.num_epochs and not self.stopping.decision:
-                self.journal.start_epoch(self.epoch)
-                for batches in self.grouped(train):
-                    self.update(batches)
-                self.journal.log_window({})  # the short window that is left
-                self.journal.close_train_epoch()
-                self.validate(valid, "valid")
-                self.journal.epoch_ended()
-                self.epoch += 1
-                with self.optimizer.evaluated():
-                    self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
-                if self.checkpointer:
-                    self.checkpointer.save(self.updates, self.state(), dict(self.journal.progress.latest))
-            self._evaluation.enter_context(self.optimizer.evaluated())
-            self._evaluation.enter_context(self.stopping.restored(self.model))
-            if test is not None:
-                self.validate(test, "test")
-        finally:
-            self._settle()
+                self._train_epoch(train)
+                self._end_epoch(valid)
+            self.save()
+            with self._saved_if_interrupted():
+                self._evaluation.enter_context(self.optimizer.evaluated())
+                self._evaluation.enter_context(self.stopping.restored(self.model))
+                if test is not None:
+                    evaluation.validate(self, test, "test")
         if self.writes_summary and self.run_dir:
             self.summarise(self.run_dir)
         trained: nn.Module = self.model
         return trained
 
+    def _train_epoch(self, train: Loader) -> None:
+        """The updates of the epoch that are left."""
+        self.journal.start_epoch(self.epoch, self.batch)
+        self._stop_if_asked()
+        for batches in self.grouped(train):
+            self.update(batches)
+            if self.checkpointer and self.batch < len(train) and self.checkpointer.due(self.updates):
+                self.save()
+            self._stop_if_asked()
+
+    def _end_epoch(self, valid: Loader) -> None:
+        with self._saved_if_interrupted():
+            self.journal.log_window({})  # the short window that is left
+            self.journal.close_train_epoch()
+            evaluation.validate(self, valid, "valid")
+        self.journal.epoch_ended()
+        self.epoch, self.batch = self.epoch + 1, 0
+        with self.optimizer.evaluated():
+            self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
+        if self.checkpointer and self.checkpointer.due_after_epoch(self.epoch):
+            self.save()
+
     def grouped(self, train: Loader) -> Iterator[list[Any]]:
-        """The batches of the epoch, as many at a time as go into one update; the last group may be short."""
-        self._plan, self._taken = train, 0
-        batches = iter(train.epoch(self.epoch))
+        """The batches left of the epoch, as many at a time as go into one update; the last group may be short."""
+        self.loader = train
+        batches = iter(train.epoch(self.epoch, self.batch) if self.batch else train.epoch(self.epoch))
         while True:
             asked = time.perf_counter()
             group = list(islice(batches, self.grads_accumulation))
             if not group:
                 return
             self.journal.waited(time.perf_counter() - asked)
-            self._first, self._taken = self._taken, self._taken + len(group)
+            self.first_batch, self.batch = self.batch, self.batch + len(group)
             yield group
 
-    def _settle(self) -> None:
+    def _stop_if_asked(self) -> None:
+        if self.interrupter.at("train", self.updates, self.batch) and self.interrupter.asked:
+            self.save()
+            raise self.interrupter.asked
+
+    @contextmanager
+    def _saved_if_interrupted(self) -> Iterator[None]:
+        """Where a pass that measures is left, the state before it is saved: it will be measured from its start."""
+        before = self.journal.state_dict()
         try:
-            if self.checkpointer:
-                self.checkpointer.wait()
+            yield
+        except errors.Interrupted:
+            self._evaluation.close()
+            self.save(before)
+            raise
+
+    @contextmanager
+    def _settling(self) -> Iterator[None]:
+        """Within it the run can be asked to stop; afterwards what was saved is on the disk."""
+        self.interrupter.is_heard = True
+        try:
+            yield
         finally:
-            self.journal.stop()
+            self.interrupter.is_heard = False
+            try:
+                if self.checkpointer:
+                    self.checkpointer.wait()
+            finally:
+                self.journal.stop()
 
     def update(self, batches: Sequence[Any]) -> bool:
         """One update of the parameters by the mean gradients of `batches`; False if it was left out.
@@ -150,7 +191,7 @@ class Learner:
         rates = self.rates
         gradients, items = self.gradients(batches)
         if not self.guard.passes(gradients):
-            self.guard.leave_out(self._step(len(batches)), self.model, gradients, batches, self.state)
+            self.guard.leave_out(micro_batches.step(self, len(batches)), self.model, gradients, batches, self.state)
             return False
         watch = Watch(self.optimizer, gradients, [*rates], histograms=self.histograms) if self._at_log_point() else None
         clipped = gradients if self.clip is None else self.clip(gradients)  # the mean: clipping each part would bias it
@@ -165,34 +206,7 @@ class Learner:
 
     def gradients(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
         """The gradients to update by, and the batches' items; taken again for the same update they are the same."""
-        gradients, items = self._mean(batches)
-        if self.sam is not None:
-            with perturbed(self.model, gradients, self.sam):
-                gradients, _ = self._mean(batches)
-        return gradients, items
-
-    def _mean(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
-        """The mean gradients of `batches` at the weights as they are, and their items."""
-        randomness.start_stream(self.seed, "update", self.updates)
-        if len(batches) == 1:
-            output = self._train_step(batches[0])
-            return output.gradients, [output.item]
-        accumulator, items = GradientsAccumulator(), []
-        for number, batch in enumerate(batches):
-            if number:
-                randomness.start_stream(self.seed, "update", self.updates, number)
-            output = self._train_step(batch, number)
-            accumulator.add(output.gradients, output.weight)
-            items.append(output.item)
-        return accumulator.mean(), items
-
-    def _train_step(self, batch: Any, number: int = 0) -> TrainOutput:
-        try:
-            with self.precision.step():
-                output: TrainOutput = self.model.train_step(batch)
-        except errors.SampleError as error:
-            raise naming.located(error, self._plan, self.epoch, self._first + number) from error
-        return output
+        return micro_batches.gradients(self, batches)
 
     def _updated(self, items: Sequence[Any]) -> None:
         self.guard.updated()
@@ -202,51 +216,15 @@ class Learner:
 
     def _at_log_point(self) -> bool:
         """Whether values are logged after the update under way: every `log_every`, and after an epoch's last."""
-        is_last = self._plan is not None and self._taken == len(self._plan)
+        is_last = self.loader is not None and self.batch == len(self.loader)
         return is_last or (self.updates + 1) % self.log_every == 0
 
     def _readings(self, rates: Mapping[str, float], watch: Watch) -> Values:
         return {f"lr/{name}": lr for name, lr in rates.items()} | watch.readings() | self.guard.readings()
 
-    def _step(self, num_batches: int) -> Step:
-        first = self._first
-        indices = getattr(self._plan, "indices", None)  # a loader need not be able to tell
-        samples = indices and [indices(self.epoch, first + number) for number in range(num_batches)]
-        return Step(self.updates + 1, self.epoch + 1, first + 1, num_batches, samples)
-
-    def validate(self, loader: Loader, split: str) -> None:
-        """Measures the model on `loader` as `split`, and with each average of its weights as `split`-<average>."""
-        with self.optimizer.evaluated():
-            self.measure(loader, split)
-        for name, average in self.averages.items():
-            if not average.count:
-                continue  # nothing but the initial weights so far
-            with average.swapped_in(self.model):
-                self.measure(loader, f"{split}-{name}")
-        if split == "valid":
-            self._show(split)
-            for schedule in self.stateful_schedules:
-                schedule.observe(dict(self.journal.progress.latest))
-
-    def _show(self, split: str) -> None:
-        """Writes the samples of a model that has some; what they draw has a stream of its own."""
-        model: nn.Module = self.model
-        if isinstance(model, Shows):
-            randomness.start_stream(self.seed, "samples")
-            with self.optimizer.evaluated(), inference.valid(self.model):
-                self.journal.shown(split, model.samples())
-
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
-        with inference.valid(self.model) as model:
-            for number, batch in enumerate(loader.epoch(0)):
-                try:
-                    with self.precision.autocast():
-                        item = model.valid_step(batch)
-                except errors.SampleError as error:
-                    raise naming.located(error, loader, 0, number) from error
-                self.journal.measured(item)
-        return self.journal.close_pass(split)
+        return evaluation.measure(self, loader, split)
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
@@ -260,15 +238,45 @@ class Learner:
 
     def state(self) -> Checkpoint:
         """Everything needed to go on from here."""
-        return state.captured(self)
+        return state.captured(self, self.journal.state_dict())
+
+    def save(self, journal: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
+        """Has the checkpointer, if there is one, keep the state as it is, unless it did: at an epoch's edge with its values."""
+        place = self.updates, self.epoch, self.batch
+        if self.checkpointer and place != self._saved:
+            values = {} if self.batch else dict(self.journal.progress.latest)
+            self.checkpointer.save(self.updates, state.captured(self, journal or self.journal.state_dict()), values)
+            self._saved = place
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Goes on from a checkpoint: the next `fit` trains the epochs that are left.
+        """Goes on from a checkpoint: the next `fit` makes the updates that are left.
 
-        Raises: OwnershipError if its optimizer state belongs to other groups than these.
+        Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it is of other metrics.
         """
         self._evaluation.close()
         state.restore(self, checkpoint)
+        self._saved = self.updates, self.epoch, self.batch
+
+    def resume(self) -> Path:
+        """Goes on from the newest whole checkpoint below `run_dir`, whose folder comes back; what was logged after it is removed.
+
+        Raises: DataError if there is none; what `load` raises.
+        """
+        return state.resume(self)
+
+    def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
+        """Writes the whole state to one file, in the format and precision of `recorder`, by default exactly as safetensors.
+
+        Raises: DataError for a name that does not end as the recorder's files do.
+        """
+        (recorder or records.Recorder()).record(state.as_record(self.state()), Path(path))
+
+    def load_file(self, path: Path | str) -> None:
+        """Goes on from what `save_file` wrote, in whatever format and precision.
+
+        Raises: DataError if it is no such file; what `load` raises.
+        """
+        self.load(state.from_record(records.load(Path(path)), Path(path)))
 
     @property
     def stateful_schedules(self) -> list[schedules.Plateau]:
@@ -288,13 +296,3 @@ class Learner:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def check_loaders(*loaders: object) -> None:
-    """Refuses what is no loader of ours, such as torch's, whose order is no function of the epoch.
-
-    Raises: TypeError naming the remedy.
-    """
-    for loader in loaders:
-        if not isinstance(loader, Loader):
-            raise TypeError(f"{type(loader).__name__} has no epochs; make it with andiron.data.DataLoaderBuilder")

@@ -1,19 +1,25 @@
 """All that a learner needs to go on: out of it into a checkpoint, and back."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from andiron import checkpoint, errors, randomness
 from andiron.checkpoint import Checkpoint
+from andiron.records import Record
 
 if TYPE_CHECKING:
     from andiron.learner.learner import Learner
 
+CHECKPOINTS = "checkpoints"  # in a run's folder
 
-def captured(learner: "Learner") -> Checkpoint:
+
+def captured(learner: "Learner", journal: tuple[dict[str, Any], dict[str, Tensor]]) -> Checkpoint:
     """The state after the last completed update; the model's part holds the weights to be measured and exported.
 
-    Where an optimizer trains others than those, they are among its own state.
+    Where an optimizer trains others than those, they are among its own state. `journal` is what was measured until then.
     """
     optimizer = learner.optimizer.state_dict()
     with learner.optimizer.evaluated():
@@ -21,19 +27,22 @@ def captured(learner: "Learner") -> Checkpoint:
         if learner.optimizer.has_evaluation_weights:
             model = {name: tensor.clone() for name, tensor in model.items()}
     averages = {name: average.state_dict() for name, average in learner.averages.items()} | learner.stopping.weights()
+    measured, windows = journal
     state = {
         "updates": learner.updates,
         "epoch": learner.epoch,
+        "batch": learner.batch,
         "seed": learner.seed,
-        "history": learner.journal.history.state_dict(),
         "owners": learner.optimizer.owners(),
         "frozen": learner.optimizer.frozen,
         "guard": learner.guard.state_dict(),
         "schedules": [schedule.state_dict() for schedule in learner.stateful_schedules],
         "stopping": learner.stopping.state_dict(),
         "averages": {name: average.count for name, average in learner.averages.items()},
+        "random": randomness.others(),
+        "journal": measured,
     }
-    return Checkpoint(model, optimizer, state, averages)
+    return Checkpoint(model, optimizer, state, averages, windows)
 
 
 def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
@@ -44,20 +53,65 @@ def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
     return {"model": model} | averages
 
 
-def restore(learner: "Learner", checkpoint: Checkpoint) -> None:
+def restore(learner: "Learner", saved: Checkpoint) -> None:
     """Puts a learner where `captured` found another one that was built the same.
 
-    Raises: OwnershipError if its optimizer state belongs to other groups than these.
+    Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it measured other metrics.
     """
-    state = checkpoint.state
+    state = saved.state
     learner.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
-    learner.model.load_state_dict(checkpoint.model)
-    learner.optimizer.load_state_dict(checkpoint.optimizer)  # after the model: it may bring other weights to train
+    device = next((parameter.device for parameter in learner.model.parameters()), torch.device("cpu"))
+    learner.journal.load_state_dict(state["journal"], saved.metrics, device)
+    learner.model.load_state_dict(saved.model)
+    learner.optimizer.load_state_dict(saved.optimizer)  # after the model: it may bring other weights to train
     for name, average in learner.averages.items():
-        average.load_state_dict(checkpoint.averages[name], state["averages"][name])
-    for schedule, saved in zip(learner.stateful_schedules, state["schedules"], strict=True):
-        schedule.load_state_dict(saved)
-    learner.stopping.load_state_dict(state["stopping"], checkpoint.averages)
+        average.load_state_dict(saved.averages[name], state["averages"][name])
+    stateful = learner.stateful_schedules
+    if len(stateful) == len(state["schedules"]):  # else others were chosen since, which begin now
+        for schedule, seen in zip(stateful, state["schedules"], strict=True):
+            schedule.load_state_dict(seen)
+    learner.stopping.load_state_dict(state["stopping"], saved.averages)
     learner.guard.load_state_dict(state["guard"])
-    learner.updates, learner.epoch, learner.seed = state["updates"], state["epoch"], state["seed"]
-    learner.journal.history.load_state_dict(state["history"])
+    randomness.put_others(state["random"])
+    learner.updates, learner.epoch, learner.batch = state["updates"], state["epoch"], state["batch"]
+    learner.seed = state["seed"]
+
+
+def resume(learner: "Learner") -> Path:
+    """Goes on from the newest whole checkpoint of the learner's run, whose folder comes back; the writers go back there too.
+
+    Raises: DataError if there is none; what `restore` raises.
+    """
+    if learner.run_dir is None:
+        raise errors.RunFolderError("a learner without a run_dir has no checkpoints to go on from; build it with one")
+    folder, newest = checkpoint.newest_whole(learner.run_dir / CHECKPOINTS)
+    learner.load(newest)
+    if learner.checkpointer:
+        learner.checkpointer.adopt(folder, newest)
+    learner.journal.rewind(newest.state["journal"]["writers"], learner.updates)
+    return folder
+
+
+def as_record(saved: Checkpoint) -> Record:
+    """A checkpoint as one record, whose values tell the type that each tensor had: a recorder may write it in another."""
+    parts = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
+    parts |= {f"averages/{name}": average for name, average in saved.averages.items()}
+    tensors = {f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+    types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
+    return Record(tensors, {"state": saved.state, "types": types, "averages": [*saved.averages]})
+
+
+def from_record(record: Record, path: Path) -> Checkpoint:
+    """The checkpoint in a record, its tensors in the types they had.
+
+    Raises: DataError if it is the record of something else.
+    """
+    if not {"state", "types", "averages"} <= record.values.keys():
+        raise errors.DataError(f"{path}: no learner's state; load a file of weights with andiron.records.load_file(model, path)")
+    tensors = {name: tensor.to(getattr(torch, record.values["types"][name])) for name, tensor in record.tensors.items()}
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+    averages = {name: part(f"averages/{name}/") for name in record.values["averages"]}
+    return Checkpoint(part("model/"), part("optimizer/"), record.values["state"], averages, part("metrics/"))

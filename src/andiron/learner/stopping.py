@@ -56,9 +56,10 @@ class Stopping:
         return {} if self.best is None or not self.best.is_taken else {BEST: self.best.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Goes on from what `state_dict` and `weights` gave."""
+        """Goes on from what `state_dict` and `weights` gave; a rule that was not there then begins now."""
         for name, rule in self.rules.items():
-            rule.load_state_dict(state[name])
+            if name in state:
+                rule.load_state_dict(state[name])
         if self.best is not None:
             self.best.load_state_dict(weights.get(BEST, {}))
 

@@ -1,11 +1,12 @@
 """What several metrics come to over a window of batches, and over the epoch the windows make up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from andiron.metrics import packing
 from andiron.protocols import Metric, Statistic, Values
 
 
@@ -36,6 +37,25 @@ class Tally:
         self._move_window()
         parts, self._epoch = self._epoch, [None] * len(self.metrics)
         return self._measured(parts)
+
+    def forget(self) -> None:
+        """Drops what was counted since the last epoch was closed."""
+        self._window, self._epoch = [], [None] * len(self.metrics)
+
+    def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What the open window and the open epoch hold, batch by batch: merging early would round differently."""
+        plain, tensors = packing.packed({"window": self._window, "epoch": self._epoch})
+        return {"metrics": [metric.name for metric in self.metrics], **plain}, tensors
+
+    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Goes on from what `state_dict` gave; what lay on a GPU comes to `device`.
+
+        Raises: ValueError if it is of other metrics.
+        """
+        names = [metric.name for metric in self.metrics]
+        if plain["metrics"] != names:
+            raise ValueError(f"saved while {', '.join(plain['metrics'])} were measured, not {', '.join(names)}; measure the same")
+        self._window, self._epoch = (packing.unpacked(plain[part], tensors, device) for part in ("window", "epoch"))
 
     def _move_window(self) -> list[Any]:
         """The parts of the open window, which the epoch's then hold too; None for each metric if no batch was added."""

@@ -69,8 +69,8 @@ class Live:
 
     def _line(self) -> Table:
         progress, elapsed = self._progress, time.perf_counter() - self._started
-        done = (progress.epoch - progress.first_epoch) * progress.num_batches + progress.batch
-        total = (progress.num_epochs - progress.first_epoch + 1) * progress.num_batches
+        done = (progress.epoch - progress.first_epoch) * progress.num_batches + progress.batch - progress.first_batch
+        total = (progress.num_epochs - progress.first_epoch + 1) * progress.num_batches - progress.first_batch
         batches_per_second = done / elapsed if elapsed else 0.0
         left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)

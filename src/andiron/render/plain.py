@@ -32,7 +32,9 @@ class Plain:
 def line(progress: Progress, seconds: float) -> str:
     """`epoch 3/10  update 63  train loss ...  |  valid loss ...  |  90,123 samples/s`."""
     width = len(str(progress.num_epochs))
-    speed = progress.num_items / seconds if seconds else 0.0
+    before = progress.first_batch if progress.epoch == progress.first_epoch else 0
+    samples = progress.num_items * (1 - before / max(progress.num_batches, 1))
+    speed = samples / seconds if seconds else 0.0
     return (
         f"epoch {progress.epoch:>{width}}/{progress.num_epochs}  update {progress.updates:>5}  "
         f"{text.splits(progress)}  |  {speed:,.0f} samples/s"

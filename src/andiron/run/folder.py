@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
+from andiron.run.log_file import LogFile
 
-STATUS = "status.json"
+STATUS, LOG = "status.json", "experiment.log"
 OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "data.json", "param_groups.json", "metrics.jsonl",
-             "experiment.log", "model.safetensors", "summary.json")  # fmt: skip
-AVERAGES = "model-*.safetensors"
+             LOG, "model.safetensors", "summary.json")  # fmt: skip
+SEVERAL = ("model-*.safetensors", "dirty-*.patch")  # of averages; of the times it was taken up again
 OWN_FOLDERS = (".hydra", "tensorboard", "checkpoints", "nonfinite")
 log = logging.getLogger("andiron")
 
@@ -32,15 +33,8 @@ def claimed(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     started = _now()
     _claim(path, {"status": "running", "pid": os.getpid(), "started": started}, overwrite=overwrite)
     try:
-        with _logged(path / "experiment.log"):
-            try:
-                yield path
-            except BaseException as error:
-                _set_status(path, _verdict(error), _reason(error), started)
-                log.error("%s: %s", _verdict(error), _reason(error))
-                log.debug("%s", "".join(traceback.format_exception(error)))
-                raise
-            _set_status(path, "done", None, started)
+        with _logged(path / LOG), _told(path, started):
+            yield path
     except errors.ConfigError:  # found while building: nothing was trained, so there is no run to keep a record of
         _remove_run(path)
         if not any(path.iterdir()):
@@ -48,11 +42,63 @@ def claimed(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def resumed(path: Path) -> Iterator[Path]:
+    """The folder of a run that goes on in it, with its status and its log kept as `claimed` keeps them.
+
+    After a ConfigError the status is as it was found.
+    Raises: RunFolderError if the folder cannot be written, or another process is at the run.
+    """
+    started = _now()
+    before = (path / STATUS).read_bytes() if (path / STATUS).is_file() else None
+    with _logged(path / LOG):
+        try:
+            _set_status(path, "running", None, started)
+            with _told(path, started):
+                yield path
+        except errors.ConfigError:
+            if before is not None:
+                files.write(path / STATUS, before)
+            raise
+
+
+def status(path: Path) -> dict[str, Any]:
+    """What a run's folder says of how it went; empty if it does not say."""
+    try:
+        found = files.read_json(path / STATUS)
+    except (OSError, ValueError, RecursionError):  # no run, or one that was cut off
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def holds_run(path: Path) -> bool:
+    """Whether the folder holds a run, however it went."""
+    return (path / STATUS).exists() or (path / "config.json").exists()
+
+
+def left_at_once(path: Path, reason: str) -> None:
+    """The last words of a run whose process ends without another step."""
+    _set_status(path, "interrupted", reason, status(path).get("started", _now()))
+
+
 def write_all(path: Path, contents: dict[str, str]) -> None:
     """Text files in a folder of their own."""
     path.mkdir(exist_ok=True)
     for name, content in contents.items():
         (path / name).write_text(content, encoding="utf-8")
+
+
+@contextmanager
+def _told(path: Path, started: str) -> Iterator[None]:
+    """Has the folder tell how what is within ends."""
+    try:
+        yield
+    except BaseException as error:
+        _set_status(path, _verdict(error), _reason(error), started)
+        log.error("%s: %s", _verdict(error), _reason(error))
+        log.debug("%s", "".join(traceback.format_exception(error)))
+        raise
+    _set_status(path, "done", None, started)
 
 
 def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
@@ -65,7 +111,8 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
             json.dump(status, file, indent=2)
     except FileExistsError as error:
         raise errors.RunFolderError(
-            f"{path} already holds a run; choose another hydra.run.dir, or say overwrite=true to remove what that run wrote"
+            f"{path} already holds a run; go on with it by resume={path}, choose another hydra.run.dir, or say overwrite=true "
+            "to remove what that run wrote"
         ) from error
     except OSError as error:
         raise errors.RunFolderError(
@@ -74,12 +121,9 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
 
 
 def _refuse_if_running(path: Path) -> None:
-    try:
-        status = files.read_json(path / STATUS)
-        pid = status["pid"] if status["status"] == "running" else None
-    except (OSError, ValueError, TypeError, KeyError):  # no run, or one that left no whole status: it is not running
-        return
-    if pid not in (None, os.getpid()) and _is_alive(pid):
+    found = status(path)
+    pid = found.get("pid") if found.get("status") == "running" else None
+    if isinstance(pid, int) and pid != os.getpid() and _is_alive(pid):
         raise errors.RunFolderError(
             f"{path} holds a run that process {pid} is still at; end it first, choose another hydra.run.dir, "
             f"or remove its {STATUS} if that process is something else"
@@ -100,15 +144,14 @@ def _remove_run(path: Path) -> None:
     """Removes what a run writes, by name, and nothing else that may lie there."""
     for name in OWN_FOLDERS:
         shutil.rmtree(path / name, ignore_errors=True)
-    for name in (*OWN_FILES, *(average.name for average in path.glob(AVERAGES))):
+    for name in (*OWN_FILES, *(found.name for pattern in SEVERAL for found in path.glob(pattern))):
         (path / name).unlink(missing_ok=True)
 
 
 @contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """Everything said to the logger `andiron` goes to the file at `path` as well."""
-    handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    """Everything said to the logger `andiron` goes to the file at `path` as well, which no other process has meanwhile."""
+    handler = LogFile(path)
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
@@ -123,14 +166,17 @@ def _verdict(error: BaseException) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, errors.AndironError):
+    if isinstance(error, errors.AndironError | errors.Interrupted):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _set_status(path: Path, status: str, reason: str | None, started: str) -> None:
-    ended = {"status": status, "reason": reason, "pid": os.getpid(), "started": started, "ended": _now()}
-    files.write_json(path / STATUS, ended)
+    told = {"status": status, "reason": reason, "pid": os.getpid(), "started": started}
+    try:
+        files.write_json(path / STATUS, told if status == "running" else {**told, "ended": _now()})
+    except OSError as error:  # a full disk must not hide how the run ended
+        log.warning("%s could not be written (%s): %s, %s", path / STATUS, error.strerror, status, reason)
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ from the data, the horizon of a schedule) may be left null in the config.
 
 from andiron.config.nodes import (
     averages,
+    checkpoints,
     classification_metrics,
     early_stopping,
     images,
@@ -22,6 +23,6 @@ from andiron.config.nodes import (
 from andiron.config.nodes.kinds import SCHEMAS
 
 __all__ = [
-    "SCHEMAS", "averages", "classification_metrics", "early_stopping", "images", "metrics", "models", "optimizers",
+    "SCHEMAS", "averages", "checkpoints", "classification_metrics", "early_stopping", "images", "metrics", "models", "optimizers",
     "param_groups", "parts", "schedules", "tables", "tasks", "views",
 ]  # fmt: skip

@@ -1,6 +1,4 @@
-"""Data sets, networks, metrics, checkpoints and renderers."""
-
-from typing import Literal
+"""Data sets, networks, metrics and renderers."""
 
 from andiron.config.nodes.kinds import Count, Fraction, Seed, Validation, describes
 
@@ -53,14 +51,6 @@ class Loss:
 @describes("andiron.metrics.Accuracy")
 class Accuracy:
     pass
-
-
-@describes("andiron.checkpoint.last_and_best")
-class LastAndBest:
-    last: Count
-    metric: str
-    split: Literal["train", "valid"]
-    direction: Literal["lowest", "highest"] | None
 
 
 @describes("andiron.render.auto")

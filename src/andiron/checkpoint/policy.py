@@ -1,0 +1,63 @@
+"""When checkpoints are made and which of them stay, as a config says it."""
+
+import math
+from dataclasses import dataclass
+
+from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """A checkpoint after every so many updates, epochs, and minutes since the last one: whichever comes first.
+
+    Raises: ValueError for a number that is not above 0, and if there is none at all.
+    """
+
+    updates: int | None = None
+    epochs: int | None = 1
+    minutes: float | int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("every_updates", self.updates), ("every_epochs", self.epochs)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value}: should be 1 or more; give a whole number, or null for no such cadence")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise ValueError(f"every_minutes={self.minutes}: should be a finite number above 0; or null for no such cadence")
+        if self.updates is None and self.epochs is None and self.minutes is None:
+            raise ValueError("no checkpoint is ever due; give every_updates, every_epochs or every_minutes")
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """Which checkpoints stay, and when there is to be one."""
+
+    strategy: Strategy
+    cadence: Cadence
+
+
+def checkpointing(
+    *,
+    last: int | None = 2,
+    metric: str | None = "loss",
+    split: str = "valid",
+    direction: str = "lowest",
+    keep_every_updates: int | None = None,
+    every_updates: int | None = None,
+    every_epochs: int | None = 1,
+    every_minutes: float | int | None = None,
+) -> Checkpointing:
+    """Checkpoints as often as the last three say, of which the others keep the newest, the best, and some for ever.
+
+    `last` null keeps no newest ones, `metric` null no best one; without `last`, a run goes on only from what else stays.
+    Raises: ValueError for a number out of range, and if nothing is kept.
+    """
+    rules: tuple[Strategy, ...] = ()
+    if last is not None:
+        rules += (KeepLast(last),)
+    if metric is not None:
+        rules += (KeepBest(metric, split, direction),)
+    if keep_every_updates is not None:
+        rules += (KeepEvery(keep_every_updates),)
+    if not rules:
+        raise ValueError("last=None: should be 1 or more where nothing else is kept; give it, or metric, or keep_every_updates")
+    return Checkpointing(Composed(rules), Cadence(every_updates, every_epochs, every_minutes))

@@ -1,0 +1,96 @@
+"""What a run's folder tells of it: before its first update, and each time it is taken up again."""
+
+import dataclasses
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from andiron import errors, files, hyperparameters
+from andiron.config.schema import Train
+from andiron.data import Splits
+from andiron.optim import group_table
+from andiron.run import provenance
+from andiron.writers import TensorBoardWriter
+
+PROVENANCE = "provenance.json"
+log = logging.getLogger("andiron")
+
+
+def begin(
+    config: Train, run_dir: Path, splits: Splits, *, device: torch.device, groups: dict[str, Any], tensorboard: TensorBoardWriter
+) -> None:
+    """Where the run comes from, its data's facts and who owns which parameter, as files and as pages in TensorBoard."""
+    origin, patch = _origin(config, splits, device)
+    if patch:
+        (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
+    files.write_json(run_dir / PROVENANCE, origin)
+    files.write_json(run_dir / "data.json", dict(splits.facts))
+    files.write_json(run_dir / "param_groups.json", groups)
+    texts = {
+        "config": _fenced(dataclasses.asdict(config)),
+        "param_groups": group_table.as_markdown(groups),
+        "provenance": _fenced(origin),
+    }
+    tensorboard.start_session(hyperparameters.of(config), texts)
+
+
+def check_data(run_dir: Path, splits: Splits) -> None:
+    """Refuses other data than the run has been trained on.
+
+    Raises: DataError if the checksums differ.
+    """
+    recorded = _recorded(run_dir).get("data", {}).get("sha256", splits.fingerprint)
+    if recorded != splits.fingerprint:
+        raise errors.DataError(
+            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {run_dir} was trained on {recorded}: "
+            "it cannot go on with other data; restore them, or start another run, with start_from=<run folder> for its weights"
+        )
+
+
+def go_on(
+    config: Train, run_dir: Path, splits: Splits, *, device: torch.device, updates: int, changes: Mapping[str, list[Any]]
+) -> None:
+    """Adds to the record that the run goes on from `updates` with these changes, and by which command, code and machine."""
+    before = _recorded(run_dir)
+    origin, patch = _origin(config, splits, device)
+    number = len(before.get("resumes", [])) + 1
+    now = {name: value for name, value in origin.items() if name not in ("seed", "data") and value != before.get(name)}
+    entry = {"updates": updates, "at": datetime.now(UTC).isoformat(timespec="seconds"), "changes": dict(changes), **now}
+    if patch and not _is_patch_of(run_dir, patch):
+        (run_dir / f"dirty-{number}.patch").write_bytes(patch.encode(errors="surrogateescape"))
+    files.write_json(run_dir / PROVENANCE, {**before, "resumes": [*before.get("resumes", []), entry]})
+    config.save(run_dir / "config.json")
+
+
+def _is_patch_of(run_dir: Path, patch: str) -> bool:
+    path = run_dir / "dirty.patch"
+    return path.is_file() and path.read_bytes() == patch.encode(errors="surrogateescape")
+
+
+def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], str]:
+    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
+    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
+    return provenance.gather(seed=config.seed, data=data, device=device)
+
+
+def _recorded(run_dir: Path) -> dict[str, Any]:
+    """The record so far.
+
+    Raises: DataError if it is damaged.
+    """
+    try:
+        found = files.read_json(run_dir / PROVENANCE)
+    except (OSError, ValueError, RecursionError) as error:
+        raise errors.DataError(f"{run_dir / PROVENANCE}: missing or damaged ({error}); restore it from a copy") from error
+    if not isinstance(found, dict):
+        raise errors.DataError(f"{run_dir / PROVENANCE}: holds {type(found).__name__}, not an object; restore it from a copy")
+    return found
+
+
+def _fenced(value: Any) -> str:
+    return f"```json\n{json.dumps(value, indent=2)}\n```"

@@ -1,0 +1,261 @@
+"""`resume=` on the command line: the same folder goes on, changes are classed, and nothing is ever started again unasked."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, status
+
+from andiron.commands import train
+from andiron.config.schema import Train
+from andiron.interrupter import StopsAt
+
+RUN = ("hydra.run.dir=run", "num_epochs=2", "data=partial", "data.fraction=0.2", "model.hidden=[8]", "render=plain")
+
+
+@pytest.fixture
+def train_py(here, monkeypatch, capsys):
+    """`python train.py` with some arguments in this process: exit code, standard output and standard error."""
+    log = logging.getLogger("andiron")
+    handlers, level = list(log.handlers), log.level
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+        code = train.main(ROOT / "conf")
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    yield run
+    log.handlers[:] = handlers
+    log.setLevel(level)
+
+
+@pytest.fixture
+def stopped(train_py, monkeypatch):
+    """A run in `run` that was interrupted after its third update."""
+
+    def stopping(config, run_dir, record, interrupter):
+        return whole(config, run_dir, record, StopsAt("train", updates=3))
+
+    whole = train.train
+    monkeypatch.setattr(train, "train", stopping)
+    code, _, _ = train_py(*RUN)
+    monkeypatch.setattr(train, "train", whole)
+    assert code == 130
+    return Path("run")
+
+
+def files_of(folder):
+    """Every file's content and the time it was written."""
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def updates_in(folder):
+    return [json.loads(line)["updates"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, stopped, here):
+    assert status(stopped)["status"] == "interrupted"
+    code, said, _ = train_py("resume=run")
+
+    assert code == 0 and status(stopped)["status"] == "done"
+    assert f"going on from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches" in said
+    assert train_py(*RUN[1:], "hydra.run.dir=straight")[0] == 0
+    for name in ("model.safetensors", "param_groups.json", "data.json"):
+        assert (here / "run" / name).read_bytes() == (here / "straight" / name).read_bytes()
+    assert updates_in(here / "run") == updates_in(here / "straight")
+    assert not (here / "outputs").exists()
+
+
+def test_the_newest_run_is_resumed_by_its_age(train_py, here):
+    for name in "ab":
+        run = (f"hydra.run.dir=outputs/day/{name}", *RUN[1:])
+        assert train_py(*run)[0] == 0
+    code, said, _ = train_py("resume=latest", "num_epochs=3", "render=plain")
+    assert code == 0
+    assert f"going on from {here}/outputs/day/b/checkpoints" in said
+
+
+def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    before = files_of(here)
+    code, said, _ = train_py("resume=run")
+    assert code == 0
+    assert said == f"{here}/run is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert files_of(here) == before
+
+
+def test_a_finished_run_with_more_epochs_continues_as_if_it_had_been_asked_for_them(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    code, said, _ = train_py("resume=run", "num_epochs=3")
+    assert code == 0 and "changed: num_epochs: 2 -> 3\n" in said
+    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
+
+    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+    assert Train.load(here / "run" / "config.json").num_epochs == 3
+    (entry,) = json.loads((here / "run" / "provenance.json").read_text())["resumes"]
+    assert (entry["updates"], entry["changes"]) == (10, {"num_epochs": [2, 3]})
+    assert entry["command"][1:] == ["resume=run", "num_epochs=3"]
+
+
+def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, stopped):
+    before = files_of(stopped)
+    code, _, error = train_py("resume=run", "lr=0.1", "batch_size=32")
+    assert code == 2
+    assert error.splitlines()[1:] == [
+        "  lr=0.1: the run was recorded with 0.001, and it has learned with that so far; "
+        "say resume_allow=[lr] to go on with the new value",
+        "  batch_size=32: the run was recorded with 64, and it has learned with that so far; "
+        "say resume_allow=[batch_size] to go on with the new value",
+    ]
+    assert files_of(stopped) == before
+
+    code, said, _ = train_py("resume=run", "lr=0.1", "batch_size=32", "resume_allow=[lr,batch_size]")
+    assert code == 0
+    assert "changed: lr: 0.001 -> 0.1\nchanged: scheduler.lr: 0.001 -> 0.1\nchanged: batch_size: 64 -> 32\n" in said
+    assert "update 3, epoch 1, after 6 of its 9 batches" in said  # 3 batches of 64 are 6 of 32
+    (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
+    assert entry["changes"] == {"lr": [0.001, 0.1], "scheduler.lr": [0.001, 0.1], "batch_size": [64, 32]}
+    rates = [line.get("lr/base") for line in map(json.loads, (stopped / "metrics.jsonl").read_text().splitlines())]
+    assert rates[-4] == 0.1  # of the last window, before the means of the epoch, the validation and the test
+    config = Train.load(stopped / "config.json")
+    assert (config.lr, config.batch_size) == (0.1, 32)
+
+
+def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
+    before = files_of(stopped)
+    asked = ("model.hidden=[9]", "param_groups=no_decay", "optimizer=sgd")
+    code, _, error = train_py("resume=run", *asked, "resume_allow=[optimizer,lr]")
+    assert code == 2
+    refused = [line.strip().partition("=")[0] for line in error.splitlines()[1:]]
+    assert {"model.hidden", "optimizer._target_"} < {*refused} and any(name.startswith("param_groups") for name in refused)
+    assert files_of(stopped) == before
+
+
+def test_a_mistake_beside_resume_is_told_and_leaves_the_run_as_it_is(train_py, stopped):
+    before = files_of(stopped)
+    code, _, error = train_py("resume=run", "lrr=3", "optimizer=adamm")
+    assert code == 2
+    assert "lrr: no such option; did you mean 'lr'?" in error and "did you mean 'adam'?" in error
+    assert files_of(stopped) == before
+
+
+def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here, monkeypatch):
+    plain = json.loads((stopped / "config.json").read_text())
+    (stopped / "config.json").write_text(json.dumps({**plain, "log_every": 7}))  # as if a default had been another then
+    assert train_py("resume=run", "num_epochs=3")[0] == 0
+    config = Train.load(stopped / "config.json")
+    assert (config.log_every, config.num_epochs) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("resume=nowhere",), "nowhere holds no run: there is no config.json in it; name a run's folder"),
+        (("resume=latest",), "no run in outputs/*/*/status.json or multirun/*/*/*/status.json; name its folder: resume="),
+        (("resume=run", "-m", "seed=1,2"), "goes on with one run; leave -m out, or say resume=auto for each of a sweep"),
+        (("resume=auto",), "without a folder of its own each start of this command would be another run; say hydra.run.dir="),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_a_run_that_cannot_be_found_is_an_error_and_starts_nothing(train_py, here, arguments, words):
+    code, _, error = train_py(*arguments)
+    assert code in (1, 2) and words in error
+    assert not [path for path in here.rglob("*") if path.is_file()]
+
+
+def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
+    code, _, error = train_py("resume=run", "hydra.run.dir=other")
+    assert (code, not (here / "other").exists()) == (2, True)
+    assert f"hydra.run.dir=other: a resumed run stays in its folder, {here}/run; leave it out" in error
+
+
+def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
+    assert train_py(*RUN, "~checkpoint")[0] == 0
+    (here / "run" / "status.json").write_text("{}")  # as if it had been killed
+    code, _, error = train_py("resume=run")
+    assert code == 1 and "no checkpoint" in error and "Traceback" not in error
+    assert status(here / "run")["status"] == "failed"
+
+
+def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    weights = here / "run" / "checkpoints" / "step-10" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 4
+    weights.write_bytes(content)
+    code, said, _ = train_py("resume=run", "num_epochs=3")
+
+    assert code == 0
+    assert "model.safetensors" in said and "step-10" in said and f"going on from {here}/run/checkpoints/step-5" in said
+    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
+    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+    assert updates_in(here / "run") == updates_in(here / "straight")
+
+
+def test_other_data_are_refused(train_py, stopped, here):
+    provenance = json.loads((stopped / "provenance.json").read_text())
+    provenance["data"]["sha256"] = "0" * 64
+    (stopped / "provenance.json").write_text(json.dumps(provenance))
+    code, _, error = train_py("resume=run")
+    assert code == 1 and "was trained on 000" in error and "it cannot go on with other data" in error
+
+
+def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monkeypatch):
+    command = (*RUN, "restart=requeued")
+    whole = train.train
+
+    def stopping(config, run_dir, record, interrupter):
+        return whole(config, run_dir, record, StopsAt("train", updates=3))
+
+    monkeypatch.setattr(train, "train", stopping)
+    assert train_py(*command)[0] == 75
+    assert status(here / "run")["status"] == "interrupted"
+    monkeypatch.setattr(train, "train", whole)
+    code, said, _ = train_py(*command)
+    assert code == 0 and "going on from" in said
+    code, said, _ = train_py(*command)
+    assert code == 0 and "nothing is left to do" in said
+
+
+def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_and_says_so(train_py, here):
+    (here / "run").mkdir()
+    (here / "run" / "status.json").write_text('{"status": "run')  # killed while it was written
+    code, said, _ = train_py(*RUN, "restart=requeued")
+    assert code == 0
+    assert f"{here}/run holds a run of which no checkpoint was saved: it is started again" in said
+
+
+def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys):
+    from andiron.commands import plan
+
+    monkeypatch.setattr(sys, "argv", ["plan.py", "resume=run"])
+    assert plan.main(ROOT / "conf") == 2
+    assert "resume: this command trains no run that could go on; leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_real_signal_finishes_the_update_saves_it_and_the_run_goes_on(tmp_path, number):
+    command = [sys.executable, ROOT / "train.py", "hydra.run.dir=run", "num_epochs=2000", "model.hidden=[8]", "render=plain"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "metrics.jsonl").exists() or not (tmp_path / "run" / "metrics.jsonl").read_bytes():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+
+    name = signal.Signals(number).name
+    assert process.returncode == 128 + number
+    assert f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run at once" in error
+    assert (status(tmp_path / "run")["status"], status(tmp_path / "run")["reason"]) == ("interrupted", name)
+    newest = json.loads((tmp_path / "run" / "checkpoints" / "latest.json").read_text())["updates"]
+    assert newest >= max(updates_in(tmp_path / "run"))

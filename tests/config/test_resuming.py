@@ -1,0 +1,116 @@
+"""Options beside resume: what is free, what has to be allowed, what is refused, and how they are put on the record."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from andiron import errors
+from andiron.config import resuming
+
+RECORD = {
+    "lr": 0.1, "num_epochs": 2, "batch_size": 64, "clip": None, "metrics": {"loss": {"_target_": "Loss"}},
+    "data": {"_target_": "mnist", "root": "/a", "valid": 0.1}, "model": {"_target_": "MLP", "hidden": [64, 32]},
+    "optimizer": {"_target_": "Adam", "eps": 1e-8}, "scheduler": {"_target_": "Cosine", "initial_lr": 0.1, "min_lr": 0.0},
+    "averages": None, "resume": None,
+}  # fmt: skip
+
+
+def changed(**options):
+    """The record with some options, by dotted name with two underscores for a dot, said anew."""
+    asked = {name: dict(value) if isinstance(value, dict) else value for name, value in RECORD.items()}
+    for name, value in options.items():
+        group, _, inner = name.partition("__")
+        if inner:
+            asked[group][inner] = value
+        else:
+            asked[group] = value
+    return resuming.changes(RECORD, asked)
+
+
+def problems(found, *allowed):
+    try:
+        resuming.check(found, allowed)
+    except errors.ConfigError as error:
+        return list(error.problems)
+    return []
+
+
+def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
+    assert changed(resume="/a") == {}
+    assert changed(lr=0.2, model__hidden=[8]) == {("lr",): (0.1, 0.2), ("model", "hidden"): ([64, 32], [8])}
+    assert changed(model__dropout=0.5) == {("model", "dropout"): (resuming.MISSING, 0.5)}
+
+
+@pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}], ids=str)
+def test_what_does_not_change_what_is_learned_is_free(options):
+    assert problems(changed(**options)) == []
+
+
+@pytest.mark.parametrize(
+    "option, value", [("lr", 0.2), ("batch_size", 32), ("clip", 1.0), ("optimizer__eps", 1e-6), ("scheduler___target_", "Constant")]
+)
+def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value):
+    found = changed(**{option: value})
+    name, before = option.replace("__", ".", 1), RECORD[option.partition("__")[0]]
+    before = before[option.partition("__")[2]] if isinstance(before, dict) else before
+    root = name.partition(".")[0]
+
+    assert problems(found) == [
+        f"{name}={value}: the run was recorded with {before}, and it has learned with that so far; "
+        f"say resume_allow=[{root}] to go on with the new value"
+    ]
+    assert problems(found, root) == []
+    assert problems(found, "seed") != []
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [("model__hidden", [8]), ("data__valid", 0.2), ("metrics", {"loss": {"_target_": "Other"}}), ("optimizer___target_", "SGD"),
+     ("averages", {"ema": {"_target_": "Ema"}})],
+)  # fmt: skip
+def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, value):
+    (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
+    assert "and a resumed run keeps it; start another one, with start_from=<run folder> for its weights" in problem
+
+
+def test_all_problems_are_told_at_once_and_a_refused_class_stands_for_its_arguments():
+    found = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
+    assert [problem.partition(":")[0] for problem in problems(found)] == ["lr=0.2", "model.hidden=[8]", "optimizer._target_=SGD"]
+
+
+def test_a_schedules_repetition_of_lr_is_governed_by_lr():
+    found = changed(lr=0.2, scheduler__initial_lr=0.2)
+    assert len(problems(found)) == 1
+    assert problems(found, "lr") == []
+
+
+def test_a_name_that_cannot_be_allowed_is_told_with_the_nearest():
+    (problem,) = problems({}, "bach_size")
+    assert problem.startswith("resume_allow=[bach_size]: names no option that can be allowed; did you mean 'batch_size'?")
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.lists(st.integers(), max_size=2),
+    lambda inner: st.dictionaries(st.sampled_from("abcd"), inner, min_size=1, max_size=3),
+    max_leaves=8,
+)
+configs = st.dictionaries(st.sampled_from(["lr", "model", "data", "x"]), values, max_size=4)
+
+
+@given(configs, configs)
+def test_applying_the_changes_to_the_one_gives_the_other(one, other):
+    made = resuming.applied(one, resuming.changes(one, other))
+    assert resuming.changes(made, other) == {}
+
+
+@given(configs, configs)
+def test_nothing_is_changed_in_what_is_given(one, other):
+    before = repr(one)
+    resuming.applied(one, resuming.changes(one, other))
+    assert repr(one) == before
+
+
+def test_changes_are_told_and_recorded_with_what_was_and_is():
+    found = changed(lr=0.2, model__dropout=0.5)
+    assert resuming.in_words(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
+    assert resuming.as_plain(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

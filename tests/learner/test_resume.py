@@ -1,0 +1,309 @@
+"""Stopping anywhere and going on: the same bits, the same points, as never having stopped."""
+
+import math
+
+import pytest
+import torch
+from conftest import without_time
+
+from andiron import data, errors, records
+from andiron.checkpoint import Cadence, KeepLast, load
+from andiron.interrupter import Interrupter, StopsAt
+from andiron.learner import LearnerBuilder
+from andiron.learner.early_stopping import EarlyStopping
+from andiron.metrics import Accuracy, Loss
+from andiron.metrics import AUROC
+from andiron.models import ConvNet
+from andiron.optim import Ema, Group, GroupedOptimizer, Optimizer, Swa
+from andiron.schedules import Plateau, Warmup
+from andiron.tasks import Classifier
+
+DIGITS = data.digits(valid=0.1, split_seed=0)
+TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
+BATCH, BATCHES, SEED, LR, EPOCHS = 8, 7, 5, 0.01, 3
+
+
+class Kept(list):
+    """A writer that keeps the points, and can go back."""
+
+    def write(self, point):
+        self.append(point)
+
+    def position(self):
+        return {"points": len(self)}
+
+    def rewind(self, position, updates):
+        del self[position["points"] :]
+
+    def close(self):
+        pass
+
+    def untimed(self):
+        """What was written, less times and what the machine was used for."""
+        return [
+            (point.split, point.updates, point.epoch, point.whole_epoch,
+             {name: value for name, value in point.values.items() if not name.startswith(("time/", "system/"))})
+            for point in self
+        ]  # fmt: skip
+
+
+def classifier(dropout=0.5):
+    torch.manual_seed(1)
+    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
+
+
+def loaders():
+    train = data.DataLoader(TRAIN, DIGITS.batcher, batch_size=BATCH, shuffle_seed=3)
+    return train, data.DataLoader(VALID, DIGITS.batcher, batch_size=7), data.DataLoader(TEST, DIGITS.batcher, batch_size=7)
+
+
+def builder(folder, *writers, num_epochs=EPOCHS):
+    metrics = Loss(), Accuracy()
+    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
+            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
+
+
+def two_optimizers(model, **settings):
+    tensors = dict(model.named_parameters())
+    matrices = [name for name in tensors if tensors[name].dim() == 2]
+    rest = [name for name in tensors if tensors[name].dim() != 2]
+    return GroupedOptimizer(model, [
+        Group(name="matrices", parameters={name: tensors[name] for name in matrices}, lr_scale=2.0,
+              optimizer=Optimizer(torch.optim.SGD, model, matrices, momentum=0.9)),
+        Group(name="rest", parameters={name: tensors[name] for name in rest}, **settings,
+              optimizer=Optimizer(torch.optim.Adam, model, rest)),
+    ])  # fmt: skip
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def plateau():
+    return Warmup(Plateau(LR, patience=1, threshold=0.9), 3)
+
+
+def patience():
+    return EarlyStopping(metric="loss", patience=2, restores_best=True)
+
+
+def with_dropped_updates(made):
+    """Leaves out two of the updates, the last of the second epoch among them."""
+    passes, asked = made.guard.passes, []
+
+    def some(found):
+        place = made.epoch, made.first_batch
+        asked.append(place)
+        return place not in ((0, 3), (1, 6)) and passes(found)
+
+    made.guard.passes = some
+    made.guard.leave_out = lambda *arguments: setattr(made.guard, "skipped", made.guard.skipped + 1)
+    return made
+
+
+SETUPS = {
+    "adam": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), LR),
+    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
+    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a plateau in a warm-up": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
+    "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
+    "fp16": lambda b, m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
+    "frozen until before the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
+    "frozen until after the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
+    "sam": lambda b, m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "early stopping": lambda b, m: b.early_stopping(rule=patience()).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "updates that are left out": lambda b, m: with_dropped_updates(b.build(m, Optimizer(torch.optim.Adam, m), LR)),
+}
+PLACES = {  # in the order they come, by split, batch of the pass and epoch
+    "before the first update": ("train", 0, 0),
+    "after an update": ("train", 4, 0),
+    "in the first validation": ("valid", 1, 0),
+    "at the edge of an epoch": ("train", 0, 1),
+    "in the middle of an epoch": ("train", 4, 1),
+    "after an epoch's last update": ("train", BATCHES, 1),
+    "in a later validation": ("valid", 2, 2),
+    "in the test": ("test", 1, EPOCHS),
+}
+
+
+class StopsIn(Interrupter):
+    """Stops once, at one of the places above."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place, self.learner = place, None
+
+    def at(self, split, updates, batch):
+        if (split, batch, self.learner.epoch) == self.place:
+            self.stop("for a test")
+        return super().at(split, updates, batch)
+
+
+def pieces(tmp_path, name, places, kept, **options):
+    """The learner of the last piece of a run that is stopped at every place, each time made anew and resumed."""
+    for number, place in enumerate([*places, None]):
+        stops = StopsIn(place)
+        made = SETUPS[name](builder(tmp_path, kept, **options).with_file_checkpointer(KeepLast(2)).interrupter(stops), classifier())
+        stops.learner = made
+        if number:
+            made.resume()
+        with made:
+            if place is None:
+                made.fit(*loaders())
+            else:
+                with pytest.raises(errors.Interrupted, match="for a test"):
+                    made.fit(*loaders())
+    return made
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
+    kept, again = Kept(), Kept()
+    straight = SETUPS[name](builder(tmp_path / "straight", kept), classifier())
+    straight.fit(*loaders())
+
+    stopped = pieces(tmp_path / "stopped", name, PLACES.values(), again)
+
+    assert same(straight.model.state_dict(), stopped.model.state_dict())
+    assert same(straight.optimizer.state_dict(), stopped.optimizer.state_dict())
+    for view, weights in straight.exports().items():
+        assert same(weights, stopped.exports()[view])
+    one, other = (without_time(made.state().state) for made in (straight, stopped))
+    for state in (one, other):
+        state["journal"].pop("writers")
+    assert one == other
+    assert again.untimed() == kept.untimed() and kept
+
+
+class Broken:
+    """A training loader that raises in the middle of the third epoch, as a machine that fails."""
+
+    def __init__(self, loader):
+        self.loader, self.num_items = loader, loader.num_items
+
+    def __len__(self):
+        return len(self.loader)
+
+    def epoch(self, epoch, first_batch=0):
+        for number, batch in enumerate(self.loader.epoch(epoch, first_batch), first_batch):
+            if (epoch, number) == (2, 5):
+                raise RuntimeError("the machine fails")
+            yield batch
+
+
+def test_what_was_logged_after_the_newest_checkpoint_is_there_once(tmp_path):
+    kept, again = Kept(), Kept()
+    SETUPS["adam"](builder(tmp_path / "straight", kept), classifier()).fit(*loaders())
+    train, valid, test = loaders()
+    with SETUPS["adam"](builder(tmp_path, again).with_file_checkpointer(), classifier()) as made:
+        with pytest.raises(RuntimeError, match="the machine fails"):
+            made.fit(Broken(train), valid, test)
+    assert again.untimed()[-1][1] == 18  # a window was logged after the checkpoint at 14
+
+    with SETUPS["adam"](builder(tmp_path, again).with_file_checkpointer(), classifier()) as made:
+        assert made.resume() == tmp_path / "checkpoints" / "step-14"
+        made.fit(train, valid, test)
+    assert again.untimed() == kept.untimed()
+
+
+def test_a_run_without_any_checkpoint_is_an_error_and_never_a_fresh_start(tmp_path):
+    with pytest.raises(errors.DataError, match="no checkpoint"):
+        SETUPS["adam"](builder(tmp_path), classifier()).resume()
+
+
+def test_a_checkpoint_in_the_middle_of_an_epoch_does_not_change_what_is_measured(tmp_path):
+    kept, often = Kept(), Kept()
+    SETUPS["adam"](builder(tmp_path / "a", kept), classifier()).fit(*loaders())
+    every_update = builder(tmp_path / "b", often).with_file_checkpointer(KeepLast(3), Cadence(updates=1, epochs=None))
+    with SETUPS["adam"](every_update, classifier()) as made:
+        made.fit(*loaders())
+
+    assert often.untimed() == kept.untimed()
+    assert load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0  # the end is saved whatever the cadence
+
+
+def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
+    stops = StopsAt("train", updates=5)
+    made = SETUPS["adam"](builder(tmp_path).with_file_checkpointer().interrupter(stops), classifier())
+    with made, pytest.raises(errors.Interrupted):
+        made.fit(*loaders())
+
+    saved = load(tmp_path / "checkpoints" / "step-5")
+    assert (saved.state["epoch"], saved.state["batch"]) == (0, 5)
+    assert saved.state["journal"]["window"] == [2, 2]  # batches and updates since the log point at 3
+    losses = [part for name, part in sorted(saved.metrics.items()) if part.is_floating_point() and part.dim() == 0]
+    assert all(math.isfinite(loss) for loss in losses) and saved.metrics
+
+
+@pytest.mark.parametrize(
+    "recorder, name",
+    [(records.Recorder(), "run.safetensors"), (records.Recorder(format="json"), "run.json"),
+     (records.Recorder(format="msgpack", gzip=True), "run.mpk.gz")],
+)  # fmt: skip
+def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
+    straight = SETUPS["averages"](builder(tmp_path / "straight"), classifier())
+    straight.fit(*loaders())
+    stops = StopsAt("train", updates=12)
+    made = SETUPS["averages"](builder(tmp_path / "a").interrupter(stops), classifier())
+    with pytest.raises(errors.Interrupted):
+        made.fit(*loaders())
+    made.save_file(tmp_path / name, recorder)
+
+    second = SETUPS["averages"](builder(tmp_path / "b"), classifier())
+    second.load_file(tmp_path / name)
+    second.fit(*loaders())
+
+    assert same(straight.model.state_dict(), second.model.state_dict())
+    assert same(straight.exports()["model-ema"], second.exports()["model-ema"])
+    assert same(straight.optimizer.state_dict(), second.optimizer.state_dict())
+
+
+def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
+    made = SETUPS["averages"](builder(tmp_path / "a", num_epochs=1), classifier())
+    made.fit(*loaders())
+    made.save_file(tmp_path / "run.mpk.gz", records.CompactRecorder())
+
+    second = SETUPS["averages"](builder(tmp_path / "b", num_epochs=2), classifier())
+    second.load_file(tmp_path / "run.mpk.gz")
+    halves = {name: tensor.half().float() for name, tensor in made.model.state_dict().items()}
+    assert same(second.model.state_dict(), halves)
+    second.fit(*loaders())
+    assert second.updates == 2 * BATCHES
+
+
+def test_a_file_of_weights_is_no_state_of_a_learner(tmp_path):
+    model = classifier()
+    records.save_file(model, tmp_path / "weights.safetensors")
+    made = SETUPS["adam"](builder(tmp_path), model)
+    with pytest.raises(errors.DataError, match=r"weights.safetensors: no learner's state; .*andiron.records.load_file"):
+        made.load_file(tmp_path / "weights.safetensors")
+
+
+def test_a_checkpoint_of_other_metrics_is_refused(tmp_path):
+    made = SETUPS["adam"](builder(tmp_path), classifier())
+    other = LearnerBuilder(tmp_path).metric_train_numeric(Loss()).with_writers()
+    other = other.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR)
+    with pytest.raises(ValueError, match="saved while loss, accuracy were measured, not loss; measure the same"):
+        other.load(made.state())
+
+
+def test_a_loader_without_a_first_batch_trains_as_long_as_it_is_not_stopped_within_an_epoch(tmp_path):
+    class OwnLoader:
+        """As users wrote them before."""
+
+        def __init__(self, loader):
+            self.loader, self.num_items = loader, loader.num_items
+
+        def __len__(self):
+            return len(self.loader)
+
+        def epoch(self, epoch):
+            return self.loader.epoch(epoch)
+
+    train, valid, _ = loaders()
+    made = SETUPS["adam"](builder(tmp_path, num_epochs=2), classifier())
+    made.fit(OwnLoader(train), OwnLoader(valid))
+    straight = SETUPS["adam"](builder(tmp_path, num_epochs=2), classifier())
+    straight.fit(train, valid)
+    assert same(made.model.state_dict(), straight.model.state_dict())
