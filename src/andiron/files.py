@@ -15,9 +15,14 @@ Pieces = Iterable[bytes | memoryview]
 
 def write(path: Path, content: bytes) -> None:
     """Replaces the file at `path` atomically and durably: readers see the old content or the new, never a part."""
+    write_pieces(path, [content])
+
+
+def write_pieces(path: Path, pieces: Pieces) -> None:
+    """Does what `write` does piece by piece, so that the content need not be in memory as a whole."""
     partial = _partial(path)
     try:
-        _write_through(partial, [content])
+        _write_through(partial, pieces)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

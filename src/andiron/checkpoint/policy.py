@@ -37,7 +37,7 @@ class Checkpointing:
 
 def checkpointing(
     *,
-    last: int | None = 2,
+    last: int = 2,
     metric: str | None = "loss",
     split: str = "valid",
     direction: str = "lowest",
@@ -48,16 +48,12 @@ def checkpointing(
 ) -> Checkpointing:
     """Checkpoints as often as the last three say, of which the others keep the newest, the best, and some for ever.
 
-    `last` null keeps no newest ones, `metric` null no best one; without `last`, a run goes on only from what else stays.
-    Raises: ValueError for a number out of range, and if nothing is kept.
+    `metric` null keeps no best one; the newest one always stays, for the run to go on from.
+    Raises: ValueError for a number out of range.
     """
-    rules: tuple[Strategy, ...] = ()
-    if last is not None:
-        rules += (KeepLast(last),)
+    rules: tuple[Strategy, ...] = (KeepLast(last),)
     if metric is not None:
         rules += (KeepBest(metric, split, direction),)
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)
-    if not rules:
-        raise ValueError("last=None: should be 1 or more where nothing else is kept; give it, or metric, or keep_every_updates")
     return Checkpointing(Composed(rules), Cadence(every_updates, every_epochs, every_minutes))

@@ -55,8 +55,8 @@ class Recorder:
         """
         if _kind(path) != (self.format, self.gzip):
             raise errors.DataError(f"{path}: {self} writes files whose names end with {self.suffix}; name it so")
-        content = _content(self, _stored(record, self))
-        files.write(path, gzip.compress(content, GZIP_LEVEL, mtime=0) if self.gzip else content)
+        pieces = _pieces(self, _stored(record, self))
+        files.write_pieces(path, [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)] if self.gzip else pieces)
 
     def load(self, path: Path) -> Record:
         """The record in a file of any recorder: see `load`."""
@@ -121,15 +121,16 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
     return Stored(tensors, found.values, dtypes)
 
 
-def _content(recorder: Recorder, stored: Stored) -> bytes:
+def _pieces(recorder: Recorder, stored: Stored) -> files.Pieces:
+    """The content of the file before it is compressed; a safetensors file's is never in memory as a whole."""
     if recorder.format == "msgpack":
-        return messagepack.content(stored)
+        return [messagepack.content(stored)]
     if recorder.format == "json":
-        return json_format.content(stored)
+        return [json_format.content(stored)]
     if safetensors_format.METADATA in stored.tensors:
         raise errors.DataError(f"tensor {safetensors_format.METADATA!r} has a name that safetensors keeps for itself; rename it")
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in stored.head().items()}
-    return safetensors_file.as_safetensors(stored.tensors, {"format": "pt", **metadata})  # "pt": what other readers look for
+    return safetensors_file.pieces(stored.tensors, {"format": "pt", **metadata})  # "pt": what other readers look for
 
 
 def _mapped(path: Path) -> Stored:

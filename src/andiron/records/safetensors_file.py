@@ -1,6 +1,6 @@
 """Named tensors to safetensors files and back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import safetensors.torch
@@ -13,7 +13,7 @@ from andiron.records import safetensors_format
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Writes named tensors to a safetensors file, whole or not at all."""
-    files.write(path, as_safetensors(tensors))
+    files.write_pieces(path, pieces(tensors))
 
 
 def as_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -21,7 +21,12 @@ def as_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | 
 
     Tensors that share memory are written apart: the format knows no sharing.
     """
-    return b"".join(safetensors_format.chunks({name: plain(tensor) for name, tensor in tensors.items()}, metadata))
+    return b"".join(pieces(tensors, metadata))
+
+
+def pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
+    """The same piece by piece, without a copy of tensors that are on the CPU and contiguous."""
+    return safetensors_format.chunks({name: plain(tensor) for name, tensor in tensors.items()}, metadata)
 
 
 def plain(tensor: Tensor) -> Tensor:

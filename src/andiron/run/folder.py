@@ -1,5 +1,6 @@
 """A run's folder: claimed by one run alone, with a status and a log that tell the truth however the run ends."""
 
+import fnmatch
 import json
 import logging
 import os
@@ -53,6 +54,7 @@ def resumed(path: Path) -> Iterator[Path]:
     before = (path / STATUS).read_bytes() if (path / STATUS).is_file() else None
     with _logged(path / LOG):
         try:
+            _remove_partials(path)
             _set_status(path, "running", None, started)
             with _told(path, started):
                 yield path
@@ -146,6 +148,13 @@ def _remove_run(path: Path) -> None:
         shutil.rmtree(path / name, ignore_errors=True)
     for name in (*OWN_FILES, *(found.name for pattern in SEVERAL for found in path.glob(pattern))):
         (path / name).unlink(missing_ok=True)
+
+
+def _remove_partials(path: Path) -> None:
+    """Removes what a killed process had half written of the run's own files."""
+    for partial, name in files.partials(path).items():
+        if name in OWN_FILES or any(fnmatch.fnmatch(name, pattern) for pattern in SEVERAL):
+            files.remove_partial(partial, [])
 
 
 @contextmanager

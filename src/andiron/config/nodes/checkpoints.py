@@ -7,7 +7,7 @@ from andiron.config.nodes.kinds import Count, Positive, describes
 
 @describes("andiron.checkpoint.checkpointing")
 class Checkpointing:
-    last: Count | None = 2
+    last: Count = 2
     metric: str | None = "loss"
     split: Literal["train", "valid"] = "valid"
     direction: Literal["lowest", "highest"] | None = "lowest"

@@ -1,0 +1,68 @@
+"""Processes that save checkpoints and are killed: prints what each of them left, as a line of JSON.
+
+    python killed.py FOLDER ROUNDS SEED
+
+Each is a fork of this process, so that it need not import torch again.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+from checkpoints_made import big, equal
+
+from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, newest_whole
+
+MEGABYTES, APART = 2, 10
+
+
+def saves_for_ever(folder: Path, ready: int) -> None:
+    """What the child does: goes on from the newest, and saves without a pause."""
+    checkpointer.SECONDS_BETWEEN_WRITES = 0.0
+    saver, updates = FileCheckpointer(folder, KeepLast(2)), 0
+    if any(folder.glob("step-*")):
+        path, found = newest_whole(folder)
+        saver.adopt(path, found)
+        updates = found.state["updates"]
+    os.write(ready, b".")
+    while True:
+        updates += APART
+        saver.save(updates, big(updates, megabytes=MEGABYTES), {})
+
+
+def killed(folder: Path, seconds: float) -> None:
+    """Has a child save for so long, from when it is ready, and kills it."""
+    told, ready = os.pipe()
+    child = os.fork()
+    if child == 0:
+        saves_for_ever(folder, ready)
+    os.close(ready)
+    os.read(told, 1)
+    os.close(told)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def main() -> None:
+    folder, rounds, draw = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
+    torch.set_num_threads(1)
+    for number in range(rounds):
+        killed(folder, draw.uniform(0.05, 0.25) if number == 0 else draw.uniform(0.0, 0.15))
+        names = sorted(path.name for path in folder.iterdir())
+        if not any(name.startswith("step-") for name in names):
+            left = {"updates": 0, "whole": True}
+        else:
+            path, found = newest_whole(folder)
+            updates = found.state["updates"]
+            left = {"updates": updates, "whole": equal(found, big(updates, megabytes=MEGABYTES)) and path.name == f"step-{updates}"}
+        print(json.dumps({**left, "names": names}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Copies in memory that is used again: equal to what was copied, and nobody else's."""
+
+import threading
+import time
+
+import pytest
+import torch
+from checkpoints_made import checkpoint, equal, rich, until
+
+from andiron.checkpoint import Checkpoint
+from andiron.checkpoint.background import Background
+from andiron.checkpoint.host_copy import HostBuffers, plain_copy
+
+
+def addresses(copy):
+    return {key: buffer.data_ptr() for key, buffer in copy.buffers.items() if buffer.numel()}
+
+
+def test_a_copy_is_equal_and_shares_no_memory():
+    original = rich(3)
+    copy = HostBuffers().copy(original, dict(original.state))
+    assert equal(copy.checkpoint, original)
+    theirs = {tensor.data_ptr() for tensor in (*original.model.values(), *original.optimizer.values()) if tensor.numel()}
+    assert not theirs & set(addresses(copy).values())
+    assert list(copy.checkpoint.model) == list(original.model)
+
+
+def test_every_tensor_of_a_copy_lies_contiguous():
+    copy = HostBuffers().copy(rich(3), {})
+    assert all(buffer.is_contiguous() for buffer in copy.buffers.values())
+
+
+def test_memory_given_back_is_used_again():
+    buffers = HostBuffers()
+    first = buffers.copy(rich(1), {})
+    held = addresses(first)
+    buffers.give_back(first)
+    second = buffers.copy(rich(2), {})
+    assert addresses(second) == held
+    assert equal(Checkpoint(**{**vars(second.checkpoint), "state": rich(2).state}), rich(2))
+
+
+def test_memory_that_was_not_given_back_is_not_touched():
+    buffers = HostBuffers()
+    first = buffers.copy(rich(1), rich(1).state)
+    second = buffers.copy(rich(2), rich(2).state)
+    assert equal(first.checkpoint, rich(1)) and equal(second.checkpoint, rich(2))
+    assert not set(addresses(first).values()) & set(addresses(second).values())
+
+
+def test_memory_of_a_shape_that_is_gone_is_let_go():
+    buffers = HostBuffers()
+    for size in range(1, 6):  # a window that grows
+        copy = buffers.copy(Checkpoint({}, {}, {}, metrics={"rows": torch.zeros(size)}), {})
+        buffers.give_back(copy)
+        assert [key[2] for key in buffers._free] == [torch.Size([size])]
+
+
+def test_of_a_burst_of_copies_two_are_kept_for_later():
+    buffers = HostBuffers()
+    copies = [buffers.copy(checkpoint(1), {}) for _ in range(5)]
+    for copy in copies:
+        buffers.give_back(copy)
+    assert {len(free) for free in buffers._free.values()} == {2}
+
+
+def test_copying_a_parameter_leaves_no_graph():
+    weight = torch.nn.Parameter(torch.ones(3))
+    copy = HostBuffers().copy(Checkpoint({"weight": weight}, {}, {}), {})
+    assert not copy.checkpoint.model["weight"].requires_grad
+    assert weight.grad is None and weight.is_leaf
+
+
+def test_plain_values_are_copied_all_the_way_down():
+    value = {"a": [1, {"b": [2.5, None, "text"]}], "c": (1, 2)}
+    copy = plain_copy(value)
+    assert copy == {"a": [1, {"b": [2.5, None, "text"]}], "c": [1, 2]}
+    value["a"][1]["b"].append(3)
+    assert copy["a"][1]["b"] == [2.5, None, "text"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
+    weights = {f"{number}": torch.full((1 << 22,), float(number), device="cuda") for number in range(8)}
+    buffers = HostBuffers()
+    for _ in range(3):
+        expected = {name: tensor.cpu() for name, tensor in weights.items()}
+        copy = buffers.copy(Checkpoint(weights, {}, {}), {})
+        for tensor in weights.values():
+            tensor.add_(1)
+        copy.wait()
+        assert all(torch.equal(copy.checkpoint.model[name], expected[name]) for name in weights)
+        assert all(buffer.is_pinned() for buffer in copy.buffers.values())
+        buffers.give_back(copy)
+
+
+# the thread
+
+
+def test_what_is_asked_for_several_times_meanwhile_is_done_once():
+    done, may_go = [], threading.Event()
+
+    def work():
+        done.append(time.monotonic())
+        may_go.wait(10)
+
+    background = Background(work, seconds=lambda: 0.0)
+    background.ask()
+    while not done:
+        time.sleep(0.001)
+    for _ in range(5):
+        background.ask()
+    may_go.set()
+    background.finish()
+    assert len(done) == 2
+    background.close()
+
+
+def test_work_begins_again_only_after_its_seconds_unless_it_is_waited_for():
+    began = []
+    background = Background(lambda: began.append(time.monotonic()), seconds=lambda: 0.2)
+    for number in (1, 2, 3):
+        background.ask()
+        until(lambda: len(began) == number)  # noqa: B023
+    background.ask()
+    background.finish()
+    background.close()
+    gaps = [later - earlier for earlier, later in zip(began, began[1:], strict=False)]
+    assert gaps[0] >= 0.2 and gaps[1] >= 0.2 and gaps[2] < 0.2
+
+
+def test_what_the_work_raises_is_raised_once_by_the_next_check():
+    def work():
+        raise ValueError("a bug")
+
+    background = Background(work, seconds=lambda: 0.0)
+    background.ask()
+    background.finish()
+    with pytest.raises(ValueError, match="a bug"):
+        background.check()
+    background.check()
+    background.close()
+
+
+def test_nothing_is_begun_for_nobody_and_closing_twice_is_closing():
+    background = Background(lambda: pytest.fail("not asked for"), seconds=lambda: 0.0)
+    background.finish()
+    background.close()
+    background.close()
+    assert background._thread is None

@@ -1,0 +1,130 @@
+"""The newest checkpoint that is whole is found, whatever lies beside it."""
+
+import os
+import shutil
+
+import pytest
+from checkpoints_made import checkpoint, equal, names
+
+from andiron import errors
+from andiron.checkpoint import load, naming, newest_whole, shelf, write
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four checkpoints, two of them at the same number of updates."""
+    for name in ("step-9", "step-10", "step-10.2", "step-10.10"):
+        write(tmp_path / name, checkpoint(int(name[5:].partition(".")[0])))
+    return tmp_path
+
+
+def damage(path):
+    (path / "model.safetensors").write_bytes(b"")
+
+
+def test_newest_is_by_numbers_and_not_by_letters(folder):
+    assert newest_whole(folder)[0].name == "step-10.10"
+    for newest, next_one in (("step-10.10", "step-10.2"), ("step-10.2", "step-10"), ("step-10", "step-9")):
+        shutil.rmtree(folder / newest)
+        path, found = newest_whole(folder)
+        assert path == folder / next_one
+        assert equal(found, checkpoint(int(next_one[5:].partition(".")[0])))
+
+
+def test_a_damaged_newer_one_is_told_set_aside_and_kept(folder, caplog):
+    damage(folder / "step-10.10")
+    damage(folder / "step-10.2")
+    assert newest_whole(folder)[0].name == "step-10"
+    assert names(folder) == {"step-9", "step-10", "step-10.2.damaged", "step-10.10.damaged"}
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(told) == 2
+    file = folder / "step-10.10" / "model.safetensors"
+    assert told[0].startswith(f"checkpoint step-10.10 is damaged and not used: {file}: has 0")
+    assert told[0].endswith("use another checkpoint; it is kept as step-10.10.damaged")
+    caplog.clear()
+    assert newest_whole(folder)[0].name == "step-10"
+    assert not caplog.records
+
+
+def test_what_was_set_aside_before_is_not_lost(folder):
+    for expected in ("step-9.damaged", "step-9.damaged.2", "step-9.damaged.3"):
+        shutil.rmtree(folder / "step-9")
+        write(folder / "step-9", checkpoint(9))
+        damage(folder / "step-9")
+        assert shelf.set_aside(folder / "step-9", "damaged") == folder / expected
+        write(folder / "step-9", checkpoint(9))
+    assert {"step-9", "step-9.damaged", "step-9.damaged.2", "step-9.damaged.3"} < names(folder)
+
+
+def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):
+    damage(folder / "step-10.10")
+
+    def refuse(self, target):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(type(folder), "rename", refuse)
+    assert newest_whole(folder)[0].name == "step-10.2"
+    assert "could not be renamed to step-10.10.damaged (Read-only file system); it stays where it is" in caplog.text
+
+
+def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(errors.DataError) as raised:
+        newest_whole(tmp_path / "checkpoints")
+    assert str(raised.value) == (
+        f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to go on from; put one back there, or overwrite=true starts it again"
+    )
+
+
+def test_none_that_is_whole_is_an_error_that_names_those_set_aside(folder):
+    for name in names(folder):
+        damage(folder / name)
+    with pytest.raises(errors.DataError) as raised:
+        newest_whole(folder)
+    assert str(raised.value).startswith(
+        f"no checkpoint in {folder} (step-10.10.damaged, step-10.2.damaged, step-10.damaged, step-9.damaged: damaged): nothing"
+    )
+
+
+def test_what_has_no_checkpoints_name_is_left_alone(folder, caplog):
+    foreign = ("step-11.damaged", "step-011", "step-11.1", "step-11.02", "step--11", ".step-11.01234567.partial", "step-١٢")
+    for name in (*foreign, "mine"):
+        (folder / name).mkdir()
+    (folder / "latest.json").write_text('{"name": "step-9", "updates": 9}')  # for people: it decides nothing
+    before = names(folder)
+    assert newest_whole(folder)[0].name == "step-10.10"
+    assert names(folder) == before and not caplog.records
+
+
+def test_a_file_or_an_empty_folder_under_a_checkpoints_name_is_set_aside(folder):
+    (folder / "step-12").write_text("a file")
+    (folder / "step-11").mkdir()
+    assert newest_whole(folder)[0].name == "step-10.10"
+    assert (folder / "step-12.damaged").read_text() == "a file" and (folder / "step-11.damaged").is_dir()
+
+
+def test_a_file_in_place_of_the_folder_is_no_checkpoint(tmp_path):
+    (tmp_path / "checkpoints").write_text("a file")
+    with pytest.raises(errors.DataError, match="nothing to go on from"):
+        newest_whole(tmp_path / "checkpoints")
+
+
+def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(folder), "iterdir", refuse)
+    with pytest.raises(errors.DataError, match="cannot be read \\(Permission denied\\); mend that, or go on elsewhere"):
+        newest_whole(folder)
+
+
+@pytest.mark.parametrize(
+    "updates, number, name", [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")]
+)
+def test_a_name_and_its_place_are_each_others(updates, number, name):
+    assert naming.name_of(updates, number) == name
+    assert naming.place_of(name) == (updates, number)
+
+
+def test_a_checkpoint_read_from_a_link_is_the_one_it_leads_to(folder):
+    os.symlink(folder / "step-9", folder / "the best")
+    assert equal(load(folder / "the best"), checkpoint(9))
