@@ -171,8 +171,10 @@ def test_the_page_has_every_option_of_the_schema_and_no_other():
     page = OmegaConf.load(CONF / "train.yaml")
     in_defaults = {key for entry in page.defaults if OmegaConf.is_dict(entry) for key in entry}
     options = {field.name for field in dataclasses.fields(Train)}
+    restarts = [OmegaConf.load(path) for path in (CONF / "restart").glob("*.yaml")]
 
-    assert options <= set(page) | in_defaults
+    assert options <= set(page) | in_defaults | set(restarts[0])
+    assert all(set(restart) == set(restarts[0]) <= options for restart in restarts)
     assert set(page) - {"defaults", "hydra"} <= options
 
 

@@ -23,6 +23,7 @@ from andiron.metrics import direction
 from andiron.models import activation_checkpointing
 from andiron.optim import GroupedOptimizer, averaging, configured, group_table
 from andiron.protocols import Metric, Statistic, Writer
+from andiron.run import folder
 from andiron.schedules import Schedule
 from andiron.tasks import Adversarial
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
@@ -61,8 +62,9 @@ class Experiment:
         with self.learner:
             try:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
-                for name, weights in self.learner.exports().items():
-                    records.save_tensors(self.run_dir / f"{name}.safetensors", weights)
+                with folder.written(self.run_dir):
+                    for name, weights in self.learner.exports().items():
+                        records.save_tensors(self.run_dir / f"{name}.safetensors", weights)
             except errors.Interrupted:  # not its end: it will be taken up again
                 raise
             except BaseException:
@@ -87,7 +89,7 @@ def build(
     built = parts(config)
     if changes is not None:
         recording.check_data(run_dir, built.splits)
-    with ExitStack() as on_failure:
+    with folder.written(run_dir), ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
         lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
         ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)

@@ -177,6 +177,29 @@ def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
     assert f"hydra.run.dir=other: a resumed run stays in its folder, {here}/run; leave it out" in error
 
 
+def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
+    before = files_of(stopped)
+    code, _, error = train_py("resume=run", "overwrite=true")
+    assert code == 2 and "overwrite=true: would remove the run that resume=run goes on with; leave one of them out" in error
+    assert files_of(stopped) == before
+
+
+def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):
+    command = ("-m", "seed=1,2", "hydra.sweep.dir=sweep", *RUN[1:], "restart=requeued")
+    whole = train.train
+
+    def stopping(config, run_dir, record, interrupter):
+        return whole(config, run_dir, record, StopsAt("train", updates=3) if config.seed == 2 else interrupter)
+
+    monkeypatch.setattr(train, "train", stopping)
+    assert train_py(*command)[0] == 75
+    assert [status(here / "sweep" / job)["status"] for job in "01"] == ["done", "interrupted"]
+    monkeypatch.setattr(train, "train", whole)
+    code, said, _ = train_py(*command)
+    assert code == 0 and [status(here / "sweep" / job)["status"] for job in "01"] == ["done", "done"]
+    assert f"{here}/sweep/0 is done" in said and f"going on from {here}/sweep/1/checkpoints/step-3" in said
+
+
 def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     assert train_py(*RUN, "~checkpoint")[0] == 0
     (here / "run" / "status.json").write_text("{}")  # as if it had been killed

@@ -39,8 +39,9 @@ def train(
 
 def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
     with folder.claimed(run_dir, overwrite=config.overwrite or config.resume == "auto"):
-        config.save(run_dir / "config.json")
-        folder.write_all(run_dir / ".hydra", hydra_record)
+        with folder.written(run_dir):
+            config.save(run_dir / "config.json")
+            folder.write_all(run_dir / ".hydra", hydra_record)
         _run(config, run_dir, interrupter, None)
 
 

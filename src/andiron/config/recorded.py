@@ -56,6 +56,8 @@ def named(arguments: list[str]) -> Recorded | None:
     folder = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(folder):
         raise errors.ConfigError([f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {folder}; leave it out"])
+    if said.get("overwrite"):
+        raise errors.ConfigError([f"overwrite=true: would remove the run that resume={target} goes on with; leave one of them out"])
     if not (folder / "config.json").is_file():
         raise errors.RunFolderError(f"resume={target}: {folder} holds no run: there is no config.json in it; name a run's folder")
     allowed = said.get("resume_allow") or []

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
-from andiron import errors
+from andiron import errors, files
 from andiron.config import nodes, rules, violations
 from andiron.config.nodes.param_groups import Clip
 
@@ -64,7 +64,7 @@ class Train:
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        files.write_json(path, dataclasses.asdict(self))
 
     @classmethod
     def load(cls, path: Path) -> "Train":

@@ -25,6 +25,7 @@ from andiron.optim import GroupedOptimizer, group_table
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
 from andiron.protocols import Loader, Values
+from andiron.run import folder
 from andiron.schedules import Schedule
 
 
@@ -233,7 +234,8 @@ class Learner:
     def summarise(self, run_dir: Path) -> None:
         """Writes `run_dir`/summary.json and shows it."""
         summary = summarise(self.journal, self.model, run_dir, group_table.param_groups(self.optimizer.groups, self.rates))
-        files.write_json(run_dir / "summary.json", summary)
+        with folder.written(run_dir):
+            files.write_json(run_dir / "summary.json", summary)
         self.journal.show(summary)
 
     def state(self) -> Checkpoint:

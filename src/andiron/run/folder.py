@@ -64,6 +64,21 @@ def resumed(path: Path) -> Iterator[Path]:
             raise
 
 
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Tells what of a run's folder could not be written within, and how to go on.
+
+    Raises: RunFolderError in place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise errors.RunFolderError(
+            f"{error.filename or path} could not be written ({error.strerror or error}); free space there, or make it writable: "
+            f"resume={path} then goes on from the newest checkpoint"
+        ) from error
+
+
 def status(path: Path) -> dict[str, Any]:
     """What a run's folder says of how it went; empty if it does not say."""
     try:
