@@ -176,6 +176,22 @@ def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
     assert again.untimed() == kept.untimed() and kept
 
 
+def test_a_run_that_was_stopped_early_and_left_in_its_test_says_the_epoch_it_ended_with(tmp_path):
+    kept, goal = Kept(), EarlyStopping(metric="loss", goal=100.0)
+    for place in (("test", 1, 1), None):
+        stops = StopsIn(place)
+        made = builder(tmp_path, kept).with_file_checkpointer().early_stopping(rule=goal).interrupter(stops)
+        stops.learner = made = made.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR)
+        with made:
+            if place is None:
+                made.resume()
+                made.fit(*loaders())
+            else:
+                with pytest.raises(errors.Interrupted):
+                    made.fit(*loaders())
+    assert [(point.split, point.epoch) for point in kept][-2:] == [("valid", 1), ("test", 1)]
+
+
 class Broken:
     """A training loader that raises in the middle of the third epoch, as a machine that fails."""
 

@@ -29,7 +29,7 @@ def train(
     """
     try:
         if config.resume is not None and _can_go_on(config, run_dir):
-            _go_on(config, run_dir, interrupter)
+            _go_on(config, run_dir, hydra_record, interrupter)
         else:
             _start(config, run_dir, hydra_record, interrupter)
     except errors.Interrupted as error:
@@ -42,10 +42,10 @@ def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
         with folder.written(run_dir):
             config.save(run_dir / "config.json")
             folder.write_all(run_dir / ".hydra", hydra_record)
-        _run(config, run_dir, interrupter, None)
+        _build(config, run_dir, interrupter, None).run()
 
 
-def _go_on(config: Train, run_dir: Path, interrupter: Interrupter | None) -> None:
+def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
     record = Train.load(run_dir / "config.json")
     found = resuming.changes(dataclasses.asdict(record), dataclasses.asdict(config))
     resuming.check(found, config.resume_allow)
@@ -56,7 +56,9 @@ def _go_on(config: Train, run_dir: Path, interrupter: Interrupter | None) -> Non
     with folder.resumed(run_dir):
         for line in resuming.in_words(found):
             log.info("changed: %s", line)
-        _run(config, run_dir, interrupter, resuming.as_plain(found))
+        made = _build(config, run_dir, interrupter, resuming.as_plain(found))
+        folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
+        made.run()
 
 
 def _can_go_on(config: Train, run_dir: Path) -> bool:
@@ -71,12 +73,12 @@ def _can_go_on(config: Train, run_dir: Path) -> bool:
     return is_saved
 
 
-def _run(config: Train, run_dir: Path, interrupter: Interrupter | None, changes: Mapping[str, list[Any]] | None) -> None:
+def _build(config: Train, run_dir: Path, interrupter: Interrupter | None, changes: Mapping[str, list[Any]] | None) -> Any:
     gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
     from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
 
     gc.enable()
-    experiment.build(config, run_dir, interrupter=interrupter, changes=changes).run()
+    return experiment.build(config, run_dir, interrupter=interrupter, changes=changes)
 
 
 def main(conf_dir: Path | None = None) -> int:

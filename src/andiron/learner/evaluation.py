@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from andiron import errors, inference, randomness
-from andiron.learner import naming
+from andiron.learner import naming, state
 from andiron.protocols import Loader, Shows, Values
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def validate(learner: "Learner", loader: Loader, split: str) -> None:
             measure(learner, loader, f"{split}-{name}")
     if split == "valid":
         _show(learner, split)
-        for schedule in learner.stateful_schedules:
+        for schedule in state.stateful_schedules(learner):
             schedule.observe(dict(learner.journal.progress.latest))
 
 

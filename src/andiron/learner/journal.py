@@ -49,7 +49,7 @@ class Journal:
         """Before the first update: where the run stands, for the renderer to show."""
         self.progress.num_batches, self.progress.num_items = len(train), train.num_items
         self.progress.updates = updates
-        self.progress.epoch = self.progress.first_epoch = min(epoch + 1, self.progress.num_epochs)
+        self.progress.epoch = self.progress.first_epoch = epoch + 1
         self.progress.first_batch = batch
         if self.renderer:
             self.renderer.start(self.progress)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, files, records, schedules
+from andiron import errors, files, records
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
 from andiron.interrupter import Interrupter
@@ -89,6 +89,11 @@ class Learner:
         """The learning rate of every group that is not frozen, for the update to come."""
         return self.optimizer.learning_rates(self.schedule(self.updates), self.updates)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no epoch is left to train."""
+        return self.epoch >= self.num_epochs or self.stopping.decision is not None
+
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
         """The model after at most `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
 
@@ -101,10 +106,10 @@ class Learner:
         self.precision.apply()
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
-        self.journal.start(train, self.epoch, self.updates, self.batch)
+        self.journal.start(train, self.epoch - self.is_over, self.updates, self.batch)  # of one that is over, its last
         with self._settling():
             self.save()  # what goes on from here can be taken up again before its first epoch is over
-            while self.epoch < self.num_epochs and not self.stopping.decision:
+            while not self.is_over:
                 self._train_epoch(train)
                 self._end_epoch(valid)
             self.save()
@@ -279,11 +284,6 @@ class Learner:
         Raises: DataError if it is no such file; what `load` raises.
         """
         self.load(state.from_record(records.load(Path(path)), Path(path)))
-
-    @property
-    def stateful_schedules(self) -> list[schedules.Plateau]:
-        """The schedules that have a state, those of groups included."""
-        return [part for whole in (self.schedule, *self.optimizer.schedules) for part in schedules.stateful(whole)]
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from andiron import checkpoint, errors, randomness
+from andiron import checkpoint, errors, randomness, schedules
 from andiron.checkpoint import Checkpoint
 from andiron.records import Record
 
@@ -36,7 +36,7 @@ def captured(learner: "Learner", journal: tuple[dict[str, Any], dict[str, Tensor
         "owners": learner.optimizer.owners(),
         "frozen": learner.optimizer.frozen,
         "guard": learner.guard.state_dict(),
-        "schedules": [schedule.state_dict() for schedule in learner.stateful_schedules],
+        "schedules": [schedule.state_dict() for schedule in stateful_schedules(learner)],
         "stopping": learner.stopping.state_dict(),
         "averages": {name: average.count for name, average in learner.averages.items()},
         "random": randomness.others(),
@@ -66,7 +66,7 @@ def restore(learner: "Learner", saved: Checkpoint) -> None:
     learner.optimizer.load_state_dict(saved.optimizer)  # after the model: it may bring other weights to train
     for name, average in learner.averages.items():
         average.load_state_dict(saved.averages[name], state["averages"][name])
-    stateful = learner.stateful_schedules
+    stateful = stateful_schedules(learner)
     if len(stateful) == len(state["schedules"]):  # else others were chosen since, which begin now
         for schedule, seen in zip(stateful, state["schedules"], strict=True):
             schedule.load_state_dict(seen)
@@ -90,6 +90,11 @@ def resume(learner: "Learner") -> Path:
         learner.checkpointer.adopt(folder, newest)
     learner.journal.rewind(newest.state["journal"]["writers"], learner.updates)
     return folder
+
+
+def stateful_schedules(learner: "Learner") -> list[schedules.Plateau]:
+    """The schedules that have a state, those of groups included."""
+    return [part for whole in (learner.schedule, *learner.optimizer.schedules) for part in schedules.stateful(whole)]
 
 
 def as_record(saved: Checkpoint) -> Record:

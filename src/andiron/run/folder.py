@@ -99,10 +99,10 @@ def left_at_once(path: Path, reason: str) -> None:
 
 
 def write_all(path: Path, contents: dict[str, str]) -> None:
-    """Text files in a folder of their own."""
+    """Text files in a folder of their own, each whole or not at all."""
     path.mkdir(exist_ok=True)
     for name, content in contents.items():
-        (path / name).write_text(content, encoding="utf-8")
+        files.write(path / name, content.encode())
 
 
 @contextmanager

@@ -129,6 +129,15 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     assert (config.lr, config.batch_size) == (0.1, 32)
 
 
+def test_an_option_goes_back_to_what_conf_says_after_it_was_changed(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    for workers, epochs in ((1, 3), (0, 4)):
+        assert train_py("resume=run", f"num_workers={workers}", f"num_epochs={epochs}")[0] == 0
+        assert Train.load(here / "run" / "config.json").num_workers == workers
+    recorded = json.loads((here / "run" / "provenance.json").read_text())["resumes"]
+    assert [entry["changes"]["num_workers"] for entry in recorded] == [[0, 1], [1, 0]]
+
+
 def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
     before = files_of(stopped)
     asked = ("model.hidden=[9]", "param_groups=no_decay", "optimizer=sgd")

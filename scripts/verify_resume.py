@@ -1,0 +1,12 @@
+"""Proves a resume exact: `python scripts/verify_resume.py model=convnet data=partial --at 1 mid validation --workers 2 0`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
+
+from andiron.commands import verify_resume  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(verify_resume.main(ROOT / "conf"))

@@ -1,0 +1,114 @@
+"""What training changes and no checkpoint holds: the likely causes of a resume that is not exact."""
+
+import dataclasses
+import hashlib
+import random
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from andiron import experiment
+from andiron.config.schema import Train
+from andiron.experiment import Parts
+
+UPDATES = 3  # what changes at all does so within a few
+GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.RandomState)
+OF_EVERY_MODULE = frozenset(vars(nn.Module())) | {"_is_full_backward_hook"}
+
+
+class Held(NamedTuple):
+    """Something that a part of the run holds beside its saved state: what it is, in words; its value; what to do about it."""
+
+    what: str
+    value: str
+    remedy: str
+
+
+def found(config: Train, folder: Path) -> list[str]:
+    """In words, what a few updates and a validation change that a checkpoint does not hold; nothing is logged or saved.
+
+    Raises: what building the run raises.
+    """
+    config = dataclasses.replace(config, checkpoint=None, render=None, num_workers=0)
+    built = experiment.parts(config)
+    with experiment.learner(config, built, folder) as learner:
+        learner.precision.apply()
+        learner.model.train()
+        learner.journal.start(built.train, 0, 0)
+        learner.journal.start_epoch(0)
+        before = list(_held(learner.model, built))
+        for batches in islice(learner.grouped(built.train), UPDATES):
+            learner.update(batches)
+        learner.measure(built.valid, "valid")
+        learner.journal.stop()
+        after = {held.what: held.value for held in _held(learner.model, built)}
+    return [
+        f"{held.what} changes in training ({held.value} to {after[held.what]}) and is in no checkpoint: {held.remedy}"
+        for held in before
+        if after.get(held.what, held.value) != held.value
+    ]
+
+
+def _held(model: nn.Module, built: Parts) -> Iterator[Held]:
+    for name, module in model.named_modules():
+        of = f"of {name or 'the task'} ({type(module).__name__})"
+        for buffer in sorted(module._non_persistent_buffers_set):
+            value = _value(module._buffers[buffer])
+            yield Held(f"the non-persistent buffer {buffer!r} {of}", value or "None", "register it with persistent=True")
+        yield from _attributes({key: value for key, value in vars(module).items() if key not in OF_EVERY_MODULE}, of)
+    for what, part in (("data", built.splits.train), ("batcher", built.splits.batcher)):
+        generators = {key: value for key, value in getattr(part, "__dict__", {}).items() if isinstance(value, GENERATORS)}
+        yield from _attributes(generators, f"of the {what} ({type(part).__name__})")
+
+
+def _attributes(named: dict[str, Any], of: str) -> Iterator[Held]:
+    for key, value in named.items():
+        told = _value(value)
+        if told is None:
+            continue
+        if isinstance(value, GENERATORS):
+            remedy = "draw from torch's default generators, which start anew at every update"
+            yield Held(f"the generator {key!r} {of}", told, remedy)
+        else:
+            yield Held(f"the attribute {key!r} {of}", told, "keep it in a buffer, or let it follow from what is saved")
+
+
+def _value(value: Any) -> str | None:
+    """A plain value, the state of a generator or the bits of a tensor, in few words; None for anything else."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, Tensor):
+        bits = value.detach().cpu().contiguous().reshape(-1, 1).view(torch.uint8)
+        return f"{value.tolist()}" if value.numel() == 1 else _digest(bits.numpy().tobytes())
+    if isinstance(value, list | tuple):
+        parts = [_value(part) for part in value]
+        return None if None in parts else _short(f"[{', '.join(part for part in parts if part)}]")
+    if isinstance(value, dict):
+        named = {repr(key): _value(part) for key, part in value.items()}
+        return None if None in named.values() else _short(str(named))
+    return _state(value)
+
+
+def _state(value: Any) -> str | None:
+    if isinstance(value, torch.Generator):
+        return _digest(value.get_state().numpy().tobytes())
+    if isinstance(value, random.Random):
+        return _digest(repr(value.getstate()).encode())
+    if isinstance(value, np.random.Generator):
+        return _digest(repr(value.bit_generator.state).encode())
+    if isinstance(value, np.random.RandomState):
+        return _digest(repr(value.get_state(legacy=False)).encode())
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else _digest(text.encode())
+
+
+def _digest(content: bytes) -> str:
+    return f"SHA-256 {hashlib.sha256(content).hexdigest()[:8]}"
