@@ -16,7 +16,7 @@ FLOORS = [
     {"errors", "files", "append_only", "gradients", "schedules", "outputs", "randomness", "inference"},
     {"config", "records", "protocols", "interrupter"},
     {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
-    {"tasks", "recording"},
+    {"tasks", "recording", "start_from"},
     {"learner"},
     {"experiment"},
     {"commands"},

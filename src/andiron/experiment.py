@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors, randomness, recording, records
+from andiron import errors, randomness, recording, records, start_from
 from andiron.checkpoint import Cadence, Checkpointing
 from andiron.config import targets
 from andiron.config.schema import Train
@@ -182,7 +182,7 @@ def build_model(config: Train, splits: Splits) -> nn.Module:
     loss = None if config.loss is None else targets.build_loss("loss", config.loss)
     task: nn.Module = targets.build("task", config.task, network=network, loss=loss, **splits.offered)
     if config.start_from is not None:
-        _start_from(Path(config.start_from), task)
+        start_from.load(Path(config.start_from), task)
     return task
 
 
@@ -195,16 +195,6 @@ def _check_task(config: Train, kind: Any, splits: Splits) -> None:
         raise errors.ConfigError([f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"])
     if config.loss is not None and kind is Adversarial:
         raise errors.ConfigError([f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"])
-
-
-def _start_from(path: Path, model: nn.Module) -> None:
-    """Takes what fits of another run's weights, and says what does not; of a run's folder, `model.safetensors`."""
-    path = path / "model.safetensors" if path.is_dir() else path
-    try:
-        taken, left = records.load_what_fits(model, records.load_tensors(path))
-    except ValueError as error:
-        raise errors.ConfigError([f"start_from={path}: {error}"]) from error
-    log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:

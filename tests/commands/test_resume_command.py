@@ -148,6 +148,12 @@ def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
     assert files_of(stopped) == before
 
 
+def test_another_shape_starts_from_what_an_interrupted_run_has_learned(train_py, stopped, here):
+    code, said, _ = train_py("hydra.run.dir=other", *RUN[1:], "lr=0.5", "start_from=run")
+    assert code == 0
+    assert f"weights from {here}/run/checkpoints/step-3/model.safetensors: 4 tensors\n" in said
+
+
 def test_a_mistake_beside_resume_is_told_and_leaves_the_run_as_it_is(train_py, stopped):
     before = files_of(stopped)
     code, _, error = train_py("resume=run", "lrr=3", "optimizer=adamm")

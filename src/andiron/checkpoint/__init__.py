@@ -4,10 +4,10 @@ from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.folder import load, write
 from andiron.checkpoint.policy import Cadence, Checkpointing, checkpointing
-from andiron.checkpoint.shelf import newest_whole
+from andiron.checkpoint.shelf import names, newest_whole
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
 __all__ = [
     "Cadence", "Checkpoint", "Checkpointing", "Composed", "FileCheckpointer", "KeepBest", "KeepEvery", "KeepLast", "Saved",
-    "checkpointing", "last_and_best", "load", "newest_whole", "write",
+    "checkpointing", "last_and_best", "load", "names", "newest_whole", "write",
 ]  # fmt: skip

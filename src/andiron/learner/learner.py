@@ -272,10 +272,7 @@ class Learner:
         return state.resume(self)
 
     def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
-        """Writes the whole state to one file, in the format and precision of `recorder`, by default exactly as safetensors.
-
-        Raises: DataError for a name that does not end as the recorder's files do.
-        """
+        """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
         (recorder or records.Recorder()).record(state.as_record(self.state()), Path(path))
 
     def load_file(self, path: Path | str) -> None:

@@ -1,0 +1,31 @@
+"""Another run's weights to start from, in place of freshly initialised ones."""
+
+import logging
+from pathlib import Path
+
+from torch import nn
+
+from andiron import checkpoint, errors, records
+
+WEIGHTS = "model.safetensors"
+log = logging.getLogger("andiron")
+
+
+def load(path: Path, model: nn.Module) -> None:
+    """Takes what fits by name and shape into `model`, and says what does not.
+
+    Of a run's folder it takes the trained weights; of a run that was not finished, those of its newest checkpoint.
+    Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
+    """
+    path = _in_run(path) if path.is_dir() else path
+    try:
+        taken, left = records.load_what_fits(model, records.load_tensors(path))
+    except ValueError as error:
+        raise errors.ConfigError([f"start_from={path}: {error}"]) from error
+    log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")
+
+
+def _in_run(folder: Path) -> Path:
+    shelf = folder / "checkpoints"
+    saved = [folder / WEIGHTS, *(shelf / name / WEIGHTS for name in reversed(checkpoint.names(shelf)))]
+    return next((path for path in saved if path.is_file()), folder / WEIGHTS)
