@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from andiron.run import provenance
 from andiron.writers import TensorBoardWriter
 
 PROVENANCE = "provenance.json"
+DECISIVE = ("threads", "device", "device_name", "cuda")  # of the hardware
 log = logging.getLogger("andiron")
 
 
@@ -60,11 +61,23 @@ def go_on(
     origin, patch = _origin(config, splits, device)
     number = len(before.get("resumes", [])) + 1
     now = {name: value for name, value in origin.items() if name not in ("seed", "data") and value != before.get(name)}
+    other = [f"{name} {was} -> {is_now}" for name, was, is_now in _decisive(before, origin)]
+    if other:
+        log.warning("other than before, so that the same bits are not to be expected: %s", ", ".join(other))
     entry = {"updates": updates, "at": datetime.now(UTC).isoformat(timespec="seconds"), "changes": dict(changes), **now}
     if patch and not _is_patch_of(run_dir, patch):
         (run_dir / f"dirty-{number}.patch").write_bytes(patch.encode(errors="surrogateescape"))
     files.write_json(run_dir / PROVENANCE, {**before, "resumes": [*before.get("resumes", []), entry]})
     config.save(run_dir / "config.json")
+
+
+def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What differs of that which decides about bits: code, versions, and the machine but for its name."""
+    for name, keys in (("git", ("revision",)), ("packages", now["packages"]), ("hardware", DECISIVE)):
+        was, is_now = before.get(name) or {}, now[name] or {}
+        yield from ((key, was.get(key), is_now.get(key)) for key in keys if was.get(key) != is_now.get(key))
+    if before.get("python") != now["python"]:
+        yield "python", before.get("python"), now["python"]
 
 
 def _is_patch_of(run_dir: Path, patch: str) -> bool:

@@ -238,6 +238,19 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(trai
     assert updates_in(here / "run") == updates_in(here / "straight")
 
 
+def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
+    provenance = json.loads((stopped / "provenance.json").read_text())
+    torch, threads = provenance["packages"]["torch"], provenance["hardware"]["threads"]
+    provenance["packages"]["torch"], provenance["hardware"]["threads"], provenance["hardware"]["host"] = "1.0", 96, "elsewhere"
+    (stopped / "provenance.json").write_text(json.dumps(provenance))
+    code, said, _ = train_py("resume=run")
+    assert code == 0
+    words = f"the same bits are not to be expected: torch 1.0 -> {torch}, threads 96 -> {threads}\n"
+    assert words in said
+    (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
+    assert (entry["packages"]["torch"], entry["hardware"]["threads"]) == (torch, threads)
+
+
 def test_other_data_are_refused(train_py, stopped, here):
     provenance = json.loads((stopped / "provenance.json").read_text())
     provenance["data"]["sha256"] = "0" * 64
