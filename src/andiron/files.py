@@ -123,6 +123,9 @@ def _write_through(path: Path, pieces: Pieces) -> None:
             while written < size:  # one call takes at most 2 GiB
                 written += os.write(descriptor, memoryview(piece)[written:])
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a write does not tell
+        raise
     finally:
         os.close(descriptor)
 

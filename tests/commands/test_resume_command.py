@@ -2,11 +2,7 @@
 
 import json
 import logging
-import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -290,23 +286,3 @@ def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", ["plan.py", "resume=run"])
     assert plan.main(ROOT / "conf") == 2
     assert "resume: this command trains no run that could go on; leave it out" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_real_signal_finishes_the_update_saves_it_and_the_run_goes_on(tmp_path, number):
-    command = [sys.executable, ROOT / "train.py", "hydra.run.dir=run", "num_epochs=2000", "model.hidden=[8]", "render=plain"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "run" / "metrics.jsonl").exists() or not (tmp_path / "run" / "metrics.jsonl").read_bytes():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, error = process.communicate(timeout=60)
-
-    name = signal.Signals(number).name
-    assert process.returncode == 128 + number
-    assert f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run at once" in error
-    assert (status(tmp_path / "run")["status"], status(tmp_path / "run")["reason"]) == ("interrupted", name)
-    newest = json.loads((tmp_path / "run" / "checkpoints" / "latest.json").read_text())["updates"]
-    assert newest >= max(updates_in(tmp_path / "run"))

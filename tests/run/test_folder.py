@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -77,18 +78,43 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
         assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "status.json", "experiment.log"}
 
 
+HOLDING = """
+import sys
+from pathlib import Path
+from andiron.run import folder
+with folder.claimed(Path(sys.argv[1])):
+    print("claimed", flush=True)
+    sys.stdin.read()
+"""
+
+
 def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
-    (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
+    source = str(Path(folder.__file__).parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
+    assert process.stdout.readline() == "claimed\n"
     (tmp_path / "metrics.jsonl").write_text("being written\n")
 
     with pytest.raises(errors.RunFolderError) as caught, folder.claimed(tmp_path, overwrite=True):
         raise AssertionError("not reached")
     assert str(caught.value) == (
-        f"{tmp_path} holds a run that process {os.getppid()} is still at; end it first, choose another hydra.run.dir, "
-        "or remove its status.json if that process is something else"
+        f"{tmp_path} holds a run that process {process.pid} is still at; end it first, or choose another hydra.run.dir"
     )
     assert (tmp_path / "metrics.jsonl").read_text() == "being written\n"
-    assert status(tmp_path) == {"status": "running", "pid": os.getppid()}
+    assert status(tmp_path)["pid"] == process.pid
+
+    process.kill()
+    process.communicate()
+    with folder.claimed(tmp_path, overwrite=True):
+        assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
+    (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
+    with folder.claimed(tmp_path, overwrite=True):
+        assert status(tmp_path)["pid"] == os.getpid()
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["a process that is gone", "this process, after a container's restart"])

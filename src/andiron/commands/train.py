@@ -74,10 +74,15 @@ def _can_go_on(config: Train, run_dir: Path) -> bool:
 
 
 def _build(config: Train, run_dir: Path, interrupter: Interrupter | None, changes: Mapping[str, list[Any]] | None) -> Any:
+    interrupter = interrupter or Interrupter()
+    interrupter.is_heard = True  # a signal that raised amid the import of torch could abort the process
     gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
     from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
 
     gc.enable()
+    interrupter.is_heard = False
+    if interrupter.asked:
+        raise interrupter.asked
     return experiment.build(config, run_dir, interrupter=interrupter, changes=changes)
 
 

@@ -1,5 +1,6 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
+import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -248,7 +249,15 @@ def _workers(gather: _Gather, plan: _Plan, number: int, is_pinned: bool) -> "tor
         persistent_workers=True,
         pin_memory=is_pinned,
         generator=torch.Generator(),  # its own: the default generators are not its to draw from
+        worker_init_fn=_hear_signals_again,
     )
+
+
+def _hear_signals_again(worker: int) -> None:
+    """Puts back the handler of SIGTERM that the process had, in place of torch's: who signals the whole group means the parent."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if callable(handler):
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.run.log_file import LogFile
+from andiron.run.log_file import LogFile, is_held
 
 STATUS, LOG = "status.json", "experiment.log"
 OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "data.json", "param_groups.json", "metrics.jsonl",
@@ -138,23 +138,11 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
 
 
 def _refuse_if_running(path: Path) -> None:
-    found = status(path)
-    pid = found.get("pid") if found.get("status") == "running" else None
-    if isinstance(pid, int) and pid != os.getpid() and _is_alive(pid):
+    pid = status(path).get("pid")
+    if pid != os.getpid() and is_held(path / LOG):  # the number of a process may be another's by now, its lock is not
         raise errors.RunFolderError(
-            f"{path} holds a run that process {pid} is still at; end it first, choose another hydra.run.dir, "
-            f"or remove its {STATUS} if that process is something else"
+            f"{path} holds a run that process {pid} is still at; end it first, or choose another hydra.run.dir"
         )
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's process
-        return True
-    return True
 
 
 def _remove_run(path: Path) -> None:

@@ -26,8 +26,6 @@ class LogFile(logging.Handler):
     """
 
     def __init__(self, path: Path):
-        super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         try:
             self._file = append_only.AppendOnlyFile(path, claim=_lock)
         except BlockingIOError as error:
@@ -39,6 +37,8 @@ class LogFile(logging.Handler):
             raise errors.RunFolderError(
                 f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
             ) from error
+        super().__init__()  # when there is a file: from here on logging closes it at exit
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Appends the record as one line, or as many as its message has."""
@@ -55,6 +55,18 @@ class LogFile(logging.Handler):
         """Closes the file, which unlocks it."""
         self._file.close()
         super().close()
+
+
+def is_held(path: Path) -> bool:
+    """Whether another process has the log at `path` locked, and so is at the run; not to be asked of one's own."""
+    try:
+        with path.open("rb+", buffering=0) as file:
+            _lock(file)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is none, or none that could be written
+        return False
+    return False
 
 
 def _lock(file: io.FileIO) -> None:

@@ -1,0 +1,12 @@
+"""Shows that a run cannot be lost: `python scripts/kill_test.py --runs 100` kills each at random moments until it is done."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
+
+from andiron.commands import kill_test  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(kill_test.main())

@@ -1,0 +1,193 @@
+"""A disk that is full, for real: whole runs on a small file system of their own, and in folders that vanish or refuse."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from train_processes import Training, lines, status, trained, updates_saved
+
+from andiron.commands import comparison
+
+MEBIBYTES = 4
+RUN = (
+    "model.hidden=[64]", "batch_size=20", "num_epochs=60", "log_every=10", "checkpoint.every_updates=1", "checkpoint.last=3",
+    "device=cpu", "render=plain",
+)  # fmt: skip
+LAST_UPDATE = 65 * 60
+LAST_WORDS = (
+    " could not be written (No space left on device); free space there, or make it writable: "
+    "resume={} then goes on from the newest checkpoint\n"
+)
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The run of `RUN`, made where there is room."""
+    cwd = tmp_path_factory.mktemp("straight")
+    trained(cwd, *RUN, "hydra.run.dir=run")
+    return cwd / "run"
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """The folder of a small file system."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        pytest.skip("mounts a small tmpfs, which takes Linux and root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={MEBIBYTES}m", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk):
+    """Leaves no byte free; the file that has them all."""
+    filler = disk / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for size in (2**16, 2**12, 1):
+            try:
+                while file.write(b"\0" * size):
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+def is_in_training(run_dir):
+    return len(lines(run_dir)) > 5
+
+
+def said_of_a_full_disk(process):
+    """Both of what is logged, and of a checkpoint."""
+    return "cannot be written (No space left on device)" in process.output and "COULD NOT BE WRITTEN" in process.output
+
+
+def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight):
+    run_dir = disk / "run"
+    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+        process.until(lambda: is_in_training(run_dir))
+        filler = fill(disk)
+        process.until(lambda: said_of_a_full_disk(process))
+        saved = updates_saved(run_dir)
+        filler.unlink()
+        process.until(lambda: f"{run_dir / 'metrics.jsonl'} is written again" in process.output)
+        assert status(run_dir)["status"] == "running"
+        assert process.end() == 0
+
+    assert saved and saved[-1] < updates_saved(run_dir)[-1] == LAST_UPDATE
+    assert status(run_dir)["status"] == "done"
+    assert comparison.compare(straight, run_dir) == []
+    said = (run_dir / "experiment.log").read_text()
+    assert "No space left on device" in said and said.count("epoch 60/60") == 1
+
+
+def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_is_lost(disk, tmp_path, straight):
+    run_dir = disk / "run"
+    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+        process.until(lambda: is_in_training(run_dir))
+        before = updates_saved(run_dir)
+        fill(disk)
+        process.until(lambda: said_of_a_full_disk(process))
+        filler = fill(disk)  # what half a checkpoint took is free again
+        assert process.end() == 1
+        said, last_words = process.output, process.errors
+    assert "free space there, or make the folder writable" in said
+    assert last_words.startswith(f"error: {run_dir}") and last_words.endswith(LAST_WORDS.format(run_dir))
+    assert before[-1] <= updates_saved(run_dir)[-1] < LAST_UPDATE
+    assert not (run_dir / "model.safetensors").exists() and not list(run_dir.rglob("*.partial"))
+    assert status(run_dir)["status"] in ("running", "failed")  # the truth may have found no room
+
+    filler.unlink()
+    trained(tmp_path, f"resume={run_dir}")
+    assert status(run_dir)["status"] == "done"
+    assert comparison.compare(straight, run_dir) == []
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
+    fill(disk)
+    with Training(tmp_path, *RUN, f"hydra.run.dir={disk / 'run'}") as process:
+        assert process.end() == 1
+        assert process.errors.startswith(f"error: {disk / 'run'}")
+        assert "(No space left on device)" in process.errors and "hydra.run.dir=" in process.errors
+    assert updates_saved(disk / "run") == []
+
+
+def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_that(disk, tmp_path, straight):
+    run_dir = disk / "run"
+    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+        process.until(lambda: is_in_training(run_dir) and len(updates_saved(run_dir)) > 1)
+        process.process.kill()
+        process.process.wait()
+    filler, saved = fill(disk), updates_saved(run_dir)
+    with Training(tmp_path, f"resume={run_dir}") as process:
+        assert process.end() == 1
+        said = process.errors
+    assert said.startswith(f"error: {run_dir}") and said.endswith(LAST_WORDS.format(run_dir))
+    assert updates_saved(run_dir)[-1] >= saved[-1]
+
+    filler.unlink()
+    trained(tmp_path, f"resume={run_dir}")
+    assert comparison.compare(straight, run_dir) == []
+
+
+def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(tmp_path, straight):
+    run_dir = tmp_path / "run"
+    with Training(tmp_path, *RUN, "hydra.run.dir=run") as process:
+        process.until(lambda: is_in_training(run_dir))
+        run_dir.rename(tmp_path / "gone")  # at once, whatever is written there meanwhile
+        shutil.rmtree(tmp_path / "gone")
+        assert process.end() == 0
+        said = process.output
+    assert f"{run_dir / 'metrics.jsonl'} was removed, with all that was in it; what comes goes to a new file" in said
+    assert (run_dir / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    assert status(run_dir)["status"] == "done"
+    numbers = [line["updates"] for line in lines(run_dir)]
+    assert numbers == sorted(numbers) and 0 < len(numbers) < len(lines(straight))
+    assert updates_saved(run_dir)[-1] == LAST_UPDATE
+
+
+@pytest.fixture
+def immutable():
+    """Makes folders that not even root may write to; they can be written to again afterwards."""
+    made = []
+
+    def make(folder):
+        done = subprocess.run(["chattr", "+i", str(folder)], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no folder can be made immutable here: {done.stderr.strip()}")
+        made.append(folder)
+
+    if shutil.which("chattr") is None:
+        pytest.skip("needs chattr")
+    yield make
+    for folder in made:
+        subprocess.run(["chattr", "-i", str(folder)], check=True)
+
+
+def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_has(tmp_path, straight, immutable):
+    run_dir = tmp_path / "run"
+    with Training(tmp_path, *RUN, "hydra.run.dir=run") as process:
+        process.until(lambda: is_in_training(run_dir))
+        immutable(run_dir / "checkpoints")
+        process.until(lambda: "COULD NOT BE WRITTEN" in process.output)
+        saved = updates_saved(run_dir)
+        assert process.end() == 0
+        said = process.output
+    shelf = run_dir / "checkpoints"
+    assert f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there is step-" in said
+    assert saved and updates_saved(run_dir) == saved
+    assert "not on the disk, and lost when this process ends: step-" in (run_dir / "experiment.log").read_text()
+    assert (run_dir / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    assert lines_compared(run_dir) == lines_compared(straight)
+
+
+def lines_compared(run_dir):
+    """What the lines of metrics.jsonl say, but for what they say of the machine."""
+    machine = ("time/", "system/")
+    return [{name: value for name, value in line.items() if not name.startswith(machine)} for line in lines(run_dir)]

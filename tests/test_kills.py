@@ -1,0 +1,341 @@
+"""A run that cannot be lost: processes that are killed, told to stop, or told twice, and the run that is finished after them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from train_processes import ROOT, Training, lines, status, trained, updates_saved
+
+from andiron import errors
+from andiron.commands import comparison, kill_test, phases
+from andiron.commands.kill_test import Hit, Outcome, Trial
+from andiron.commands.phases import Seen
+
+SCRIPT = ROOT / "scripts" / "kill_test.py"
+LONG = ("model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1", "device=cpu", "render=plain")
+SHORT = ("data=partial", "model.hidden=[32]", "batch_size=20", "num_epochs=2", "log_every=1", "device=cpu", "render=plain")
+HELD = (*SHORT, "checkpoint.every_updates=1", "model._target_=parts.Held")
+PARTS = """
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+
+class Held(nn.Module):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs):
+        while self.training and self.steps == 3 and Path("hold").exists():
+            Path("held").touch()
+            time.sleep(0.01)
+        self.steps += self.training
+        return self.body(inputs)
+
+
+class Forgetful(nn.Module):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+        self.register_buffer("steps", torch.zeros(()), persistent=False)
+
+    def forward(self, inputs):
+        if self.training:
+            self.steps += 1
+        return self.body(inputs) / (1 + self.steps)
+"""
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The run of `LONG`, made straight."""
+    cwd = tmp_path_factory.mktemp("straight")
+    trained(cwd, *LONG, "hydra.run.dir=run")
+    return cwd / "run"
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """The current directory of the processes, with a module `parts` of one's own."""
+    (tmp_path / "parts.py").write_text(PARTS)
+    return tmp_path
+
+
+def is_in_training(run_dir):
+    return len(lines(run_dir)) > 5
+
+
+@pytest.mark.slow
+def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
+    trial = Trial(["num_epochs=20"], runs=3, kills=3, seed=11, at=("any", "training", "write", "weights"))
+    outcomes = kill_test.show(trial, tmp_path)
+
+    assert [outcome.problems for outcome in outcomes] == [[], [], []]
+    hits = [hit for outcome in outcomes for hit in outcome.hits]
+    assert any(hit.phase not in (phases.START, phases.AFTER) for hit in hits)
+    assert [path.name for path in tmp_path.iterdir()] == ["straight"]
+    assert kill_test.summary(outcomes).endswith("\n3 of 3 runs end bit-identical")
+
+
+@pytest.mark.slow
+def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_path):
+    outcomes = kill_test.show(Trial(["num_epochs=12"], runs=2, kills=3, seed=5, at=["write"]), tmp_path)
+
+    assert [outcome.problems for outcome in outcomes] == [[], []]
+    hits = [hit for outcome in outcomes for hit in outcome.hits]
+    assert Hit("SIGKILL", phases.WRITE) in hits
+
+
+@pytest.mark.slow
+def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
+    command = [sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs", "1", "--seed", "1",
+               "--at", "training", "--keep", "runs"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(parts)}
+    done = subprocess.run(command, cwd=parts, env=environment, capture_output=True, text=True, timeout=400)
+
+    assert (done.returncode, done.stderr) == (1, "")
+    said = done.stdout.splitlines()
+    assert said[0] == "moments are drawn with --seed 1" and said[1].startswith("straight: ")
+    assert re.match(r"run 1: SIG(KILL|TERM) in .*: metrics\.jsonl: train, epoch \d+, of the window, update \d+: loss is ", said[2])
+    assert said[-2:] == ["0 of 1 runs end bit-identical", f"those that do not are in {parts / 'runs'}"]
+    assert sorted(path.name for path in (parts / "runs").iterdir()) == ["run-1", "straight"]
+
+
+def test_what_is_no_trial_is_refused():
+    with pytest.raises(errors.ConfigError) as raised:
+        Trial(["lr=1", "hydra.run.dir=x", "-m", "resume=auto"], runs=0)
+
+    assert raised.value.problems == (
+        "hydra.run.dir=x: the trial says this itself; leave it out",
+        "-m: the trial says this itself; leave it out",
+        "resume=auto: the trial says this itself; leave it out",
+        "--runs 0 --kills 3 --jobs 1: should be numbers from 1 up",
+    )
+
+
+def test_the_summary_counts_signals_phases_and_runs():
+    outcomes = [
+        Outcome(1, [Hit("SIGKILL", phases.WRITE), Hit("SIGKILL", phases.TRAINING)]),
+        Outcome(2, [Hit("SIGTERM", phases.TRAINING)], ["metrics.jsonl differs"]),
+        Outcome(3),
+    ]
+
+    said = kill_test.summary(outcomes).splitlines()
+    assert said[:4] == ["2 times SIGKILL", "1 times SIGTERM", "    0 in start-up", "    2 in training"]
+    assert "    1 in the writing of a checkpoint" in said and said[-1] == "2 of 3 runs end bit-identical"
+    assert list(map(str, outcomes)) == [
+        "run 1: SIGKILL in the writing of a checkpoint, SIGKILL in training: the same bits",
+        "run 2: SIGTERM in training: metrics.jsonl differs",
+        "run 3: never hit: the same bits",
+    ]
+
+
+def test_a_folder_shows_what_its_process_is_at(tmp_path):
+    seen = Seen(tmp_path, pid=7)
+    found = [seen.phase]
+
+    def then(name, text="", *, pid=7):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w" if name == "status.json" else "a") as file:
+            file.write(text if text else json.dumps({"status": "running", "pid": pid}))
+        seen.look()
+        found.append(seen.phase)
+
+    then("status.json", pid=6)
+    then("metrics.jsonl", '{"split": "train", "over": "window"}\n')
+    then("status.json")
+    then("metrics.jsonl", '{"split": "train", "over": "window"}\n')
+    then("metrics.jsonl", '{"split": "train", "over": "epoch"}\n')
+    then("metrics.jsonl", '{"split": "valid", "over": "epoch"}\n')
+    then("checkpoints/.step-4.0123abcd.partial/model.safetensors", "half")
+    then("checkpoints/.step-4.0123abcd.partial/manifest.json", "{}")
+    for path in (tmp_path / "checkpoints" / ".step-4.0123abcd.partial").iterdir():
+        path.unlink()
+    (tmp_path / "checkpoints" / ".step-4.0123abcd.partial").rmdir()
+    then("metrics.jsonl", '{"split": "test", "over": "epoch"}\n')
+    then(".model.safetensors.0123abcd.partial", "half")
+    then("status.json", '{"status": "done", "pid": 7}')
+
+    assert found == [
+        *[phases.START] * 4, phases.TRAINING, phases.VALIDATION, phases.TRAINING, phases.WRITE, phases.REMOVAL, phases.END,
+        phases.WEIGHTS, phases.AFTER,
+    ]  # fmt: skip
+    assert seen.is_measured
+    assert Seen(tmp_path, pid=8).phase == phases.START  # what others left behind is not its own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "restart", "code"),
+    [
+        ("SIGINT", "by_hand", 130),
+        ("SIGTERM", "by_hand", 143),
+        ("SIGUSR1", "by_hand", 138),
+        ("SIGTERM", "requeued", 75),
+        ("SIGUSR1", "requeued", 75),
+    ],
+)
+def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, restart, code):
+    run_dir = tmp_path / "run"
+    again = [*LONG, "hydra.run.dir=run", f"restart={restart}"]
+    with Training(tmp_path, *again) as process:
+        process.until(lambda: is_in_training(run_dir))
+        process.process.send_signal(getattr(signal, name))
+        assert process.end() == code
+        assert process.errors.splitlines()[1:] == [
+            f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run at once",
+            "interrupted; what was saved until then is in the run folder, and resume=<run folder> goes on",
+        ]
+    assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", name]
+    assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
+    assert not (run_dir / "model.safetensors").exists()
+
+    trained(tmp_path, *(again if restart == "requeued" else ["resume=run"]))
+    assert status(run_dir)["status"] == "done"
+    assert comparison.compare(straight, run_dir) == []
+
+
+@pytest.mark.slow
+def test_a_first_signal_finishes_the_update_and_saves_it(parts):
+    with held(parts) as process:
+        process.process.send_signal(signal.SIGTERM)
+        process.until(lambda: "SIGTERM" in process.errors)
+        time.sleep(0.5)
+        assert not process.has_ended
+        (parts / "hold").unlink()
+        assert process.end() == 143
+
+    assert updates_saved(parts / "run")[-1] == 4
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
+    run_dir = parts / "run"
+    trained(parts, *HELD, "hydra.run.dir=straight")
+    with held(parts) as process:
+        process.process.send_signal(signal.SIGINT)
+        process.until(lambda: "Ctrl-C again ends the run at once" in process.errors and updates_saved(run_dir))
+        process.process.send_signal(signal.SIGINT)
+        assert process.process.wait(timeout=10) == 130  # the update under way never ends
+
+    found = status(run_dir)
+    assert [found[key] for key in ("status", "reason")] == ["interrupted", "SIGINT for the second time: ended at once"]
+    assert 0 <= updates_saved(run_dir)[-1] <= 3
+    (parts / "hold").unlink()
+    trained(parts, "resume=run")
+    assert comparison.compare(parts / "straight", run_dir) == []
+
+
+@pytest.mark.slow
+def test_a_second_sigterm_changes_nothing(parts):
+    with held(parts) as process:
+        for _ in range(3):
+            process.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        (parts / "hold").unlink()
+        assert process.end() == 143
+
+    assert updates_saved(parts / "run")[-1] == 4
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_saved(tmp_path, straight):
+    run_dir = tmp_path / "run"
+    with Training(tmp_path, *LONG, "num_workers=2", "hydra.run.dir=run") as process:
+        process.until(lambda: is_in_training(run_dir))
+        group = process.process.pid
+        workers = children(group)
+        os.killpg(group, signal.SIGTERM)
+        assert process.end() == 143
+        assert "worker" not in process.errors
+    assert len(workers) >= 2 and not any(is_running(pid) for pid in workers)
+    assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", "SIGTERM"]
+    assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
+
+    trained(tmp_path, "resume=run", "num_workers=0")
+    assert comparison.compare(straight, run_dir) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_run_ended_before_its_first_update_is_started_by_the_same_command(tmp_path, name):
+    run_dir, again = tmp_path / "run", [*SHORT, "hydra.run.dir=run", "restart=requeued"]
+    trained(tmp_path, *SHORT, "hydra.run.dir=straight")
+    with Training(tmp_path, *again) as process:
+        process.until(lambda: status(run_dir) and (run_dir / "config.json").exists())
+        process.process.send_signal(getattr(signal, name))
+        assert process.end() == (75 if name == "SIGTERM" else -signal.SIGKILL)
+    assert status(run_dir)["status"] == ("interrupted" if name == "SIGTERM" else "running")
+    assert not lines(run_dir)
+
+    trained(tmp_path, *again)
+    assert comparison.compare(tmp_path / "straight", run_dir) == []
+
+
+@pytest.mark.slow
+def test_a_run_that_is_done_is_left_alone_by_the_same_command(tmp_path):
+    again = [*SHORT, "hydra.run.dir=run", "restart=requeued"]
+    trained(tmp_path, *again)
+    before = contents(tmp_path / "run")
+
+    said = trained(tmp_path, *again)
+    assert said == f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert contents(tmp_path / "run") == before
+
+
+@pytest.mark.slow
+def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, straight):
+    run_dir, again = tmp_path / "run", [*LONG, "hydra.run.dir=run", "restart=requeued"]
+    with Training(tmp_path, *again) as process:
+        process.until(lambda: is_in_training(run_dir))
+        process.process.kill()
+        process.process.wait()
+
+    with Training(tmp_path, *again) as one, Training(tmp_path, *again) as other:
+        codes = [one.end(), other.end()]
+        (refused,) = [process.errors for process, code in zip((one, other), codes, strict=True) if code]
+    assert sorted(codes) == [0, 1]
+    assert refused == (
+        f"error: another process is at the run in this folder: it has {run_dir / 'experiment.log'} locked; end it first, "
+        "or choose another hydra.run.dir\n"
+    )
+    assert comparison.compare(straight, run_dir) == []
+
+
+@contextmanager
+def held(cwd):
+    """A process in the midst of its fourth update, where it stays until `hold` is removed."""
+    (cwd / "hold").touch()
+    with Training(cwd, *HELD, "hydra.run.dir=run") as process:
+        process.until((cwd / "held").exists)
+        yield process
+
+
+def children(pid):
+    """The processes that a process started."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def contents(run_dir):
+    """Every file in a folder."""
+    return {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}

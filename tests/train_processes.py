@@ -1,0 +1,101 @@
+"""`python train.py` as a process of its own: what it says can be read while it runs, and none is left behind."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from andiron import errors
+from andiron.checkpoint import manifest
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS_AT_MOST = 240
+_numbers = itertools.count(1)
+
+
+class Training:
+    """One process, started in `cwd`, where modules of one's own may lie too; the leader of a group of its own."""
+
+    def __init__(self, cwd, *overrides):
+        self._said = cwd / f"said-{next(_numbers)}"
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd)}
+        with self._said.with_suffix(".out").open("wb") as output, self._said.with_suffix(".err").open("wb") as error:
+            command = [sys.executable, ROOT / "train.py", *overrides]
+            self.process = subprocess.Popen(
+                command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True
+            )
+
+    @property
+    def output(self):
+        """What it has said on standard output so far."""
+        return self._said.with_suffix(".out").read_text()
+
+    @property
+    def errors(self):
+        """What it has said on standard error so far."""
+        return self._said.with_suffix(".err").read_text()
+
+    @property
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def until(self, condition):
+        """Waits for something that the process is to bring about."""
+        deadline = time.monotonic() + SECONDS_AT_MOST
+        while not condition():
+            if self.has_ended or time.monotonic() > deadline:
+                pytest.fail(f"it did not come to that (exit code {self.process.returncode}):\n{self.output}{self.errors}")
+            time.sleep(0.01)
+
+    def end(self):
+        """Waits for its end; the exit code."""
+        code = self.process.wait(timeout=SECONDS_AT_MOST)
+        assert "Traceback" not in self.errors, self.errors
+        return code
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def trained(cwd, *overrides):
+    """What a process said on standard output that came to its end."""
+    with Training(cwd, *overrides) as process:
+        assert process.end() == 0, process.errors
+        return process.output
+
+
+def status(run_dir):
+    """`status.json`, or nothing while there is none."""
+    path = run_dir / "status.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def lines(run_dir):
+    """The whole lines of metrics.jsonl."""
+    path = run_dir / "metrics.jsonl"
+    whole = path.read_text().split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in whole]
+
+
+def updates_saved(run_dir):
+    """Of each checkpoint the updates, in order; every one of them is whole."""
+    found = []
+    for path in (run_dir / "checkpoints").glob("step-*"):
+        try:
+            found.append(manifest.verified(path).updates)
+        except errors.DataError:
+            if path.exists():  # else a running process has pruned it meanwhile
+                raise
+    return sorted(found)
