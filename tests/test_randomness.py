@@ -1,8 +1,11 @@
 """Streams: distinct, repeatable, and the same on every machine and in every version."""
 
 import inspect
+import json
+import random
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -174,3 +177,25 @@ def test_uniform_numbers_are_uniform_and_differ_by_seed_purpose_epoch_index_and_
     assert (columns.corrcoef() - torch.eye(8)).abs().max() < 0.036
     buckets = torch.histc(columns.flatten(), 16, min=0, max=1)
     assert (buckets / 10_000 - 1).abs().max() < 0.05  # five times sqrt(10,000 * 15/16) of 10,000
+
+
+def test_pythons_and_numpys_generators_are_put_back_where_they_stood():
+    randomness.seed_others(5)
+    random.gauss(0, 1)
+    np.random.standard_normal()  # each then holds a second normal number
+    state = json.loads(json.dumps(randomness.others()))
+    drawn = [(random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand()) for _ in range(2)]
+    randomness.seed_others(6)
+    other = (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
+    randomness.put_others(state)
+    again = [(random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand()) for _ in range(2)]
+
+    assert again == drawn and other not in drawn
+
+
+def test_a_seed_decides_what_pythons_and_numpys_generators_draw():
+    drawn = []
+    for seed in (5, 6, 5):
+        randomness.seed_others(seed)
+        drawn.append((random.random(), np.random.rand()))
+    assert drawn[0] == drawn[2] != drawn[1]

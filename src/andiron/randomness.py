@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import random
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,16 +101,21 @@ def seed_others(seed: int) -> None:
 
 
 def others() -> dict[str, Any]:
-    """Where those two stand, as plain values. Torch's start anew at every update and need not be kept."""
+    """Where those two stand, as plain values: 32-bit words in hexadecimal, which are copied and written sooner than numbers.
+
+    Torch's start anew at every update and need not be kept.
+    """
     version, words, gauss = random.getstate()
     _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    numpys = [np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)]
-    return {"python": [version, list(words), gauss], "numpy": numpys}
+    return {
+        "python": [version, struct.pack(f"<{len(words)}I", *words).hex(), gauss],
+        "numpy": [np.asarray(keys, dtype="<u4").tobytes().hex(), int(position), int(has_gauss), float(cached)],
+    }
 
 
 def put_others(state: Mapping[str, Any]) -> None:
     """Puts them where `others` found them."""
     version, words, gauss = state["python"]
-    random.setstate((version, tuple(words), gauss))
+    random.setstate((version, struct.unpack(f"<{len(words) // 8}I", bytes.fromhex(words)), gauss))
     keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+    np.random.set_state(("MT19937", np.frombuffer(bytes.fromhex(keys), dtype="<u4"), position, has_gauss, cached))

@@ -1,7 +1,7 @@
 """For every split and metric: the best epoch so far, and the last."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from andiron.protocols import Metric, Point, Statistic
@@ -37,7 +37,7 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """The standings as plain values."""
-        return {split: {name: asdict(standing) for name, standing in named.items()} for split, named in self.standings.items()}
+        return {split: {name: dict(vars(standing)) for name, standing in named.items()} for split, named in self.standings.items()}
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Goes on from saved standings."""
