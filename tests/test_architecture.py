@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "andiron"
 FLOORS = [
     {"improvement"},
     {"errors", "files", "append_only", "gradients", "schedules", "outputs", "randomness", "inference"},
-    {"config", "records", "protocols", "interrupter"},
+    {"config", "records", "protocols", "interrupter", "devices"},
     {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
     {"tasks", "recording", "start_from"},
     {"learner"},

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import api_pb2, metadata
 
-from andiron import checkpoint, errors, experiment, hyperparameters, records
+from andiron import checkpoint, devices, errors, experiment, hyperparameters, records
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.run import folder as run_folder
@@ -227,10 +227,10 @@ def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
 
 def test_auto_is_the_best_device_there_is():
     best = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    assert experiment.resolve_device("auto").type == best
-    assert experiment.resolve_device("cpu") == torch.device("cpu")
+    assert devices.resolve("auto").type == best
+    assert devices.resolve("cpu") == torch.device("cpu")
     with pytest.raises(errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"):
-        experiment.resolve_device("cuda:77")
+        devices.resolve("cuda:77")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors, randomness, recording, records, start_from
+from andiron import devices, errors, randomness, recording, records, start_from
 from andiron.checkpoint import Cadence, Checkpointing
 from andiron.config import targets
 from andiron.config.schema import Train
@@ -86,7 +86,7 @@ def build(
     Raises: ConfigError, DataError or DeviceError, before anything is trained.
     """
     randomness.seed_others(config.seed)
-    built = parts(config)
+    built = parts(config if changes is None else dataclasses.replace(config, start_from=None))  # its checkpoints have the weights
     if changes is not None:
         recording.check_data(run_dir, built.splits)
     with folder.written(run_dir), ExitStack() as on_failure:
@@ -109,12 +109,39 @@ def _go_on(config: Train, run_dir: Path, built: Parts, ready: Learner, changes: 
         saved = ready.resume()
     except ValueError as error:
         raise errors.ConfigError([f"resume={run_dir}: {error}"]) from error
-    if "batch_size" in changes and ready.batch:
-        before, now = changes["batch_size"]
-        ready.batch = ready.batch * before // now  # some samples of the epoch may come again, none is left out
+    if config.num_epochs < ready.epoch + (ready.batch > 0):
+        behind = f"{ready.epoch} whole epochs and {ready.batch} batches behind it"
+        raise errors.ConfigError([f"num_epochs={config.num_epochs}: the run has {behind}; ask for as many, or leave it out"])
+    if "seed" in changes:
+        ready.seed = config.seed
+    if {"batch_size", "grads_accumulation"} & changes.keys():
+        _check_horizon(config, built, changes)
+        _move_batch(ready, built, *changes.get("batch_size", [config.batch_size] * 2))
+    if ready.stopping.decision:
+        log.warning("it stopped early: %s; other early_stopping options would have it go on", ready.stopping.decision.reason)
     where = f"update {ready.updates}, epoch {ready.epoch + 1}, after {ready.batch} of its {len(built.train)} batches"
     log.info("going on from %s: %s", saved, where)
     recording.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
+
+
+def _check_horizon(config: Train, built: Parts, changes: Mapping[str, list[Any]]) -> None:
+    """Refuses another number of updates in an epoch where the learning rate depends on how many there will be."""
+    before = {name: changes.get(name, [getattr(config, name)])[0] for name in ("batch_size", "grads_accumulation")}
+    per_epoch = math.ceil(math.ceil(len(built.splits.train) / before["batch_size"]) / before["grads_accumulation"])
+    horizons = {"num_updates": config.num_epochs * per_epoch, "updates_per_epoch": per_epoch}
+    schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
+    if built.optimizer.schedules or any(schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])):
+        names = ", ".join(name for name in before if name in changes)
+        raise errors.ConfigError(
+            [f"{names}: the schedule counts on the updates there were to be in an epoch, {per_epoch}, not "
+             f"{built.updates_per_epoch}; leave it, or go on with scheduler=constant and resume_allow=[{names}, scheduler]"]
+        )  # fmt: skip
+
+
+def _move_batch(ready: Learner, built: Parts, before: int, now: int) -> None:
+    """The place in an epoch in batches of another size: some samples may come again, none is left out."""
+    is_over = ready.batch * before >= built.train.num_items
+    ready.batch = len(built.train) if is_over else ready.batch * before // now
 
 
 def parts(config: Train) -> Parts:
@@ -122,7 +149,7 @@ def parts(config: Train) -> Parts:
 
     Raises: ConfigError, DataError or DeviceError.
     """
-    device = resolve_device(config.device)
+    device = devices.resolve(config.device)
     splits: Splits = targets.build("data", config.data)
     if not isinstance(splits, Splits):
         name = f"data._target_={config.data['_target_']}"
@@ -136,24 +163,6 @@ def parts(config: Train) -> Parts:
     optimizer = configured.build(config, model, **horizons)
     schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
     return Parts(splits, train, valid, test, device, model, optimizer, schedule, updates_per_epoch)
-
-
-def resolve_device(name: str) -> torch.device:
-    """The device of that name; `auto` is the first GPU, else Apple's, else the CPU.
-
-    Raises: DeviceError if this machine has no such device.
-    """
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if name == "auto":
-        return torch.device("cuda" if cuda else "mps" if mps else "cpu")
-    device = torch.device(name)
-    there = {"cpu": True, "mps": mps, "cuda": cuda and (device.index or 0) < torch.cuda.device_count()}
-    if not there[device.type]:
-        found = ["cpu", *(["mps"] if mps else []), *(f"cuda:{i}" for i in range(torch.cuda.device_count() if cuda else 0))]
-        raise errors.DeviceError(
-            f"device={name}: this machine has no such device; it has: {', '.join(found)}; device=auto takes the best"
-        )
-    return device
 
 
 def _channels_last(splits: Splits) -> Splits:

@@ -45,7 +45,7 @@ def check_data(run_dir: Path, splits: Splits) -> None:
 
     Raises: DataError if the checksums differ.
     """
-    recorded = _recorded(run_dir).get("data", {}).get("sha256", splits.fingerprint)
+    recorded = _recorded(run_dir)["data"]["sha256"]
     if recorded != splits.fingerprint:
         raise errors.DataError(
             f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {run_dir} was trained on {recorded}: "
@@ -100,9 +100,10 @@ def _recorded(run_dir: Path) -> dict[str, Any]:
         found = files.read_json(run_dir / PROVENANCE)
     except (OSError, ValueError, RecursionError) as error:
         raise errors.DataError(f"{run_dir / PROVENANCE}: missing or damaged ({error}); restore it from a copy") from error
-    if not isinstance(found, dict):
-        raise errors.DataError(f"{run_dir / PROVENANCE}: holds {type(found).__name__}, not an object; restore it from a copy")
-    return found
+    data = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(data, dict) or "sha256" not in data or not isinstance(found.get("resumes", []), list):
+        raise errors.DataError(f"{run_dir / PROVENANCE}: damaged: it has no data's checksum, or no list of resumes; restore it")
+    return dict(found)
 
 
 def _fenced(value: Any) -> str:

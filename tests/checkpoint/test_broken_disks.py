@@ -131,9 +131,11 @@ def test_a_file_where_the_folder_should_be_is_told_until_it_is_gone(tmp_path, ca
 
 
 def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_nor_removed(tmp_path, caplog):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    save(saver, 0)
+    assert saver.wait()
     (tmp_path / "step-10").mkdir()
     (tmp_path / "step-10" / "precious").write_text("not a run's")
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     assert not saver.wait()
     assert "checkpoint step-10 COULD NOT BE WRITTEN" in caplog.text and "(Directory not empty)" in caplog.text

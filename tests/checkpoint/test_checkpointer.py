@@ -232,16 +232,46 @@ def test_an_old_checkpoint_goes_only_when_the_new_one_is_there(tmp_path, monkeyp
 
 
 def test_what_others_put_there_stays(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    save(saver, 1)
+    saver.wait()
     for name in ("step-5", "step-999", "mine"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "precious").write_text("not a run's")
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
     for updates in (10, 20, 30):
         save(saver, updates)
         saver.wait()
     saver.close()
     assert names(tmp_path) == {"step-5", "step-999", "mine", "step-30"}
     assert all((tmp_path / name / "precious").read_text() == "not a run's" for name in ("step-5", "step-999", "mine"))
+
+
+def test_a_folder_with_another_runs_checkpoints_is_refused_and_left_as_it_is(tmp_path):
+    first = FileCheckpointer(tmp_path, KeepLast(2))
+    save(first, 10)
+    assert first.close()
+    second = FileCheckpointer(tmp_path, KeepLast(2))
+    with pytest.raises(errors.RunFolderError) as raised:
+        save(second, 10)
+    assert str(raised.value) == (
+        f"{tmp_path} holds checkpoints of a run already, the newest step-10: go on with it by learner.resume(), "
+        "or choose another folder"
+    )
+    assert names(tmp_path) == {"step-10", "latest.json"} or names(tmp_path) == {"step-10"}
+    assert load(tmp_path / "step-10").state["updates"] == 10
+
+
+def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
+    saver = FileCheckpointer(tmp_path, KeepLast(3))
+    for updates in (10, 20, 30):
+        save(saver, updates)
+        saver.wait()
+    saver.turn_back(15)
+    assert [saved.updates for saved in saver.saved] == [10]
+    save(saver, 20)
+    assert saver.close()
+    assert names(tmp_path) - {"latest.json"} == {"step-10", "step-20", "step-20.unused", "step-30.unused"}
+    assert checkpointer.shelf.newest_whole(tmp_path)[0].name == "step-20"
 
 
 def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, caplog):

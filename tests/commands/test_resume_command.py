@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, status
 
+from andiron import checkpoint
 from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.interrupter import StopsAt
@@ -72,11 +73,11 @@ def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, sto
 
 def test_the_newest_run_is_resumed_by_its_age(train_py, here):
     for name in "ab":
-        run = (f"hydra.run.dir=outputs/day/{name}", *RUN[1:])
+        run = (f"hydra.run.dir=outputs/2026-01-01/{name}", *RUN[1:])
         assert train_py(*run)[0] == 0
     code, said, _ = train_py("resume=latest", "num_epochs=3", "render=plain")
     assert code == 0
-    assert f"going on from {here}/outputs/day/b/checkpoints" in said
+    assert f"going on from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
 def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here):
@@ -170,7 +171,7 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
     "arguments, words",
     [
         (("resume=nowhere",), "nowhere holds no run: there is no config.json in it; name a run's folder"),
-        (("resume=latest",), "no run in outputs/*/*/status.json or multirun/*/*/*/status.json; name its folder: resume="),
+        (("resume=latest",), "/*/status.json or multirun/????-??-??/*/*/status.json; name its folder: resume=<run folder>"),
         (("resume=run", "-m", "seed=1,2"), "goes on with one run; leave -m out, or say resume=auto for each of a sweep"),
         (("resume=auto",), "without a folder of its own each start of this command would be another run; say hydra.run.dir="),
     ],
@@ -186,6 +187,109 @@ def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
     code, _, error = train_py("resume=run", "hydra.run.dir=other")
     assert (code, not (here / "other").exists()) == (2, True)
     assert f"hydra.run.dir=other: a resumed run stays in its folder, {here}/run; leave it out" in error
+
+
+def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(train_py, here, monkeypatch):
+    whole = train.train
+
+    def stopping(config, run_dir, record, interrupter):
+        return whole(config, run_dir, record, StopsAt("train", updates=3))
+
+    monkeypatch.setattr(train, "train", stopping)
+    assert train_py(*RUN, "scheduler=cosine")[0] == 130
+    monkeypatch.setattr(train, "train", whole)
+    before = status(here / "run")
+    code, _, error = train_py("resume=run", "batch_size=32", "resume_allow=[batch_size]")
+    assert code == 2
+    assert "batch_size: the schedule counts on the updates there were to be in an epoch, 5, not 9; leave it, or go on with" in error
+    assert status(here / "run") == before
+    allowed = "resume_allow=[batch_size,scheduler]"
+    assert train_py("resume=run", "batch_size=32", "scheduler=constant", allowed)[0] == 0
+
+
+def test_fewer_epochs_than_are_made_are_refused(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    code, _, error = train_py("resume=run", "num_epochs=1")
+    assert code == 2
+    assert "num_epochs=1: the run has 2 whole epochs and 0 batches behind it; ask for as many, or leave it out" in error
+    assert (status(here / "run")["status"], Train.load(here / "run" / "config.json").num_epochs) == ("done", 2)
+
+
+def test_another_seed_is_the_seed_of_the_updates_too(train_py, stopped):
+    assert train_py("resume=run", "seed=7", "resume_allow=[seed]")[0] == 0
+    state = checkpoint.newest_whole(stopped.absolute() / "checkpoints")[1].state
+    assert state["seed"] == 7
+
+
+def test_what_happens_to_be_lrs_numbers_is_not_allowed_with_it(train_py, here):
+    assert train_py(*RUN, "lr=0.1", "model.dropout=0.1")[0] == 0
+    code, _, error = train_py("resume=run", "lr=0.5", "model.dropout=0.5", "num_epochs=3", "resume_allow=[lr]")
+    assert code == 2 and "model.dropout=0.5: the run was recorded with 0.1, and a resumed run keeps it" in error
+
+
+def test_what_an_optimizer_remembers_cannot_change(train_py, stopped):
+    code, _, error = train_py("resume=run", "optimizer.amsgrad=true", "resume_allow=[optimizer]")
+    assert code == 2 and "optimizer.amsgrad=True: the run was recorded with False, and a resumed run keeps it" in error
+
+
+def test_a_group_with_recorded_options_can_be_chosen_anew_or_left_out(train_py, here):
+    recorded = ("early_stopping=patience", "early_stopping.patience.patience=3", "checkpoint.last=4")
+    assert train_py(*RUN, *recorded)[0] == 0
+    assert train_py("resume=run", "num_epochs=3", "~early_stopping")[0] == 0
+    assert Train.load(here / "run" / "config.json").early_stopping is None
+    assert train_py("resume=run", "num_epochs=4", "early_stopping=goal", "checkpoint=milestones")[0] == 0
+    config = Train.load(here / "run" / "config.json")
+    assert ([*config.early_stopping], config.checkpoint["keep_every_updates"], config.checkpoint["last"]) == (["goal"], 1000, 2)
+
+
+def test_a_run_goes_on_without_the_weights_it_once_started_from(train_py, stopped, here):
+    assert train_py("hydra.run.dir=second", *RUN[1:], "start_from=run")[0] == 0
+    (here / "run").rename(here / "gone")
+    assert train_py("resume=second", "num_epochs=3")[0] == 0
+
+
+def test_a_resume_that_never_began_leaves_the_status_as_it_was(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    before = (here / "run" / "status.json").read_bytes()
+    code, _, error = train_py("resume=run", "device=cuda:77")
+    assert code == 1 and "this machine has no such device" in error
+    assert (here / "run" / "status.json").read_bytes() == before
+
+
+def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py, here):
+    stopping = ("early_stopping=goal", "early_stopping.goal.goal=9.0")
+    assert train_py(*RUN, *stopping)[0] == 0
+    code, said, _ = train_py("resume=run")
+    assert (code, said) == (
+        0, f"{here}/run is done, stopped early after epoch 1 of 2; other early_stopping options would have it go on\n"
+    )  # fmt: skip
+    code, said, _ = train_py("resume=run", "num_epochs=3")
+    assert code == 0 and "it stopped early: valid loss is " in said
+    assert train_py("resume=run", "~early_stopping")[0] == 0
+    assert json.loads((here / "run" / "summary.json").read_text())["epochs"] == 3
+
+
+def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_command(train_py, here):
+    command = (*RUN, "restart=requeued", "~checkpoint")
+    assert train_py(*command)[0] == 0
+    before = files_of(here)
+    code, said, _ = train_py(*command)
+    assert code == 0 and "nothing is left to do" in said
+    assert files_of(here) == before
+
+
+@pytest.mark.parametrize("content", ['{"data": null}', '{"data": {"sha256": "0"}, "resumes": 5}', "{}", "[", "null"])
+def test_a_damaged_provenance_is_told(train_py, stopped, content):
+    (stopped / "provenance.json").write_text(content)
+    code, _, error = train_py("resume=run")
+    assert code == 1 and "provenance.json: " in error and "damaged" in error
+
+
+def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py, stopped):
+    (stopped / ".hydra" / "overrides.yaml").write_text("{")
+    code, _, error = train_py("resume=run", "num_epochs=3")
+    assert code == 1 and "overrides.yaml: cannot be read" in error and "say resume=<run folder> alone" in error
+    assert train_py("resume=run")[0] == 0
 
 
 def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
@@ -216,7 +320,7 @@ def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     (here / "run" / "status.json").write_text("{}")  # as if it had been killed
     code, _, error = train_py("resume=run")
     assert code == 1 and "no checkpoint" in error and "Traceback" not in error
-    assert status(here / "run")["status"] == "failed"
+    assert status(here / "run") == {}  # as it was found
 
 
 def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(train_py, here):

@@ -275,6 +275,100 @@ def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
     assert same(straight.optimizer.state_dict(), second.optimizer.state_dict())
 
 
+@pytest.mark.parametrize(
+    "recorder, name", [(records.Recorder(precision="half"), "run.safetensors"), (records.CompactRecorder(), "run.mpk.gz")]
+)
+def test_half_a_precision_is_for_the_weights_and_what_an_optimizer_remembers_stays_exact(tmp_path, recorder, name):
+    made = SETUPS["adam"](builder(tmp_path / "a", num_epochs=1), classifier())
+    made.fit(*loaders())
+    made.save_file(tmp_path / name, recorder)
+    second = SETUPS["adam"](builder(tmp_path / "b"), classifier())
+    second.load_file(tmp_path / name)
+    assert same(second.optimizer.state_dict(), made.optimizer.state_dict())
+    assert not same(second.model.state_dict(), made.model.state_dict())
+
+
+def test_an_update_that_was_broken_off_is_made_by_the_next_fit(tmp_path):
+    straight = SETUPS["adam"](builder(tmp_path / "a"), classifier())
+    straight.fit(*loaders())
+    made, calls = SETUPS["adam"](builder(tmp_path / "b"), classifier()), []
+    whole = made.model.train_step
+
+    def once_broken(batch):
+        calls.append(batch)
+        if len(calls) == 10:
+            raise KeyboardInterrupt
+        return whole(batch)
+
+    made.model.train_step = once_broken
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(*loaders())
+    made.fit(*loaders())
+    assert made.updates == straight.updates
+    assert same(made.model.state_dict(), straight.model.state_dict())
+
+
+class Counting:
+    """A schedule of a user's own, with a state."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, updates):
+        self.calls += 1
+        return LR / (1 + self.calls / 50)
+
+    def state_dict(self):
+        return {"calls": self.calls}
+
+    def load_state_dict(self, state):
+        self.calls = state["calls"]
+
+
+def test_a_schedule_of_ones_own_with_a_state_is_put_back(tmp_path):
+    SETUPS["its own schedule"] = lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), Counting())
+    try:
+        straight = SETUPS["its own schedule"](builder(tmp_path / "a"), classifier())
+        straight.fit(*loaders())
+        stopped = pieces(tmp_path / "b", "its own schedule", [PLACES["in the middle of an epoch"]], Kept())
+    finally:
+        del SETUPS["its own schedule"]
+    assert same(straight.model.state_dict(), stopped.model.state_dict())
+
+
+@pytest.mark.parametrize("every", [BATCHES, 2 * BATCHES])
+def test_a_cadence_of_updates_that_meets_an_epochs_edge_is_kept_there_with_what_was_measured(tmp_path, every):
+    made = builder(tmp_path).with_file_checkpointer(KeepLast(9), Cadence(updates=every, epochs=None))
+    with SETUPS["adam"](made, classifier()) as made:
+        made.fit(*loaders())
+        assert [saved.updates for saved in made.checkpointer.saved] == sorted({0, *range(every, 22, every), 21})
+        assert all("valid" in saved.values for saved in made.checkpointer.saved if saved.updates)
+
+
+def test_a_rule_of_another_metric_begins_anew(tmp_path):
+    first = EarlyStopping(metric="accuracy", direction="highest", patience=1)
+    made = builder(tmp_path, num_epochs=2).with_file_checkpointer().early_stopping(rule=first)
+    with made.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as made:
+        made.fit(*loaders())
+    other = EarlyStopping(metric="loss", direction="lowest", patience=1)
+    again = builder(tmp_path, num_epochs=3).with_file_checkpointer().early_stopping(rule=other)
+    with again.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as again:
+        again.resume()
+        assert other.best is None
+        again.fit(*loaders())
+    assert (other.epoch_of_best, other.best) == (3, again.journal.progress.latest["valid"]["loss"])
+
+
+def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
+    with SETUPS["adam"](builder(tmp_path).with_file_checkpointer(KeepLast(9)), classifier()) as made:
+        made.fit(*loaders())
+        first = load(tmp_path / "checkpoints" / "step-7")
+        made.load(first)
+        made.fit(*loaders())
+        assert [saved.updates for saved in made.checkpointer.saved] == [0, 7, 14, 21]
+    assert {path.name for path in (tmp_path / "checkpoints").glob("*.unused")} == {"step-14.unused", "step-21.unused"}
+
+
 def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
     made = SETUPS["averages"](builder(tmp_path / "a", num_epochs=1), classifier())
     made.fit(*loaders())

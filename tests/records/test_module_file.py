@@ -1,5 +1,7 @@
 """Modules to files and back: every difference told before a tensor is touched, tied weights tied still."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -209,3 +211,22 @@ def test_thousands_of_strange_names_are_told_in_good_time(tmp_path):
     records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
 
     assert len(mismatch(model, tmp_path / "a.safetensors").splitlines()) == 3000 + 3000 + 2
+
+
+def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None:
+    layer = nn.Linear(4, 4)
+    for layout, other in (("burn", "torch"), ("torch", "burn")):
+        path = tmp_path / f"{layout}.safetensors"
+        records.save_file(layer, str(path), layout=layout)
+        with pytest.raises(errors.MismatchError, match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'"):
+            records.load_file(nn.Linear(4, 4), path, layout=other)
+        again = nn.Linear(4, 4)
+        records.load_file(again, path, layout=layout)
+        assert torch.equal(again.weight, layer.weight)
+
+
+def test_a_folder_that_is_not_there_is_named_by_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "x.safetensors"
+    with pytest.raises(FileNotFoundError) as raised:
+        records.save_file(nn.Linear(2, 2), path)
+    assert raised.value.filename == str(path)

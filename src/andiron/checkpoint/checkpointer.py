@@ -40,7 +40,7 @@ class FileCheckpointer:
         self._known: list[Saved] = []  # on the disk or to be written, oldest first
         self._copies: dict[str, HostCopy] = {}  # of those to be written
         self._written: set[str] = set()  # whole on the disk
-        self._is_failing = False
+        self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
         self._last = (-1, 1)  # place of the newest ever saved
         self._last_save = time.monotonic()
@@ -65,10 +65,13 @@ class FileCheckpointer:
         """Takes a copy to be written; waits only if a write is still under way a second after it began.
 
         `values` are empty for a checkpoint in the middle of an epoch. A failing disk is no error here.
-        Raises: ValueError if the state is that of another update; RuntimeError after `close`.
+        Raises: ValueError if the state is that of another update; RunFolderError where the folder holds another run's, which
+        was not adopted; RuntimeError after `close`.
         """
         if checkpoint.state.get("updates") != updates:
             raise ValueError(f"updates={updates}: the state says {checkpoint.state.get('updates')}; save it as what it is")
+        if not self._is_ours_alone:
+            self._refuse_strangers()
         self._writer.check()
         self._writer.give_way()
         self._last_save = time.monotonic()
@@ -100,6 +103,16 @@ class FileCheckpointer:
         """The folder of the checkpoint made after so many updates; `number` counts those made there, from 1."""
         return self.folder / naming.name_of(updates, number)
 
+    def turn_back(self, updates: int) -> None:
+        """Before going on from an earlier state: its own checkpoints that are newer are set aside."""
+        self._writer.finish()
+        with self._lock:
+            newer = {saved.name for saved in self._known if saved.updates > updates}
+            self._forget(newer & set(self._copies))
+            self._set_aside([name for name in newer if name in self._written], f"update {updates}")
+            self._forget_written(newer)
+            self._last = max((naming.place_of(saved.name) or (-1, 1) for saved in self._known), default=(-1, 1))
+
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint of this run: takes over those that it lists and that are on the disk.
 
@@ -112,9 +125,8 @@ class FileCheckpointer:
         listed = {saved.name: saved for saved in map(_from_plain, checkpoint.state.get(LISTED, []))}
         listed.setdefault(folder.name, Saved(place[0], number=place[1]))
         there = shelf.names(self.folder)
-        for name in there[there.index(folder.name) + 1 :]:
-            put = shelf.set_aside(self.folder / name, "unused")
-            log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, folder.name, put.name)
+        self._set_aside(there[there.index(folder.name) + 1 :], folder.name)
+        self._is_ours_alone = True
         with self._lock:
             self._last = place
             self._written = {name for name in there[: there.index(folder.name) + 1] if self._is_ours(name)}
@@ -134,6 +146,21 @@ class FileCheckpointer:
         state = host_copy.plain_copy({**checkpoint.state, LISTED: list(map(_plain, kept))})
         self._copies[saved.name] = self._buffers.copy(checkpoint, state)
         self._known.append(saved)
+
+    def _set_aside(self, names: Sequence[str], origin: str) -> None:
+        for name in names:
+            put = shelf.set_aside(self.folder / name, "unused")
+            log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, origin, put.name)
+
+    def _refuse_strangers(self) -> None:
+        """Before the first save: two runs' checkpoints in one folder would pass for one run's."""
+        there = shelf.names(self.folder) if self.folder.is_dir() else []
+        if there:
+            raise errors.RunFolderError(
+                f"{self.folder} holds checkpoints of a run already, the newest {there[-1]}: go on with it by learner.resume(), "
+                "or choose another folder"
+            )
+        self._is_ours_alone = True
 
     def _minutes_are_over(self) -> bool:
         minutes = self.cadence.minutes

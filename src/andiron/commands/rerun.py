@@ -45,13 +45,13 @@ def rerun(folder: Path, into: Path) -> bool:
 
 def changes(folder: Path, config: Train) -> Iterator[str]:
     """What the run's record says of code, versions, hardware and data that is not so here and now, a line each."""
-    from andiron import experiment
+    from andiron import devices, experiment
     from andiron.run import provenance
 
     splits = experiment.parts(config).splits
     sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    now, patch = provenance.gather(seed=config.seed, data=data, device=experiment.resolve_device(config.device))
+    now, patch = provenance.gather(seed=config.seed, data=data, device=devices.resolve(config.device))
     then = _provenance(folder)
     yield from _of_code(then.get("git") or {}, now.get("git") or {})
     recorded = folder / "dirty.patch"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, files
 from andiron.commands import command_line
 from andiron.commands.signals import Signals
 from andiron.config import resuming
@@ -49,16 +49,27 @@ def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
     record = Train.load(run_dir / "config.json")
     found = resuming.changes(dataclasses.asdict(record), dataclasses.asdict(config))
     resuming.check(found, config.resume_allow)
-    if not found and folder.status(run_dir).get("status") == "done":
-        remedy = "num_epochs=... trains it for longer"
-        log.info("%s is done, all of its %d epochs: nothing is left to do; %s", run_dir, record.num_epochs, remedy)
+    told = folder.status(run_dir)
+    if not found and told.get("status") == "done":
+        log.info("%s is done, %s", run_dir, _done_in_words(run_dir, record.num_epochs))
         return
-    with folder.resumed(run_dir):
+    with folder.resumed(run_dir) as begins:
         for line in resuming.in_words(found):
             log.info("changed: %s", line)
         made = _build(config, run_dir, interrupter, resuming.as_plain(found))
+        begins()
         folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
         made.run()
+
+
+def _done_in_words(run_dir: Path, num_epochs: int) -> str:
+    try:
+        epochs = files.read_json(run_dir / "summary.json")["epochs"]
+    except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
+        epochs = num_epochs
+    if epochs != num_epochs:
+        return f"stopped early after epoch {epochs} of {num_epochs}; other early_stopping options would have it go on"
+    return f"all of its {num_epochs} epochs: nothing is left to do; num_epochs=... trains it for longer"
 
 
 def _can_go_on(config: Train, run_dir: Path) -> bool:
@@ -67,6 +78,8 @@ def _can_go_on(config: Train, run_dir: Path) -> bool:
         return True
     if not folder.holds_run(run_dir):
         return False
+    if folder.status(run_dir).get("status") == "done":
+        return True
     is_saved = (run_dir / "config.json").is_file() and any((run_dir / "checkpoints").glob("step-*"))
     if not is_saved:
         log.warning("%s holds a run of which no checkpoint was saved: it is started again", run_dir)

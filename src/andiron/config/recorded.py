@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
@@ -14,7 +15,7 @@ from andiron import errors, files
 from andiron.config import resuming
 from andiron.config.schema import Train
 
-NEWEST_BELOW = ("outputs/*/*/status.json", "multirun/*/*/*/status.json")
+NEWEST_BELOW = ("outputs/????-??-??/*/status.json", "multirun/????-??-??/*/*/status.json")  # as conf/hydra/output says
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Recorded:
     def arguments(self) -> list[str]:
         """What Hydra is to compose: the recorded overrides, those said now in place of their like."""
         now = {_key(override) for override in self.overrides}
-        kept = [override for override in self.recorded if _key(override) not in now]
+        within = tuple(f"{key}." for key in now)  # of a group that is chosen anew or left out
+        kept = [each for each in self.recorded if _key(each) not in now and not _key(each).startswith(within)]
         return [*self.flags, *kept, *self.overrides, f"hydra.run.dir={_quoted(self.folder)}"]
 
 
@@ -97,10 +99,12 @@ def _recorded_overrides(folder: Path) -> list[str]:
     path = folder / ".hydra" / "overrides.yaml"
     try:
         listed = OmegaConf.to_container(OmegaConf.load(path))
-    except (OSError, ValueError, OmegaConfBaseException) as error:
+        if not isinstance(listed, list):
+            raise ValueError(f"holds {type(listed).__name__}, not a list")
+    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         remedy = "say resume=<run folder> alone: config.json is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
-    return [str(override) for override in listed if _key(str(override)) not in resuming.INSTRUCTIONS]  # type: ignore[union-attr]
+    return [str(override) for override in listed if _key(str(override)) not in resuming.INSTRUCTIONS]
 
 
 def _said(arguments: list[str]) -> dict[str, Any]:
@@ -125,6 +129,6 @@ def _key(override: str) -> str:
 
 
 def _quoted(path: Path) -> str:
-    """A path as an override's value: spaces, commas and equal signs as they are."""
-    escaped = str(path).replace("\\", "\\\\").replace("'", "\\'")
+    """A path as an override's value: spaces, commas and equal signs as they are; only quotes are escaped between quotes."""
+    escaped = str(path).replace("'", "\\'")
     return f"'{escaped}'"

@@ -11,6 +11,7 @@ FREE = ("num_epochs", "device", "num_workers", "log_every", "histograms", "check
         "interrupted_exit_code", *INSTRUCTIONS)  # fmt: skip
 GUARDED = ("lr", "batch_size", "grads_accumulation", "clip", "sam", "precision", "compile", "channels_last", "seed", "scheduler",
            "activation_checkpointing", "on_nonfinite", "optimizer", "loss", "task", "augmentation", "averages")  # fmt: skip
+OF_STATE = ("amsgrad", "centered", "momentum")  # options of an optimizer that say what it remembers of each parameter
 PLACES = ("root", "path", "cache")  # of data, which may have moved; its checksum tells whether it is the same
 MISSING = object()
 
@@ -46,7 +47,7 @@ def check(found: Mapping[Path, tuple[Any, Any]], allowed: Sequence[str]) -> None
     for path, sides in found.items():
         option, (before, now) = ".".join(path), ("nothing" if side is MISSING else side for side in sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
-        repeats = path != ("lr",) and sides == found.get(("lr",))  # as a schedule does
+        repeats = "lr" in path[-1] and path != ("lr",) and sides == found.get(("lr",))  # as a schedule does
         if _is_free(path) or repeats or (path[0] in other_classes and path[-1] != "_target_"):
             continue
         if not _is_guarded(path):
@@ -76,7 +77,7 @@ def _is_free(path: Path) -> bool:
 
 def _is_guarded(path: Path) -> bool:
     is_class = path[0] in ("optimizer", "task", "averages") and path[-1] == "_target_"  # whose state is another's
-    return path[0] in GUARDED and not is_class
+    return path[0] in GUARDED and not is_class and not (path[0] == "optimizer" and path[-1] in OF_STATE)
 
 
 def _unknown(name: str) -> str:

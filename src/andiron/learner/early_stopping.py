@@ -79,6 +79,11 @@ class EarlyStopping:
         return self.decision
 
     @property
+    def of(self) -> list[str]:
+        """What its observations are of: metric, split and direction."""
+        return [self.metric, self.split, self.direction]
+
+    @property
     def is_best(self) -> bool:
         """Whether the epoch observed last is the best so far: by however little, and of equals the earliest."""
         return 0 < self._last_epoch == self.epoch_of_best
@@ -105,6 +110,7 @@ class EarlyStopping:
         """What was observed, as plain JSON values; a last value that JSON has no number for as text."""
         last = self._last if self._last is None or math.isfinite(self._last) else str(self._last)
         return {
+            "of": self.of,
             "best": self.best,
             "epoch_of_best": self.epoch_of_best,
             "value_at_gain": self._value_at_gain,

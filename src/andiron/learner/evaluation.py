@@ -24,7 +24,8 @@ def validate(learner: "Learner", loader: Loader, split: str) -> None:
     if split == "valid":
         _show(learner, split)
         for schedule in state.stateful_schedules(learner):
-            schedule.observe(dict(learner.journal.progress.latest))
+            if hasattr(schedule, "observe"):
+                schedule.observe(dict(learner.journal.progress.latest))
 
 
 def measure(learner: "Learner", loader: Loader, split: str) -> Values:

@@ -103,7 +103,9 @@ class Guard:
         """Saves the step for `scripts/replay.py`; in words, how to run it again, or why it could not be saved."""
         if self.run_dir is None:
             return ""
-        folder = self.run_dir / FOLDER / f"update-{step.update}"
+        name, number = f"update-{step.update}", 1
+        while (folder := self.run_dir / FOLDER / (name if number == 1 else f"{name}.{number}")).exists():
+            number += 1  # the same step of a run that was resumed
         checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(found)}
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)

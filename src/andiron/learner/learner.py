@@ -11,21 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, files, records
+from andiron import errors, records
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
 from andiron.interrupter import Interrupter
-from andiron.learner import evaluation, loaders, micro_batches, state
+from andiron.learner import evaluation, loaders, micro_batches, state, summary
 from andiron.learner.guard import Guard
 from andiron.learner.journal import Journal
 from andiron.learner.stopping import Stopping
-from andiron.learner.summary import summarise
 from andiron.learner.watch import Watch
-from andiron.optim import GroupedOptimizer, group_table
+from andiron.optim import GroupedOptimizer
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
 from andiron.protocols import Loader, Values
-from andiron.run import folder
 from andiron.schedules import Schedule
 
 
@@ -119,7 +117,7 @@ class Learner:
                 if test is not None:
                     evaluation.validate(self, test, "test")
         if self.writes_summary and self.run_dir:
-            self.summarise(self.run_dir)
+            summary.leave(self, self.run_dir)
         trained: nn.Module = self.model
         return trained
 
@@ -128,7 +126,11 @@ class Learner:
         self.journal.start_epoch(self.epoch, self.batch)
         self._stop_if_asked()
         for batches in self.grouped(train):
-            self.update(batches)
+            try:
+                self.update(batches)
+            except BaseException:
+                self.batch = self.first_batch  # whoever goes on makes this update again
+                raise
             if self.checkpointer and self.batch < len(train) and self.checkpointer.due(self.updates):
                 self.save()
             self._stop_if_asked()
@@ -142,7 +144,8 @@ class Learner:
         self.epoch, self.batch = self.epoch + 1, 0
         with self.optimizer.evaluated():
             self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
-        if self.checkpointer and self.checkpointer.due_after_epoch(self.epoch):
+        checkpointer = self.checkpointer
+        if checkpointer and (checkpointer.due(self.updates) or checkpointer.due_after_epoch(self.epoch)):
             self.save()
 
     def grouped(self, train: Loader) -> Iterator[list[Any]]:
@@ -236,13 +239,6 @@ class Learner:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
         return state.exported(self)
 
-    def summarise(self, run_dir: Path) -> None:
-        """Writes `run_dir`/summary.json and shows it."""
-        summary = summarise(self.journal, self.model, run_dir, group_table.param_groups(self.optimizer.groups, self.rates))
-        with folder.written(run_dir):
-            files.write_json(run_dir / "summary.json", summary)
-        self.journal.show(summary)
-
     def state(self) -> Checkpoint:
         """Everything needed to go on from here."""
         return state.captured(self, self.journal.state_dict())
@@ -262,6 +258,8 @@ class Learner:
         """
         self._evaluation.close()
         state.restore(self, checkpoint)
+        if self.checkpointer:
+            self.checkpointer.turn_back(self.updates)
         self._saved = self.updates, self.epoch, self.batch
 
     def resume(self) -> Path:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from andiron.learner.learner import Learner
 
 CHECKPOINTS = "checkpoints"  # in a run's folder
+EXACT = ("optimizer/", "metrics/")  # parts of a record
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
 
 def captured(learner: "Learner", journal: tuple[dict[str, Any], dict[str, Tensor]]) -> Checkpoint:
@@ -92,18 +94,28 @@ def resume(learner: "Learner") -> Path:
     return folder
 
 
-def stateful_schedules(learner: "Learner") -> list[schedules.Plateau]:
-    """The schedules that have a state, those of groups included."""
+def stateful_schedules(learner: "Learner") -> list[Any]:
+    """The schedules that have a state_dict, those of groups and users' own included."""
     return [part for whole in (learner.schedule, *learner.optimizer.schedules) for part in schedules.stateful(whole)]
 
 
 def as_record(saved: Checkpoint) -> Record:
-    """A checkpoint as one record, whose values tell the type that each tensor had: a recorder may write it in another."""
+    """A checkpoint as one record, whose values tell the type that each tensor had: a recorder may write weights in another.
+
+    What is no weight goes as the integers of the same bits, which every recorder keeps: an Adam's second moments would come
+    back from half precision as zeros, and its first step divide by them.
+    """
     parts = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
     parts |= {f"averages/{name}": average for name, average in saved.averages.items()}
     tensors = {f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
-    return Record(tensors, {"state": saved.state, "types": types, "averages": [*saved.averages]})
+    as_bits = [name for name, tensor in tensors.items() if name.startswith(EXACT) and _has_bits(tensor)]
+    tensors |= {name: tensors[name].detach().contiguous().view(BITS[tensors[name].element_size()]) for name in as_bits}
+    return Record(tensors, {"state": saved.state, "types": types, "bits": as_bits, "averages": [*saved.averages]})
+
+
+def _has_bits(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() in BITS
 
 
 def from_record(record: Record, path: Path) -> Checkpoint:
@@ -111,9 +123,13 @@ def from_record(record: Record, path: Path) -> Checkpoint:
 
     Raises: DataError if it is the record of something else.
     """
-    if not {"state", "types", "averages"} <= record.values.keys():
+    if not {"state", "types", "bits", "averages"} <= record.values.keys():
         raise errors.DataError(f"{path}: no learner's state; load a file of weights with andiron.records.load_file(model, path)")
-    tensors = {name: tensor.to(getattr(torch, record.values["types"][name])) for name, tensor in record.tensors.items()}
+    types = {name: getattr(torch, dtype) for name, dtype in record.values["types"].items()}
+    as_bits = {*record.values["bits"]}
+    tensors = {
+        name: tensor.view(types[name]) if name in as_bits else tensor.to(types[name]) for name, tensor in record.tensors.items()
+    }
 
     def part(prefix: str) -> dict[str, Tensor]:
         return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

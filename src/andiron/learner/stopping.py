@@ -56,12 +56,13 @@ class Stopping:
         return {} if self.best is None or not self.best.is_taken else {BEST: self.best.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Goes on from what `state_dict` and `weights` gave; a rule that was not there then begins now."""
-        for name, rule in self.rules.items():
-            if name in state:
-                rule.load_state_dict(state[name])
+        """Goes on from what `state_dict` and `weights` gave; a rule that was not there then, or of another metric, begins now."""
+        known = {name for name, rule in self.rules.items() if name in state and state[name]["of"] == rule.of}
+        for name in known:
+            self.rules[name].load_state_dict(state[name])
         if self.best is not None:
-            self.best.load_state_dict(weights.get(BEST, {}))
+            is_same = any(name in known and rule.restores_best for name, rule in self.rules.items())
+            self.best.load_state_dict(weights.get(BEST, {}) if is_same else {})
 
 
 def check(rules: Mapping[str, EarlyStopping], measured: Mapping[str, Sequence[str]]) -> None:

@@ -3,11 +3,29 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from andiron import files
 from andiron.learner.journal import Journal
+from andiron.optim import group_table
+from andiron.run import folder
+
+if TYPE_CHECKING:
+    from andiron.learner.learner import Learner
+
+
+def leave(learner: "Learner", run_dir: Path) -> None:
+    """Writes `run_dir`/summary.json and shows it.
+
+    Raises: RunFolderError if it cannot be written.
+    """
+    groups = group_table.param_groups(learner.optimizer.groups, learner.rates)
+    summary = summarise(learner.journal, learner.model, run_dir, groups)
+    with folder.written(run_dir):
+        files.write_json(run_dir / "summary.json", summary)
+    learner.journal.show(summary)
 
 
 def summarise(journal: Journal, model: nn.Module, run_dir: Path, param_groups: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,19 +13,21 @@ from andiron.records.record import Record
 from andiron.records.recorder import Recorder, load
 
 EXACT = Recorder()
+LAYOUT = "layout"  # of a record's tensors, among its values: a square matrix does not show that it is transposed
 
 
-def save_file(module: nn.Module, path: Path, recorder: Recorder = EXACT, *, layout: str = "torch") -> None:
-    """Writes a module's parameters and persistent buffers, whole or not at all.
+def save_file(module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *, layout: str = "torch") -> None:
+    """Writes a module's parameters and persistent buffers, whole or not at all; the file tells its layout.
 
     A tensor with two names (tied weights) is written under both.
     """
-    recorder.record(Record({name: place.shown for name, place in layouts.places(module, layout).items()}), path)
+    tensors = {name: place.shown for name, place in layouts.places(module, layout).items()}
+    recorder.record(Record(tensors, {LAYOUT: layout}), Path(path))
 
 
 def load_file(
     module: nn.Module,
-    path: Path,
+    path: Path | str,
     *,
     partial: bool = False,
     rename: Mapping[str, str] | None = None,
@@ -38,7 +40,11 @@ def load_file(
     Raises, before a tensor is touched: DataError if the file is damaged; MismatchError if it does not fit, with all
     differences, or if a `rename` matches nothing or makes two names one.
     """
-    tensors = renamed(load(path).tensors, rename or {})
+    record = load(Path(path))
+    if record.values.get(LAYOUT, layout) != layout:
+        written = record.values[LAYOUT]
+        raise errors.MismatchError(f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}")
+    tensors = renamed(record.tensors, rename or {})
     places = layouts.places(module, layout)
     found = fitting.differences(places, tensors)
     fits = [name for name in places if name in tensors and name not in found.unfit]

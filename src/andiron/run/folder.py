@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,12 +44,13 @@ def claimed(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def resumed(path: Path) -> Iterator[Path]:
+def resumed(path: Path) -> Iterator[Callable[[], None]]:
     """The folder of a run that goes on in it, with its status and its log kept as `claimed` keeps them.
 
-    After a ConfigError the status is as it was found.
+    What comes is to be called when the run goes on indeed: after an error before that, the status is as it was found.
     Raises: RunFolderError if the folder cannot be written, or another process is at the run.
     """
+    begun: list[bool] = []
     started = _now()
     before = (path / STATUS).read_bytes() if (path / STATUS).is_file() else None
     with _logged(path / LOG):
@@ -57,9 +58,9 @@ def resumed(path: Path) -> Iterator[Path]:
             _remove_partials(path)
             _set_status(path, "running", None, started)
             with _told(path, started):
-                yield path
-        except errors.ConfigError:
-            if before is not None:
+                yield lambda: begun.append(True)
+        except BaseException:
+            if before is not None and not begun:
                 files.write(path / STATUS, before)
             raise
 

@@ -5,10 +5,10 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from andiron.schedules import arguments
 from andiron.schedules.curves import Schedule
-from andiron.schedules.plateau import Plateau
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "product": math.prod,
@@ -85,9 +85,9 @@ def check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
         raise ValueError(f"{shown}: should rise from 1 up; put them in order, and leave no schedule without an update")
 
 
-def stateful(schedule: Schedule) -> list[Plateau]:
-    """The schedules with a state within `schedule`, or itself: depth first, in order, each once."""
-    found = [schedule] if isinstance(schedule, Plateau) else []
+def stateful(schedule: Schedule) -> list[Any]:
+    """The schedules with a state_dict within `schedule`, or itself: depth first, in order, each once."""
+    found: list[Any] = [schedule] if hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict") else []
     for inner in _inside(schedule):
         found += [each for each in stateful(inner) if not any(each is other for other in found)]
     return found
