@@ -17,7 +17,7 @@ FLOORS = [
     {"config", "records", "protocols", "interrupter", "devices"},
     {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
     {"tasks", "recording", "start_from"},
-    {"learner"},
+    {"learner", "assembly"},
     {"experiment"},
     {"commands"},
 ]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import devices, errors, randomness, recording, records, start_from
+from andiron import assembly, checkpoint, devices, errors, randomness, recording, records
 from andiron.checkpoint import Cadence, Checkpointing
 from andiron.config import targets
 from andiron.config.schema import Train
@@ -20,15 +20,12 @@ from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
-from andiron.models import activation_checkpointing
 from andiron.optim import GroupedOptimizer, averaging, configured, group_table
 from andiron.protocols import Metric, Statistic, Writer
 from andiron.run import folder
 from andiron.schedules import Schedule
-from andiron.tasks import Adversarial
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
-TASKS_OF = {"num_classes": "task=classification", "num_outputs": "task=regression, or task=multilabel"}  # by what data tells
 log = logging.getLogger("andiron")
 
 
@@ -87,41 +84,52 @@ def build(
     """
     randomness.seed_others(config.seed)
     built = parts(config if changes is None else dataclasses.replace(config, start_from=None))  # its checkpoints have the weights
-    if changes is not None:
-        recording.check_data(run_dir, built.splits)
+    found = None if changes is None else _found(config, run_dir, built, changes)
     with folder.written(run_dir), ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
         lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
         ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)
-        if changes is None:
+        if changes is None or found is None:
             groups = group_table.param_groups(built.optimizer.groups, ready.rates)
             recording.begin(config, run_dir, built.splits, device=built.device, groups=groups, tensorboard=tensorboard)
         else:
-            _go_on(config, run_dir, built, ready, changes)
+            _go_on(config, built, ready, found, changes)
+            recording.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
         on_failure.pop_all()
     _announce(built, run_dir)
     return Experiment(config, run_dir, ready, built, tensorboard)
 
 
-def _go_on(config: Train, run_dir: Path, built: Parts, ready: Learner, changes: Mapping[str, list[Any]]) -> None:
-    """Puts the learner where the run's newest whole checkpoint found it."""
-    try:
-        saved = ready.resume()
-    except ValueError as error:
-        raise errors.ConfigError([f"resume={run_dir}: {error}"]) from error
-    if config.num_epochs < ready.epoch + (ready.batch > 0):
-        behind = f"{ready.epoch} whole epochs and {ready.batch} batches behind it"
+Saved = tuple[Path, checkpoint.Checkpoint]
+
+
+def _found(config: Train, run_dir: Path, built: Parts, changes: Mapping[str, list[Any]]) -> Saved:
+    """The run's newest whole checkpoint, from which it can go on as the configuration says."""
+    recording.check_data(run_dir, built.splits)
+    saved, newest = checkpoint.newest_whole(run_dir / "checkpoints")
+    epoch, batch = newest.state["epoch"], newest.state["batch"]
+    if config.num_epochs < epoch + (batch > 0):
+        behind = f"{epoch} whole epochs and {batch} batches behind it"
         raise errors.ConfigError([f"num_epochs={config.num_epochs}: the run has {behind}; ask for as many, or leave it out"])
-    if "seed" in changes:
-        ready.seed = config.seed
     if {"batch_size", "grads_accumulation"} & changes.keys():
         _check_horizon(config, built, changes)
-        _move_batch(ready, built, *changes.get("batch_size", [config.batch_size] * 2))
+    return saved, newest
+
+
+def _go_on(config: Train, built: Parts, ready: Learner, found: Saved, changes: Mapping[str, list[Any]]) -> None:
+    """Puts the learner where the checkpoint found it, less what was changed."""
+    try:
+        saved = ready.resume(found)
+    except ValueError as error:
+        raise errors.ConfigError([f"{found[0]}: {error}"]) from error
+    if "seed" in changes:
+        ready.seed = config.seed
+    if "batch_size" in changes:
+        _move_batch(ready, built, *changes["batch_size"])
     if ready.stopping.decision:
         log.warning("it stopped early: %s; other early_stopping options would have it go on", ready.stopping.decision.reason)
     where = f"update {ready.updates}, epoch {ready.epoch + 1}, after {ready.batch} of its {len(built.train)} batches"
     log.info("going on from %s: %s", saved, where)
-    recording.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
 
 
 def _check_horizon(config: Train, built: Parts, changes: Mapping[str, list[Any]]) -> None:
@@ -159,7 +167,7 @@ def parts(config: Train) -> Parts:
     train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
     updates_per_epoch = math.ceil(len(train) / config.grads_accumulation)
     horizons = {"num_updates": config.num_epochs * updates_per_epoch, "updates_per_epoch": updates_per_epoch}
-    model = build_model(config, splits).to(device)
+    model = assembly.model(config, splits).to(device)
     optimizer = configured.build(config, model, **horizons)
     schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
     return Parts(splits, train, valid, test, device, model, optimizer, schedule, updates_per_epoch)
@@ -170,40 +178,6 @@ def _channels_last(splits: Splits) -> Splits:
         name = type(splits.batcher).__name__
         raise errors.ConfigError([f"channels_last=True: {splits.name} gives no images ({name}); leave it out"])
     return dataclasses.replace(splits, batcher=dataclasses.replace(splits.batcher, channels_last=True))
-
-
-def build_model(config: Train, splits: Splits) -> nn.Module:
-    """The task around the configured network, initialised from the seed."""
-    randomness.start_stream(config.seed, "init")
-    kind = targets.function("task", config.task).func
-    _check_task(config, kind, splits)
-    asked = getattr(kind, "network_facts", {})  # one logit for a yes or no
-    network = targets.build("model", config.model, **{**splits.offered, **asked})
-    if config.channels_last:
-        network = network.to(memory_format=torch.channels_last)
-    if config.activation_checkpointing is not None:
-        try:
-            activation_checkpointing.apply(network, config.activation_checkpointing)
-        except ValueError as error:
-            raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
-    if config.compile:
-        network.compile()
-    loss = None if config.loss is None else targets.build_loss("loss", config.loss)
-    task: nn.Module = targets.build("task", config.task, network=network, loss=loss, **splits.offered)
-    if config.start_from is not None:
-        start_from.load(Path(config.start_from), task)
-    return task
-
-
-def _check_task(config: Train, kind: Any, splits: Splits) -> None:
-    """Refuses data of another task, whose numbers would pass for targets, and a loss that would not be used."""
-    facts = [fact for fact in TASKS_OF if fact in splits.facts]
-    wanted = getattr(kind, "wanted_fact", None)
-    if wanted and facts and wanted not in facts:
-        choice = TASKS_OF[facts[0]]
-        raise errors.ConfigError([f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"])
-    if config.loss is not None and kind is Adversarial:
-        raise errors.ConfigError([f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"])
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:

@@ -209,10 +209,14 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
 
 def test_fewer_epochs_than_are_made_are_refused(train_py, here):
     assert train_py(*RUN)[0] == 0
+    before = files_of(here)
+    del before[here / "run" / "experiment.log"]
     code, _, error = train_py("resume=run", "num_epochs=1")
     assert code == 2
     assert "num_epochs=1: the run has 2 whole epochs and 0 batches behind it; ask for as many, or leave it out" in error
-    assert (status(here / "run")["status"], Train.load(here / "run" / "config.json").num_epochs) == ("done", 2)
+    after = files_of(here)
+    assert {path: content for path, (content, _) in before.items()} == {path: after[path][0] for path in before}
+    assert after.keys() == before.keys() | {here / "run" / "experiment.log"}
 
 
 def test_another_seed_is_the_seed_of_the_updates_too(train_py, stopped):

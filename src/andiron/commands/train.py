@@ -58,7 +58,8 @@ def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
             log.info("changed: %s", line)
         made = _build(config, run_dir, interrupter, resuming.as_plain(found))
         begins()
-        folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
+        with folder.written(run_dir):
+            folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
         made.run()
 
 

@@ -262,12 +262,12 @@ class Learner:
             self.checkpointer.turn_back(self.updates)
         self._saved = self.updates, self.epoch, self.batch
 
-    def resume(self) -> Path:
+    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
         """Goes on from the newest whole checkpoint below `run_dir`, whose folder comes back; what was logged after it is removed.
 
-        Raises: DataError if there is none; what `load` raises.
+        `found` is that one where it was looked up already. Raises: DataError if there is none; what `load` raises.
         """
-        return state.resume(self)
+        return state.resume(self, found)
 
     def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
         """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""

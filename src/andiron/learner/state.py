@@ -79,14 +79,15 @@ def restore(learner: "Learner", saved: Checkpoint) -> None:
     learner.seed = state["seed"]
 
 
-def resume(learner: "Learner") -> Path:
+def resume(learner: "Learner", found: tuple[Path, Checkpoint] | None = None) -> Path:
     """Goes on from the newest whole checkpoint of the learner's run, whose folder comes back; the writers go back there too.
 
-    Raises: DataError if there is none; what `restore` raises.
+    `found` is that one where it was looked up already.
+    Raises: DataError if there is none; what `restore` raises, and nothing was cut back then.
     """
     if learner.run_dir is None:
         raise errors.RunFolderError("a learner without a run_dir has no checkpoints to go on from; build it with one")
-    folder, newest = checkpoint.newest_whole(learner.run_dir / CHECKPOINTS)
+    folder, newest = found or checkpoint.newest_whole(learner.run_dir / CHECKPOINTS)
     learner.load(newest)
     if learner.checkpointer:
         learner.checkpointer.adopt(folder, newest)
