@@ -56,7 +56,10 @@ class Experiment:
 
     def run(self) -> nn.Module:
         """Trains, measures, and leaves `model.safetensors` and one for each average; gives back the trained model."""
-        with self.learner:
+        with ExitStack() as at_end:
+            for loader in (self.parts.train, self.parts.valid, self.parts.test):
+                at_end.callback(loader.close)
+            at_end.enter_context(self.learner)
             try:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
                 with folder.written(self.run_dir):

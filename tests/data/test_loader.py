@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from andiron import errors, randomness
-from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch
+from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
 INPUTS = torch.randint(256, (SIZE, 1, 2, 2), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
@@ -270,3 +270,16 @@ def test_an_error_of_a_worker_process_is_the_error_itself():
     with pytest.raises(errors.DataError) as raised:
         list(loader(Damaged(), num_workers=1).epoch(0))
     assert str(raised.value) == "image 5 is damaged"
+
+
+def test_closing_ends_the_worker_processes_though_somebody_holds_their_batches_and_iterating_starts_new_ones():
+    splits = digits(valid=0.1, split_seed=0)
+    loader = DataLoader(splits.valid, splits.batcher, batch_size=7, num_workers=2)
+    held = loader.epoch(0)
+    next(held)
+    workers = multiprocessing.active_children()
+    assert len(workers) >= 2
+    loader.close()
+    assert not any(worker.is_alive() for worker in workers)
+    assert sum(len(batch.targets) for batch in loader.epoch(0)) == len(splits.valid)
+    loader.close()

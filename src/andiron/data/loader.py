@@ -132,6 +132,13 @@ class DataLoader:
             if self._plan.begun != mine:
                 raise RuntimeError(f"epoch {epoch} was left for another; its worker processes have moved on")
 
+    def close(self) -> None:
+        """Ends the worker processes, if there are some; iterating starts new ones."""
+        iterator = getattr(self._workers, "_iterator", None)
+        if self._workers is not None and iterator is not None:
+            iterator._shutdown_workers()  # torch does so when the last reference goes, which an exception may hold
+            self._workers._iterator = None
+
     def __iter__(self) -> Iterator[Any]:
         if self.shuffle_seed is not None:
             raise TypeError("a shuffled loader has an order for each epoch: iterate over loader.epoch(0), loader.epoch(1), ...")
