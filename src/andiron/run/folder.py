@@ -7,7 +7,7 @@ import os
 import shutil
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,8 @@ def resumed(path: Path) -> Iterator[Callable[[], None]]:
                 yield lambda: begun.append(True)
         except BaseException:
             if before is not None and not begun:
-                files.write(path / STATUS, before)
+                with suppress(OSError):  # of a full disk, which the error that comes through tells of
+                    files.write(path / STATUS, before)
             raise
 
 
