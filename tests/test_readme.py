@@ -24,7 +24,7 @@ def test_the_first_two_commands_are_one_line_each_and_set_everything_up():
         assert block.count("\n") == 1
         assert block.startswith(f"python3 -m venv .venv && .venv/bin/pip install -q -r {requirements} && ")
     assert train.endswith(".venv/bin/python train.py optimizer=adam lr=1e-3\n")
-    assert test.endswith(".venv/bin/python -m pytest\n")
+    assert test.endswith(".venv/bin/python -m pytest -n auto\n")
 
 
 def test_every_override_in_a_command_is_sound():

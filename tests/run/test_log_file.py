@@ -82,7 +82,8 @@ def messages(path):
     return [match.groups() for match in found]
 
 
-def test_a_line_has_the_time_the_level_and_the_message(tmp_path, log):
+def test_a_line_has_the_time_the_level_and_the_message(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(log, "propagate", False)  # pytest-xdist cannot pass on what is not Unicode
     with closing(LogFile(tmp_path / "experiment.log")) as handler:
         log.addHandler(handler)
         log.info("epoch %d of %d", 1, 3)
