@@ -20,20 +20,32 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Aim:
-    """When to end a process: once it has run for so long and `is_time`, and then a little later."""
+    """When to end a process: once `is_time`, and then a little later."""
 
-    earliest: float  # seconds
-    is_time: Callable[[Seen], bool] = lambda seen: True
+    is_time: Callable[[Seen], bool]
     late: float = 0.0  # seconds
 
 
-def _in_training(draw: random.Random, of: Lengths) -> float:
-    return of.start + draw.uniform(0, (of.whole - of.start) / 2)  # what is left is less from kill to kill
+def _after(seconds: float) -> Aim:
+    return Aim(lambda seen: seen.running_for >= seconds)
+
+
+def _at(phase: str, late: float, *, logging_for: float = 0.0) -> Aim:
+    return Aim(lambda seen: seen.phase == phase and seen.logging_for >= logging_for, late)
+
+
+def _logging_for(draw: random.Random, of: Lengths) -> float:
+    return draw.uniform(0, (of.whole - of.start) / 2)  # seconds: what is left is less from kill to kill
+
+
+def _in_training(draw: random.Random, of: Lengths) -> Aim:
+    seconds = _logging_for(draw, of)
+    return Aim(lambda seen: seen.has_logged and seen.logging_for >= seconds)
 
 
 def _in_writing(draw: random.Random, of: Lengths) -> Aim:
-    earliest = draw.choice([0.0, _in_training(draw, of)])  # the first is written before the first update
-    return Aim(earliest, lambda seen: seen.phase == phases.WRITE, _a_little(draw))
+    logging_for = draw.choice([0.0, _logging_for(draw, of)])  # the first is written before the first update
+    return _at(phases.WRITE, _a_little(draw), logging_for=logging_for)
 
 
 def _a_little(draw: random.Random) -> float:
@@ -42,12 +54,12 @@ def _a_little(draw: random.Random) -> float:
 
 LATE = ("end", "weights", "after")  # the run comes to its end for these
 AIMS: dict[str, Callable[[random.Random, Lengths], Aim]] = {
-    "any": lambda draw, of: Aim(draw.uniform(0, of.whole)),
-    "start": lambda draw, of: Aim(draw.uniform(0, of.start)),
-    "training": lambda draw, of: Aim(_in_training(draw, of), lambda seen: seen.has_logged),
-    "validation": lambda draw, of: Aim(_in_training(draw, of), lambda seen: seen.phase == phases.VALIDATION),
+    "any": lambda draw, of: _after(draw.uniform(0, of.whole)),
+    "start": lambda draw, of: _after(draw.uniform(0, of.start)),
+    "training": _in_training,
+    "validation": lambda draw, of: _at(phases.VALIDATION, 0.0, logging_for=_logging_for(draw, of)),
     "write": _in_writing,
-    "end": lambda draw, of: Aim(0.0, lambda seen: seen.is_measured, draw.uniform(0, of.end)),
-    "weights": lambda draw, of: Aim(0.0, lambda seen: seen.phase == phases.WEIGHTS, _a_little(draw)),
-    "after": lambda draw, of: Aim(0.0, lambda seen: seen.phase == phases.AFTER, draw.uniform(0, of.after)),
+    "end": lambda draw, of: Aim(lambda seen: seen.is_measured, draw.uniform(0, of.end)),
+    "weights": lambda draw, of: _at(phases.WEIGHTS, _a_little(draw)),
+    "after": lambda draw, of: _at(phases.AFTER, draw.uniform(0, of.after)),
 }

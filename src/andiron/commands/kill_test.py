@@ -118,7 +118,6 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
 
     Raises: RunFolderError if it fails.
     """
-    began = time.monotonic()
     first: dict[str, float] = {}
     with tempfile.TemporaryFile() as said:
         process = _started(trial, run_dir, said)
@@ -127,9 +126,9 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
             seen.look()
             phase = seen.phase
             at = phases.END if seen.is_measured and phase != phases.AFTER else phase  # whatever it writes there
-            first.setdefault(at, time.monotonic() - began)
+            first.setdefault(at, seen.running_for)
             time.sleep(SECONDS_BETWEEN_LOOKS)
-        whole = time.monotonic() - began
+        whole = seen.running_for
         if process.returncode:
             raise errors.RunFolderError(f"the straight run ended with exit code {process.returncode}:\n{_text(said)}")
     after = first.get(phases.AFTER, whole)
@@ -159,11 +158,11 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
 
 def _hit(process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: signal.Signals) -> Hit | None:
     """Waits for the end of the process; how it was hit, if it did not come to its end by itself."""
-    began, phase = time.monotonic(), None
+    phase = None
     try:
-        while process.poll() is None and (elapsed := time.monotonic() - began) < SECONDS_AT_MOST:
+        while process.poll() is None and seen.running_for < SECONDS_AT_MOST:
             seen.look()
-            if aim is not None and phase is None and elapsed >= aim.earliest and aim.is_time(seen):
+            if aim is not None and phase is None and aim.is_time(seen):
                 time.sleep(aim.late)
                 seen.look()
                 phase = seen.phase

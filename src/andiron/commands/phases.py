@@ -1,5 +1,6 @@
 """What a process is at, as the folder of its run shows it from outside."""
 
+import time
 from pathlib import Path
 
 from andiron import files
@@ -24,7 +25,8 @@ class Seen:
     """One process and the folder of the run that it was started in, to be looked at again and again."""
 
     def __init__(self, run_dir: Path, pid: int):
-        self.has_logged = False
+        self._began = time.monotonic()
+        self._logged_first: float | None = None
         self._run_dir, self._pid = run_dir, pid
         self._status = ""  # as status.json has it, once it is this process's
         self._lines = run_dir / logged.LINES
@@ -39,7 +41,23 @@ class Seen:
         if told.get("pid") == self._pid:
             self._status = str(told.get("status"))
             if self._size > before:
-                self.has_logged, self._last_line = True, self._tail()
+                self._logged_first = self._logged_first or time.monotonic()
+                self._last_line = self._tail()
+
+    @property
+    def running_for(self) -> float:
+        """Seconds."""
+        return time.monotonic() - self._began
+
+    @property
+    def has_logged(self) -> bool:
+        """Whether a line of its own has been seen to come."""
+        return self._logged_first is not None
+
+    @property
+    def logging_for(self) -> float:
+        """Seconds since it logged first; 0 before."""
+        return 0.0 if self._logged_first is None else time.monotonic() - self._logged_first
 
     @property
     def phase(self) -> str:
