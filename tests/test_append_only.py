@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from small_disks import fill, mounted
 
 from andiron import append_only
 from andiron.append_only import AppendOnlyFile
@@ -22,14 +23,8 @@ LINES = [f"line {number} {'x' * (number % 97)}\n".encode() for number in range(2
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with mounted(tmp_path / "disk", mebibytes=1) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -37,20 +32,6 @@ def said(caplog):
     """What was logged, as (level, message)."""
     caplog.set_level(logging.DEBUG, logger="andiron")
     return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
-
-
-def fill(folder: Path, *, leave: int = 0) -> Path:
-    """Fills the disk but for some bytes, by a file that can be removed."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError as error:
-            assert error.errno == errno.ENOSPC
-        if leave:
-            file.truncate(file.tell() - leave)
-    return filler
 
 
 def test_every_append_is_in_the_file_when_it_returns(tmp_path):

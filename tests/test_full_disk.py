@@ -1,16 +1,14 @@
 """A disk that is full, for real: whole runs on a small file system of their own, and in folders that vanish or refuse."""
 
-import os
 import shutil
 import subprocess
-import sys
 
 import pytest
+from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 
 from andiron.commands import comparison
 
-MEBIBYTES = 4
 RUN = (
     "model.hidden=[64]", "batch_size=20", "num_epochs=60", "log_every=10", "checkpoint.every_updates=1", "checkpoint.last=3",
     "device=cpu", "render=plain",
@@ -33,30 +31,8 @@ def straight(tmp_path_factory):
 
 @pytest.fixture
 def disk(tmp_path):
-    """The folder of a small file system."""
-    if not sys.platform.startswith("linux") or os.geteuid() != 0:
-        pytest.skip("mounts a small tmpfs, which takes Linux and root")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={MEBIBYTES}m", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(disk):
-    """Leaves no byte free; the file that has them all."""
-    filler = disk / "filler"
-    with filler.open("ab", buffering=0) as file:
-        for size in (2**16, 2**12, 1):
-            try:
-                while file.write(b"\0" * size):
-                    pass
-            except OSError:
-                continue
-    return filler
+    with mounted(tmp_path / "disk", mebibytes=4) as folder:
+        yield folder
 
 
 def is_in_training(run_dir):

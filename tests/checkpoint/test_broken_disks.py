@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkpoints_made import big, checkpoint, equal, names, save
+from small_disks import mounted
 
 from andiron import files
 from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, load, manifest, newest_whole
@@ -25,18 +26,8 @@ def every_write_at_once(monkeypatch):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of ten megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mounting, capture_output=True, text=True)
-    except OSError as error:
-        pytest.skip(f"cannot mount a small file system: {error}")
-    if done.returncode:
-        pytest.skip(f"may not mount a small file system: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", mebibytes=10) as folder:
+        yield folder
 
 
 def warnings(caplog):

@@ -1,26 +1,25 @@
 """Stopping anywhere and going on: the same bits, the same points, as never having stopped."""
 
+import functools
 import math
 
 import pytest
+import small_digits
 import torch
 from conftest import without_time
+from small_digits import BATCH, BATCHES, DIGITS, LR, TEST, TRAIN, VALID, classifier, same, two_optimizers
 
 from andiron import data, errors, records
 from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter, StopsAt
 from andiron.learner import LearnerBuilder
 from andiron.learner.early_stopping import EarlyStopping
-from andiron.metrics import Accuracy, Loss
-from andiron.metrics import AUROC
-from andiron.models import ConvNet
-from andiron.optim import Ema, Group, GroupedOptimizer, Optimizer, Swa
+from andiron.metrics import AUROC, Loss
+from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Plateau, Warmup
-from andiron.tasks import Classifier
 
-DIGITS = data.digits(valid=0.1, split_seed=0)
-TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
-BATCH, BATCHES, SEED, LR, EPOCHS = 8, 7, 5, 0.01, 3
+EPOCHS = 3
+builder = functools.partial(small_digits.builder, num_epochs=EPOCHS)
 
 
 class Kept(list):
@@ -47,36 +46,9 @@ class Kept(list):
         ]  # fmt: skip
 
 
-def classifier(dropout=0.5):
-    torch.manual_seed(1)
-    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
-
-
 def loaders():
     train = data.DataLoader(TRAIN, DIGITS.batcher, batch_size=BATCH, shuffle_seed=3)
     return train, data.DataLoader(VALID, DIGITS.batcher, batch_size=7), data.DataLoader(TEST, DIGITS.batcher, batch_size=7)
-
-
-def builder(folder, *writers, num_epochs=EPOCHS):
-    metrics = Loss(), Accuracy()
-    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
-            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
-
-
-def two_optimizers(model, **settings):
-    tensors = dict(model.named_parameters())
-    matrices = [name for name in tensors if tensors[name].dim() == 2]
-    rest = [name for name in tensors if tensors[name].dim() != 2]
-    return GroupedOptimizer(model, [
-        Group(name="matrices", parameters={name: tensors[name] for name in matrices}, lr_scale=2.0,
-              optimizer=Optimizer(torch.optim.SGD, model, matrices, momentum=0.9)),
-        Group(name="rest", parameters={name: tensors[name] for name in rest}, **settings,
-              optimizer=Optimizer(torch.optim.Adam, model, rest)),
-    ])  # fmt: skip
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def plateau():

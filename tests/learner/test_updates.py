@@ -5,21 +5,16 @@ import math
 
 import pytest
 import torch
+from small_digits import BATCH, BATCHES, DIGITS, LR, SEED, TRAIN, VALID, builder, classifier, same, two_optimizers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
 from andiron import data, gradients, randomness
 from andiron.checkpoint import KeepLast, load
 from andiron.learner import LearnerBuilder
-from andiron.metrics import Accuracy, Loss
-from andiron.models import ConvNet
-from andiron.optim import Ema, Group, GroupedOptimizer, Optimizer, Swa
+from andiron.metrics import Loss
+from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Linear, Plateau
-from andiron.tasks import Classifier
-
-DIGITS = data.digits(valid=0.1, split_seed=0)
-TRAIN, VALID = DIGITS.train.subset(range(53)), DIGITS.valid.subset(range(17))
-BATCH, BATCHES, SEED, LR = 8, 7, 5, 0.01
 
 
 class Kept(list):
@@ -32,39 +27,12 @@ class Kept(list):
         pass
 
 
-def classifier(dropout=0.5):
-    torch.manual_seed(1)
-    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
-
-
 def train_loader(batch_size=BATCH):
     return data.DataLoader(TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=3)
 
 
 def valid_loader():
     return data.DataLoader(VALID, DIGITS.batcher, batch_size=7)
-
-
-def builder(folder, *writers, num_epochs=2):
-    metrics = Loss(), Accuracy()
-    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
-            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
-
-
-def two_optimizers(model, **settings):
-    tensors = dict(model.named_parameters())
-    matrices = [name for name in tensors if tensors[name].dim() == 2]
-    rest = [name for name in tensors if tensors[name].dim() != 2]
-    return GroupedOptimizer(model, [
-        Group(name="matrices", parameters={name: tensors[name] for name in matrices}, lr_scale=2.0,
-              optimizer=Optimizer(torch.optim.SGD, model, matrices, momentum=0.9)),
-        Group(name="rest", parameters={name: tensors[name] for name in rest}, **settings,
-              optimizer=Optimizer(torch.optim.Adam, model, rest)),
-    ])  # fmt: skip
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def fit(made):

@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from small_disks import fill, mounted
 
 from andiron import errors
 from andiron.append_only import AppendOnlyFile
@@ -44,14 +45,8 @@ def log():
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with mounted(tmp_path / "disk", mebibytes=1) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -183,10 +178,7 @@ def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later
     with closing(LogFile(path)) as handler, closing(AppendOnlyFile(small_disk / "metrics.jsonl")) as metrics:
         log.addHandler(handler)
         log.info("before")
-        filler = small_disk / "filler"
-        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-            while True:
-                file.write(bytes(4096))
+        filler = fill(small_disk)
         log.info("x" * 4096)
         metrics.append(b"{}\n")
         log.info("meanwhile")
@@ -212,9 +204,7 @@ def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later
 def test_closing_while_the_disk_is_full_tells_the_other_handlers(small_disk, log, caplog):
     handler = LogFile(small_disk / "experiment.log")
     log.addHandler(handler)
-    with (small_disk / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            file.write(bytes(4096))
+    fill(small_disk)
     log.info("lost")
     handler.close()
     assert re.fullmatch(r".*experiment\.log still cannot be written: \d+ bytes of it are lost", caplog.messages[-1])

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 import time
 
 import pytest
+from small_disks import fill, mounted
 from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -256,17 +256,9 @@ def test_a_vanished_folder_is_made_again_and_positions_can_still_be_taken(tmp_pa
 
 
 def test_a_full_disk_delays_what_is_shown_and_loses_nothing(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not allowed here: {mounted.stderr.strip()}")
-    try:
+    with mounted(tmp_path / "disk", mebibytes=1) as folder:
         log_points(writer := TensorBoardWriter(folder / "run"), 1, 2)
-        filler = folder / "filler"
-        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-            while True:
-                file.write(bytes(4096))
+        filler = fill(folder)
         log_points(writer, 3, 200)  # validation's folder is opened on the full disk
         assert all_steps(folder / "run" / "train")[-1] < 200
         position = writer.position()
@@ -277,8 +269,6 @@ def test_a_full_disk_delays_what_is_shown_and_loses_nothing(tmp_path):
         writer.close()
         resumed(folder / "run", position, 200, 203).close()
         assert all_steps(folder / "run" / "train") == list(range(1, 204))
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_a_writer_at_a_place_that_cannot_be_written_is_an_error(tmp_path):

@@ -1,0 +1,41 @@
+"""A small run on the digits: 53 samples in 7 batches, the last one short."""
+
+import torch
+
+from andiron import data
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Accuracy, Loss
+from andiron.models import ConvNet
+from andiron.optim import Group, GroupedOptimizer, Optimizer
+from andiron.tasks import Classifier
+
+DIGITS = data.digits(valid=0.1, split_seed=0)
+TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
+BATCH, BATCHES, SEED, LR = 8, 7, 5, 0.01
+
+
+def classifier(dropout=0.5):
+    torch.manual_seed(1)
+    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
+
+
+def builder(folder, *writers, num_epochs=2):
+    metrics = Loss(), Accuracy()
+    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
+            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
+
+
+def two_optimizers(model, **settings):
+    tensors = dict(model.named_parameters())
+    matrices = [name for name in tensors if tensors[name].dim() == 2]
+    rest = [name for name in tensors if tensors[name].dim() != 2]
+    return GroupedOptimizer(model, [
+        Group(name="matrices", parameters={name: tensors[name] for name in matrices}, lr_scale=2.0,
+              optimizer=Optimizer(torch.optim.SGD, model, matrices, momentum=0.9)),
+        Group(name="rest", parameters={name: tensors[name] for name in rest}, **settings,
+              optimizer=Optimizer(torch.optim.Adam, model, rest)),
+    ])  # fmt: skip
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
