@@ -246,10 +246,23 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     assert "5 tensors, but for network.layers.1.weight 512x81 (512x64)" in (other / "experiment.log").read_text()
 
 
+def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
+    trained = records.load_tensors(folder / "model.safetensors")
+    config = Train.load(folder / "config.json")
+    model = experiment.parts(dataclasses.replace(config, start_from=str(folder))).model
+    for name, layout, recorder in (
+        ("a.safetensors", "burn", records.Recorder()),
+        ("a.mpk.gz", "torch", records.Recorder(format="msgpack", gzip=True)),
+    ):
+        records.save_file(model, tmp_path / name, recorder, layout=layout)
+        found = experiment.parts(dataclasses.replace(config, start_from=str(tmp_path / name))).model.state_dict()
+        assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
+
+
 def test_weights_that_do_not_fit_at_all_are_refused(folder):
     config = Train.load(folder / "config.json")
     slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
     with pytest.raises(errors.ConfigError, match=f"start_from={slots}: no tensor fits by name and shape; there are "):
         experiment.parts(dataclasses.replace(config, start_from=str(slots)))
-    with pytest.raises(errors.DataError, match="summary.json: not a whole safetensors file"):
+    with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
         experiment.parts(dataclasses.replace(config, start_from=str(folder / "summary.json")))

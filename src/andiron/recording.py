@@ -62,11 +62,16 @@ def go_on(
     number = len(before.get("resumes", [])) + 1
     now = {name: value for name, value in origin.items() if name not in ("seed", "data") and value != before.get(name)}
     other = [f"{name} {was} -> {is_now}" for name, was, is_now in _decisive(before, origin)]
+    is_patched_anew = patch.encode(errors="surrogateescape") != _last_patch(run_dir, before)
+    if is_patched_anew:
+        other.append("what is not committed of the code")
     if other:
         log.warning("other than before, so that the same bits are not to be expected: %s", ", ".join(other))
     entry = {"updates": updates, "at": datetime.now(UTC).isoformat(timespec="seconds"), "changes": dict(changes), **now}
-    if patch and not _is_patch_of(run_dir, patch):
-        (run_dir / f"dirty-{number}.patch").write_bytes(patch.encode(errors="surrogateescape"))
+    if is_patched_anew:
+        entry["patch"] = f"dirty-{number}.patch" if patch else None
+        if patch:
+            (run_dir / f"dirty-{number}.patch").write_bytes(patch.encode(errors="surrogateescape"))
     files.write_json(run_dir / PROVENANCE, {**before, "resumes": [*before.get("resumes", []), entry]})
     config.save(run_dir / "config.json")
 
@@ -80,9 +85,10 @@ def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
         yield "python", before.get("python"), now["python"]
 
 
-def _is_patch_of(run_dir: Path, patch: str) -> bool:
-    path = run_dir / "dirty.patch"
-    return path.is_file() and path.read_bytes() == patch.encode(errors="surrogateescape")
+def _last_patch(run_dir: Path, before: Mapping[str, Any]) -> bytes:
+    """What was not committed when the run was started or taken up last; empty if that was nothing."""
+    *_, name = "dirty.patch", *(entry["patch"] for entry in before.get("resumes", []) if "patch" in entry)
+    return (run_dir / name).read_bytes() if name and (run_dir / name).is_file() else b""
 
 
 def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], str]:
@@ -101,7 +107,9 @@ def _recorded(run_dir: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise errors.DataError(f"{run_dir / PROVENANCE}: missing or damaged ({error}); restore it from a copy") from error
     data = found.get("data") if isinstance(found, dict) else None
-    if not isinstance(data, dict) or "sha256" not in data or not isinstance(found.get("resumes", []), list):
+    resumes = found.get("resumes", []) if isinstance(found, dict) else None
+    is_listed = isinstance(resumes, list) and all(isinstance(entry, dict) for entry in resumes)
+    if not isinstance(data, dict) or "sha256" not in data or not is_listed:
         raise errors.DataError(f"{run_dir / PROVENANCE}: damaged: it has no data's checksum, or no list of resumes; restore it")
     return dict(found)
 

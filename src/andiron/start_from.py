@@ -15,11 +15,13 @@ def load(path: Path, model: nn.Module) -> None:
     """Takes what fits by name and shape into `model`, and says what does not.
 
     Of a run's folder it takes the trained weights; of a run that was not finished, those of its newest checkpoint.
+    A file may be any record, and laid out as Burn does if it tells so.
     Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
     """
     path = _in_run(path) if path.is_dir() else path
     try:
-        taken, left = records.load_what_fits(model, records.load_tensors(path))
+        record = records.load(path)
+        taken, left = records.load_what_fits(model, record.tensors, layout=records.layout_of(record))
     except ValueError as error:
         raise errors.ConfigError([f"start_from={path}: {error}"]) from error
     log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")

@@ -403,6 +403,21 @@ def test_milestones_stay_across_a_resume(tmp_path):
     assert names(tmp_path) == {"step-25", "step-45", "step-55"}
 
 
+def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
+    caplog.set_level("INFO", logger="andiron")
+    first = FileCheckpointer(tmp_path, KeepEvery(10))
+    for updates in (10, 20, 30, 40):
+        save(first, updates)
+        first.wait()
+    first.close()
+    again = FileCheckpointer(tmp_path, KeepLast(1))
+    again.adopt(*newest_whole(tmp_path))
+    assert "checkpoints kept so far that these options would not keep: step-10, step-20, step-30; they stay" in caplog.messages
+    save(again, 50)
+    again.close()
+    assert names(tmp_path) == {"step-10", "step-20", "step-30", "step-50"}
+
+
 def test_what_is_listed_but_not_on_the_disk_is_not_adopted(tmp_path):
     saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
     for updates, loss in ((10, 0.1), (20, 0.3), (30, 0.2)):

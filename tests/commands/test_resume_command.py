@@ -12,6 +12,7 @@ from andiron import checkpoint
 from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.interrupter import StopsAt
+from andiron.run import provenance
 
 RUN = ("hydra.run.dir=run", "num_epochs=2", "data=partial", "data.fraction=0.2", "model.hidden=[8]", "render=plain")
 
@@ -255,7 +256,7 @@ def test_a_run_goes_on_without_the_weights_it_once_started_from(train_py, stoppe
 def test_a_resume_that_never_began_leaves_the_status_as_it_was(train_py, here):
     assert train_py(*RUN)[0] == 0
     before = (here / "run" / "status.json").read_bytes()
-    code, _, error = train_py("resume=run", "device=cuda:77")
+    code, _, error = train_py("resume=run", "num_epochs=3", "device=cuda:77")
     assert code == 1 and "this machine has no such device" in error
     assert (here / "run" / "status.json").read_bytes() == before
 
@@ -282,7 +283,12 @@ def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_comman
     assert files_of(here) == before
 
 
-@pytest.mark.parametrize("content", ['{"data": null}', '{"data": {"sha256": "0"}, "resumes": 5}', "{}", "[", "null"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "null", "[", "{}", '{"data": null}', '{"data": {"sha256": "0"}, "resumes": 5}', '{"data": {"sha256": "0"}, "resumes": [5]}',
+    ],
+)
 def test_a_damaged_provenance_is_told(train_py, stopped, content):
     (stopped / "provenance.json").write_text(content)
     code, _, error = train_py("resume=run")
@@ -299,8 +305,64 @@ def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py
 def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
     before = files_of(stopped)
     code, _, error = train_py("resume=run", "overwrite=true")
-    assert code == 2 and "overwrite=true: would remove the run that resume=run goes on with; leave one of them out" in error
+    told = "overwrite=true: would remove the run that resume={} goes on with; leave one of them out"
+    assert code == 2 and told.format(stopped.absolute()) in error
     assert files_of(stopped) == before
+    code, _, error = train_py(*RUN, "restart=requeued", "overwrite=true")
+    assert code == 2 and told.format("auto") in error
+    assert files_of(stopped) == before
+
+
+@pytest.mark.parametrize("said", ["true", "1", "[1,2]", "[null]", "{lr:1}"])
+def test_what_is_allowed_and_names_no_option_is_told(train_py, stopped, said):
+    code, _, error = train_py("resume=run", "lr=0.1", f"resume_allow={said}")
+    assert code == 2 and "names no option that can be allowed; there is: lr, batch_size, " in error
+
+
+def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py, here, stopped):
+    before = files_of(here)
+    code, _, error = train_py("-m", "resume=run,elsewhere")
+    assert code == 2 and "resume=run,elsewhere: goes on with one run; leave -m out, or say resume=auto for each of a sweep" in error
+    assert files_of(here) == before
+
+
+def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    before = files_of(here)
+    for options in (("log_every=5",), ("~checkpoint",), ("restart=requeued",)):
+        code, said, _ = train_py("resume=run", *options)
+        assert code == 0 and "nothing is left to do" in said
+    assert files_of(here) == before
+
+
+def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(train_py, here):
+    assert train_py(*RUN)[0] == 0
+    config = (here / "run" / "config.json").read_bytes()
+    code, _, error = train_py("resume=run", "num_epochs=3", "loss=mean_squared_error", "resume_allow=[loss]")
+    assert code == 1 and "MeanSquaredError cannot compare" in error
+    assert (here / "run" / "config.json").read_bytes() == config
+
+    assert train_py("resume=run")[0] == 0 and status(here / "run")["status"] == "done"
+    assert train_py("resume=run", "num_epochs=3")[0] == 0
+    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
+    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+
+
+def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stopped, monkeypatch):
+    gather = provenance.gather
+
+    def with_patch(patch):
+        monkeypatch.setattr(provenance, "gather", lambda **facts: (gather(**facts)[0], patch))
+
+    for number, (patch, is_new) in enumerate([("one", True), ("one", False), ("two", True), ("", True)], start=1):
+        with_patch(patch)
+        code, said, _ = train_py("resume=run", f"num_epochs={2 + number}")
+        assert code == 0
+        assert ("not to be expected: what is not committed of the code" in said) == is_new
+    assert [path.name for path in sorted(stopped.glob("dirty-*.patch"))] == ["dirty-1.patch", "dirty-3.patch"]
+    assert (stopped / "dirty-3.patch").read_text() == "two"
+    entries = json.loads((stopped / "provenance.json").read_text())["resumes"]
+    assert [entry.get("patch", "as before") for entry in entries] == ["dirty-1.patch", "as before", "dirty-3.patch", None]
 
 
 def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):

@@ -15,8 +15,10 @@ from andiron.interrupter import Interrupter, StopsAt
 from andiron.learner import LearnerBuilder
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.metrics import AUROC, Loss
+from andiron.models import ConvNet
 from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Plateau, Warmup
+from andiron.tasks import Classifier
 
 EPOCHS = 3
 builder = functools.partial(small_digits.builder, num_epochs=EPOCHS)
@@ -360,6 +362,36 @@ def test_a_file_of_weights_is_no_state_of_a_learner(tmp_path):
     made = SETUPS["adam"](builder(tmp_path), model)
     with pytest.raises(errors.DataError, match=r"weights.safetensors: no learner's state; .*andiron.records.load_file"):
         made.load_file(tmp_path / "weights.safetensors")
+
+
+def test_a_state_of_another_model_or_without_an_average_is_refused_and_changes_nothing(tmp_path):
+    made = SETUPS["adam"](builder(tmp_path), classifier())
+    made.fit(*loaders())
+    torch.manual_seed(2)
+    wider = Classifier(ConvNet(DIGITS.input_shape, 10, hidden=17, dropout=0.5))
+    for learner, told in (
+        (SETUPS["adam"](builder(tmp_path), wider), "the state does not fit the model:\n"),
+        (SETUPS["averages"](builder(tmp_path), classifier()), "averages ema, swa are not in the state, which has none; build the"),
+    ):
+        before = learner.state()
+        with pytest.raises(errors.MismatchError, match=told):
+            learner.load(made.state())
+        assert without_time(learner.state().state) == without_time(before.state)
+        assert same(learner.state().model, before.model)
+
+
+def test_a_state_stays_as_it_was_when_training_goes_on(tmp_path):
+    made = SETUPS["averages"](builder(tmp_path, num_epochs=1), classifier())
+    made.fit(*loaders())
+    kept = made.state()
+    for _ in range(2):
+        made.num_epochs = 2
+        made.fit(*loaders())
+        after, again = made.state(), made.load(kept)
+        assert again is None and made.updates == kept.state["updates"] == BATCHES
+        assert same(made.state().model, kept.model) and not same(after.model, kept.model)
+    made.fit(*loaders())
+    assert same(made.state().model, after.model) and same(made.state().optimizer, after.optimizer)
 
 
 def test_a_checkpoint_of_other_metrics_is_refused(tmp_path):

@@ -220,9 +220,23 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
         records.save_file(layer, str(path), layout=layout)
         with pytest.raises(errors.MismatchError, match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'"):
             records.load_file(nn.Linear(4, 4), path, layout=other)
-        again = nn.Linear(4, 4)
-        records.load_file(again, path, layout=layout)
-        assert torch.equal(again.weight, layer.weight)
+        for told in (layout, None):  # the file tells it
+            again = nn.Linear(4, 4)
+            records.load_file(again, path, layout=told)
+            assert torch.equal(again.weight, layer.weight)
+        with pytest.raises(ValueError, match="layout is 'brun'; choose from torch, burn; did you mean 'burn'"):
+            records.load_file(nn.Linear(4, 4), path, layout="brun")
+
+
+def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
+    records.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
+    for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
+        told = "weight, bias: without memory, so there is nothing to save or to load into; call module.to_empty"
+        with pytest.raises(errors.MismatchError, match=told):
+            records.load_file(hollow, tmp_path / "whole.safetensors")
+        with pytest.raises(errors.MismatchError, match=told):
+            records.save_file(hollow, tmp_path / "hollow.safetensors")
+    assert [path.name for path in tmp_path.iterdir()] == ["whole.safetensors"]
 
 
 def test_a_folder_that_is_not_there_is_named_by_the_file_that_was_asked_for(tmp_path: Path) -> None:

@@ -141,8 +141,7 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
         records.CompactRecorder().record(record, tmp_path / name)
     else:
         assert refusal(records.CompactRecorder().record, record, tmp_path / name) == (
-            f"{tmp_path / name}: Recorder(format='msgpack', precision='half', gzip=True, narrow=True) writes files whose names "
-            "end with .mpk.gz; name it so"
+            f"{tmp_path / name}: a record in gzip of MessagePack has a name that ends with .mpk.gz; name it so"
         )
     assert [path.name for path in tmp_path.iterdir()] == [name] * is_right
 

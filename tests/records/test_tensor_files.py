@@ -161,6 +161,18 @@ def test_what_fits_by_name_and_shape_is_taken_and_the_rest_is_named():
         assert torch.equal(tensor, before[name] + (name in taken))
 
 
+def test_what_fits_of_burns_layout_is_turned_and_named_as_the_model_has_it(tmp_path):
+    saved, model = (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)) for _ in range(2))
+    torch.nn.init.normal_(saved[1].weight)
+    records.save_file(saved, tmp_path / "a.safetensors", layout="burn")
+    record = records.load(str(tmp_path / "a.safetensors"))
+
+    taken, left = records.load_what_fits(model, record.tensors, layout=records.layout_of(record))
+
+    assert (taken, left) == (["0.weight", "0.bias", "1.gamma", "1.beta"], [])
+    assert all(torch.equal(tensor, saved.state_dict()[name]) for name, tensor in model.state_dict().items())
+
+
 def test_weights_of_which_none_fits_are_refused():
     with pytest.raises(ValueError, match=r"^no tensor fits by name and shape; there are a, b; the model has weight, bias$"):
         records.load_what_fits(torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)})

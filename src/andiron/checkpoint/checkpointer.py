@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import folder as on_disk
@@ -122,7 +121,7 @@ class FileCheckpointer:
         place = naming.place_of(folder.name)
         if place is None or folder.parent.absolute() != self.folder.absolute():
             raise ValueError(f"{folder}: is no checkpoint in {self.folder}; adopt one that is")
-        listed = {saved.name: saved for saved in map(_from_plain, checkpoint.state.get(LISTED, []))}
+        listed = {saved.name: saved for saved in map(Saved.from_plain, checkpoint.state.get(LISTED, []))}
         listed.setdefault(folder.name, Saved(place[0], number=place[1]))
         there = shelf.names(self.folder)
         self._set_aside(there[there.index(folder.name) + 1 :], folder.name)
@@ -131,6 +130,7 @@ class FileCheckpointer:
             self._last = place
             self._written = {name for name in there[: there.index(folder.name) + 1] if self._is_ours(name)}
             self._known = [listed[name] for name in there if name in listed and name in self._written]
+            self._leave_others_choice()
         try:
             shelf.remove_leftovers(self.folder)
         except OSError as error:
@@ -143,7 +143,7 @@ class FileCheckpointer:
             self._forget(set(self._copies))  # memory for one is all that a broken disk may cost
         kept = self._kept([*self._known, saved])
         self._forget(set(self._copies) - {each.name for each in kept})
-        state = host_copy.plain_copy({**checkpoint.state, LISTED: list(map(_plain, kept))})
+        state = host_copy.plain_copy({**checkpoint.state, LISTED: [each.plain for each in kept]})
         self._copies[saved.name] = self._buffers.copy(checkpoint, state)
         self._known.append(saved)
 
@@ -151,6 +151,14 @@ class FileCheckpointer:
         for name in names:
             put = shelf.set_aside(self.folder / name, "unused")
             log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, origin, put.name)
+
+    def _leave_others_choice(self) -> None:
+        """Of what it adopted, that which only another strategy kept is nobody's to remove."""
+        kept = {saved.name for saved in self._kept(self._known)}
+        left = [saved.name for saved in self._known if saved.name not in kept]
+        if left:
+            log.info("checkpoints kept so far that these options would not keep: %s; they stay", ", ".join(left))
+            self._forget_written(set(left))
 
     def _refuse_strangers(self) -> None:
         """Before the first save: two runs' checkpoints in one folder would pass for one run's."""
@@ -281,15 +289,3 @@ class FileCheckpointer:
             return manifest.read(self.folder / name).name == name
         except errors.DataError:
             return False
-
-
-def _plain(saved: Saved) -> dict[str, Any]:
-    return {"name": saved.name, "updates": saved.updates, "values": saved.values}
-
-
-def _from_plain(plain: Any) -> Saved:
-    """Raises: DataError for what `_plain` never gives."""
-    place = naming.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
-    if place is None or not isinstance(plain.get("values"), dict):
-        raise errors.DataError(f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint")
-    return Saved(place[0], plain["values"], place[1])

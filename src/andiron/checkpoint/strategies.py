@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from andiron import improvement
+from andiron import errors, improvement
 from andiron.checkpoint import naming
 from andiron.protocols import Values
 
@@ -23,6 +24,19 @@ class Saved:
     def name(self) -> str:
         """That of its folder."""
         return naming.name_of(self.updates, self.number)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As a state has it."""
+        return {"name": self.name, "updates": self.updates, "values": self.values}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "Saved":
+        """Raises: DataError for what `plain` never gives."""
+        place = naming.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
+        if place is None or not isinstance(plain.get("values"), dict):
+            raise errors.DataError(f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint")
+        return cls(place[0], plain["values"], place[1])
 
 
 Strategy = Callable[[Sequence[Saved]], set[str]]  # all checkpoints, oldest first, to the names of those that stay

@@ -25,8 +25,12 @@ def train(
 ) -> None:
     """One run in its own folder, from the configuration to the trained model; with `resume`, from where it was left.
 
-    Raises: Interrupted if `interrupter` says so, with the exit code that the config asks for.
+    Raises: Interrupted if `interrupter` says so, with the exit code that the config asks for; ConfigError for `overwrite`
+    beside `resume`.
     """
+    if config.resume is not None and config.overwrite:
+        why = f"would remove the run that resume={config.resume} goes on with; leave one of them out"
+        raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
         if config.resume is not None and _can_go_on(config, run_dir):
             _go_on(config, run_dir, hydra_record, interrupter)
@@ -50,17 +54,20 @@ def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
     found = resuming.changes(dataclasses.asdict(record), dataclasses.asdict(config))
     resuming.check(found, config.resume_allow)
     told = folder.status(run_dir)
-    if not found and told.get("status") == "done":
+    if told.get("status") == "done" and not resuming.has_more_to_do(found):
         log.info("%s is done, %s", run_dir, _done_in_words(run_dir, record.num_epochs))
         return
+    before = folder.contents(run_dir, ["config.json", *(f".hydra/{name}" for name in hydra_record)])
     with folder.resumed(run_dir) as begins:
         for line in resuming.in_words(found):
             log.info("changed: %s", line)
         made = _build(config, run_dir, interrupter, resuming.as_plain(found))
         begins()
-        with folder.written(run_dir):
-            folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
-        made.run()
+        begun_at = made.learner.updates
+        with folder.put_back(run_dir, before, unless=lambda: made.learner.updates > begun_at):
+            with folder.written(run_dir):
+                folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
+            made.run()
 
 
 def _done_in_words(run_dir: Path, num_epochs: int) -> str:

@@ -27,7 +27,7 @@ class Recorded:
     recorded: list[str]
     overrides: list[str]
     flags: list[str]
-    instructions: dict[str, Any]  # resume and resume_allow, as they are said now
+    instructions: dict[str, Any]  # as they are said now
 
     @property
     def is_enough(self) -> bool:
@@ -58,12 +58,11 @@ def named(arguments: list[str]) -> Recorded | None:
     folder = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(folder):
         raise errors.ConfigError([f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {folder}; leave it out"])
-    if said.get("overwrite"):
-        raise errors.ConfigError([f"overwrite=true: would remove the run that resume={target} goes on with; leave one of them out"])
     if not (folder / "config.json").is_file():
         raise errors.RunFolderError(f"resume={target}: {folder} holds no run: there is no config.json in it; name a run's folder")
     allowed = said.get("resume_allow") or []
-    instructions = {"resume": str(folder), "resume_allow": allowed if isinstance(allowed, list) else [allowed], "overwrite": False}
+    allowed = [str(each) for each in (allowed if isinstance(allowed, list) else [allowed])]
+    instructions = {"resume": str(folder), "resume_allow": allowed, "overwrite": bool(said.get("overwrite"))}
     overrides = [each for each in _overrides(arguments) if _key(each) not in (*resuming.INSTRUCTIONS, "hydra.run.dir")]
     flags = [each for each in arguments if each not in _overrides(arguments)]
     recorded = _recorded_overrides(folder) if overrides or flags else []
@@ -108,15 +107,14 @@ def _recorded_overrides(folder: Path) -> list[str]:
 
 
 def _said(arguments: list[str]) -> dict[str, Any]:
-    """The value of every override that can be read, by its key; the mistakes in others are Hydra's to tell."""
+    """The value of every override that can be read, by its key, of a sweep the text; the mistakes in others are Hydra's to tell."""
     said = {}
     for override in _overrides(arguments):
         try:
             parsed = OverridesParser.create().parse_override(override)
         except HydraException:
             continue
-        if not parsed.is_sweep_override():
-            said[parsed.key_or_group] = parsed.value()
+        said[parsed.key_or_group] = override.partition("=")[2] if parsed.is_sweep_override() else parsed.value()
     return said
 
 

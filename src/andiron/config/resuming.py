@@ -11,6 +11,7 @@ FREE = ("num_epochs", "device", "num_workers", "log_every", "histograms", "check
         "interrupted_exit_code", *INSTRUCTIONS)  # fmt: skip
 GUARDED = ("lr", "batch_size", "grads_accumulation", "clip", "sam", "precision", "compile", "channels_last", "seed", "scheduler",
            "activation_checkpointing", "on_nonfinite", "optimizer", "loss", "task", "augmentation", "averages")  # fmt: skip
+LENGTHENING = ("num_epochs", "early_stopping")  # of the free ones
 OF_STATE = ("amsgrad", "centered", "momentum")  # options of an optimizer that say what it remembers of each parameter
 PLACES = ("root", "path", "cache")  # of data, which may have moved; its checksum tells whether it is the same
 MISSING = object()
@@ -58,6 +59,11 @@ def check(found: Mapping[Path, tuple[Any, Any]], allowed: Sequence[str]) -> None
             problems.append(f"{recorded}, and it has learned with that so far; {remedy}")
     if problems:
         raise errors.ConfigError(problems)
+
+
+def has_more_to_do(found: Mapping[Path, tuple[Any, Any]]) -> bool:
+    """Whether these changes could have a finished run go on."""
+    return any(path[0] in LENGTHENING or not _is_free(path) for path in found)
 
 
 def in_words(found: Mapping[Path, tuple[Any, Any]]) -> list[str]:

@@ -1,5 +1,6 @@
 """The training loop, on one screen."""
 
+import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -240,8 +241,8 @@ class Learner:
         return state.exported(self)
 
     def state(self) -> Checkpoint:
-        """Everything needed to go on from here."""
-        return state.captured(self, self.journal.state_dict())
+        """Everything needed to go on from here, the caller's own."""
+        return copy.deepcopy(state.captured(self, self.journal.state_dict()))
 
     def save(self, journal: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
         """Has the checkpointer, if there is one, keep the state as it is, unless it did: at an epoch's edge with its values."""

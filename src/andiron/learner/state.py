@@ -8,7 +8,7 @@ from torch import Tensor
 
 from andiron import checkpoint, errors, randomness, schedules
 from andiron.checkpoint import Checkpoint
-from andiron.records import Record
+from andiron.records import Record, fitting, layouts
 
 if TYPE_CHECKING:
     from andiron.learner.learner import Learner
@@ -58,9 +58,11 @@ def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
 def restore(learner: "Learner", saved: Checkpoint) -> None:
     """Puts a learner where `captured` found another one that was built the same.
 
-    Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it measured other metrics.
+    Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it measured other metrics,
+    or if its weights or averages are those of another model.
     """
     state = saved.state
+    _check(learner, saved)
     learner.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
     device = next((parameter.device for parameter in learner.model.parameters()), torch.device("cpu"))
     learner.journal.load_state_dict(state["journal"], saved.metrics, device)
@@ -77,6 +79,20 @@ def restore(learner: "Learner", saved: Checkpoint) -> None:
     randomness.put_others(state["random"])
     learner.updates, learner.epoch, learner.batch = state["updates"], state["epoch"], state["batch"]
     learner.seed = state["seed"]
+
+
+def _check(learner: "Learner", saved: Checkpoint) -> None:
+    """Refuses another model's state before anything is changed."""
+    places = layouts.places(learner.model, "torch")
+    found = fitting.differences(places, saved.model)
+    if found:
+        told = fitting.told(found, places, saved.model)
+        raise errors.MismatchError(f"the state does not fit the model:\n{told}\nbuild the model that it is of")
+    missing = [name for name in learner.averages if name not in saved.averages]
+    if missing:
+        there = ", ".join(saved.averages) or "none"
+        why = f"are not in the state, which has {there}; build the learner with those"
+        raise errors.MismatchError(f"averages {', '.join(missing)} {why}")
 
 
 def resume(learner: "Learner", found: tuple[Path, Checkpoint] | None = None) -> Path:

@@ -2,7 +2,7 @@
 
 from andiron.records.fitting import Differences, load_what_fits
 from andiron.records.layouts import LAYOUTS
-from andiron.records.module_file import load_file, save_file
+from andiron.records.module_file import layout_of, load_file, save_file
 from andiron.records.record import Record
 from andiron.records.recorder import CompactRecorder, Recorder, load
 from andiron.records.safetensors_file import as_safetensors, load_tensors, save_tensors
@@ -16,6 +16,7 @@ __all__ = [
     "Recorder",
     "as_safetensors",
     "chunks",
+    "layout_of",
     "load",
     "load_file",
     "load_tensors",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.records import precision, safetensors_format
+from andiron.records import layouts, precision, safetensors_format
 from andiron.records.layouts import Place
 
 MAX_COMPARED = 20_000  # pairs of names: finding the nearest of thousands for each of thousands would take minutes
@@ -63,12 +63,14 @@ def told(found: Differences, places: Mapping[str, Place], tensors: Mapping[str, 
     return "\n".join(lines + [f"  {name!r} {reason}" for name, reason in found.unfit.items()])
 
 
-def load_what_fits(module: nn.Module, tensors: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
+def load_what_fits(
+    module: nn.Module, tensors: Mapping[str, Tensor], *, layout: str = "torch"
+) -> tuple[list[str], list[str]]:
     """Copies those of `tensors` whose name and shape `module` has; the names of those it took, and in words of those it has not.
 
     Raises: ValueError if none fits.
     """
-    own = module.state_dict()
+    own = {name: place.shown for name, place in layouts.places(module, layout).items()}
     taken = [name for name, tensor in own.items() if name in tensors and tensors[name].shape == tensor.shape]
     if not taken:
         raise ValueError(f"no tensor fits by name and shape; there are {', '.join(tensors)}; the model has {', '.join(own)}")

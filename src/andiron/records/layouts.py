@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from andiron import errors
 
@@ -46,6 +47,10 @@ def places(module: nn.Module, layout: str) -> dict[str, Place]:
     others = [name for name, value in own.items() if not isinstance(value, Tensor)]
     if others:
         raise errors.MismatchError(f"{', '.join(others)}: a module's extra state, which is no tensor; record it apart, as values")
+    hollow = [name for name, tensor in own.items() if is_lazy(tensor) or tensor.is_meta]
+    if hollow:
+        remedy = "call module.to_empty(device=...) first, or run a lazy module once"
+        raise errors.MismatchError(f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; {remedy}")
     if layout == "torch":
         return {name: Place(tensor.detach()) for name, tensor in own.items()}
     modules = dict(module.named_modules(remove_duplicate=False))

@@ -31,21 +31,22 @@ def load_file(
     *,
     partial: bool = False,
     rename: Mapping[str, str] | None = None,
-    layout: str = "torch",
+    layout: str | None = None,
 ) -> Differences:
     """Copies a record into a module's own tensors, casting to their dtype and device; tied weights stay tied.
 
     `rename` maps regular expressions to replacements, applied in order to the file's names. `partial` takes what fits by name
     and shape; what was left is returned (without it, nothing is). BatchNorm's count of batches, which Burn has not, stays as it is.
+    `layout` is as the file tells, or else torch's.
     Raises, before a tensor is touched: DataError if the file is damaged; MismatchError if it does not fit, with all
     differences, or if a `rename` matches nothing or makes two names one.
     """
     record = load(Path(path))
-    if record.values.get(LAYOUT, layout) != layout:
-        written = record.values[LAYOUT]
-        raise errors.MismatchError(f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}")
+    written = layout_of(record)
+    places = layouts.places(module, layout or written)
+    if LAYOUT in record.values and written != (layout or written):
+        raise errors.MismatchError(f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}, or leave it out")
     tensors = renamed(record.tensors, rename or {})
-    places = layouts.places(module, layout)
     found = fitting.differences(places, tensors)
     fits = [name for name in places if name in tensors and name not in found.unfit]
     if found and not (partial and fits):
@@ -57,6 +58,11 @@ def load_file(
         )
     fitting.copy(places, tensors, leave=found)
     return found
+
+
+def layout_of(record: Record) -> str:
+    """How a record's tensors are laid out: as it tells, or else as torch does."""
+    return str(record.values.get(LAYOUT, "torch"))
 
 
 def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[str, Tensor]:

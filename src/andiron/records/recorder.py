@@ -48,17 +48,19 @@ class Recorder:
         """How the names of this recorder's files end."""
         return SUFFIXES[self.format] + (".gz" if self.gzip else "")
 
-    def record(self, record: Record, path: Path) -> None:
+    def record(self, record: Record, path: Path | str) -> None:
         """Writes a record to a file, whole or not at all; the file's name ends with `suffix`.
 
         Raises: DataError, before anything is written, if the name ends otherwise or the record holds what the file cannot.
         """
+        path = Path(path)
         if _kind(path) != (self.format, self.gzip):
-            raise errors.DataError(f"{path}: {self} writes files whose names end with {self.suffix}; name it so")
+            what = f"gzip of {TITLES[self.format]}" if self.gzip else TITLES[self.format]
+            raise errors.DataError(f"{path}: a record in {what} has a name that ends with {self.suffix}; name it so")
         pieces = _pieces(self, _stored(record, self))
         files.write_pieces(path, [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)] if self.gzip else pieces)
 
-    def load(self, path: Path) -> Record:
+    def load(self, path: Path | str) -> Record:
         """The record in a file of any recorder: see `load`."""
         return load(path)
 
@@ -68,12 +70,13 @@ def CompactRecorder() -> Recorder:
     return Recorder(format="msgpack", precision="half", gzip=True, narrow=True)
 
 
-def load(path: Path) -> Record:
+def load(path: Path | str) -> Record:
     """The record in a file, on the CPU; its name says the format. Plain safetensors files are memory-mapped.
 
     Floats come in the dtype they are stored in, integers in their own. Files of tensors from elsewhere load too.
     Raises: DataError if the file is missing, or not what its name says.
     """
+    path = Path(path)
     format, is_compressed = _kind(path)
     try:
         if format == "safetensors" and not is_compressed:

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +64,24 @@ def resumed(path: Path) -> Iterator[Callable[[], None]]:
                 with suppress(OSError):  # of a full disk, which the error that comes through tells of
                     files.write(path / STATUS, before)
             raise
+
+
+def contents(path: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Those of the files that are there."""
+    return {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
+
+
+@contextmanager
+def put_back(path: Path, before: Mapping[str, bytes], *, unless: Callable[[], bool]) -> Iterator[None]:
+    """After an error within, the files are as they were, so that the run can go on as before; unless it has gone on since."""
+    try:
+        yield
+    except Exception:
+        if not unless():
+            with suppress(OSError):  # of a full disk, which the error that comes through tells of
+                for name, content in before.items():
+                    files.write(path / name, content)
+        raise
 
 
 @contextmanager
