@@ -14,6 +14,7 @@ import pytest
 
 from andiron import errors
 from andiron.checkpoint import manifest
+from andiron.run import folder
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 240
@@ -77,9 +78,8 @@ def trained(cwd, *overrides):
 
 
 def status(run_dir):
-    """`status.json`, or nothing while there is none."""
-    path = run_dir / "status.json"
-    return json.loads(path.read_text()) if path.exists() else {}
+    """`status.json`; nothing while there is none, or while it is being made."""
+    return folder.status(run_dir)
 
 
 def lines(run_dir):
