@@ -255,7 +255,7 @@ class Learner:
     def load(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint: the next `fit` makes the updates that are left.
 
-        Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it is of other metrics.
+        Raises: OwnershipError if its optimizer state is of other groups; ValueError if it is of another model, averages or metrics.
         """
         self._evaluation.close()
         state.restore(self, checkpoint)
@@ -272,7 +272,7 @@ class Learner:
 
     def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
         """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
-        (recorder or records.Recorder()).record(state.as_record(self.state()), Path(path))
+        (recorder or records.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), Path(path))
 
     def load_file(self, path: Path | str) -> None:
         """Goes on from what `save_file` wrote, in whatever format and precision.
