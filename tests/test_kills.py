@@ -107,7 +107,8 @@ def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
     assert (done.returncode, done.stderr) == (1, "")
     said = done.stdout.splitlines()
     assert said[0] == "moments are drawn with --seed 1" and said[1].startswith("straight: ")
-    assert re.match(r"run 1: SIG(KILL|TERM) in .*: metrics\.jsonl: train, epoch \d+, of the window, update \d+: loss is ", said[2])
+    where = r"(train|valid), epoch \d+, of the (window|epoch), update \d+"  # the first after a kill
+    assert re.match(rf"run 1: SIG(KILL|TERM) in .*: metrics\.jsonl: {where}: loss is ", said[2])
     assert said[-2:] == ["0 of 1 runs end bit-identical", f"those that do not are in {parts / 'runs'}"]
     assert sorted(path.name for path in (parts / "runs").iterdir()) == ["run-1", "straight"]
 
