@@ -71,7 +71,7 @@ def test_a_precision_is_what_torchs_cast_makes_of_it(recorder, precision, tensor
     recorder = records.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
     dtype = PRECISIONS[precision] or tensor.dtype
     if stays_finite(tensor, dtype):
-        assert bits(round_trip(recorder, records.Record({"w": tensor})).tensors["w"]) == bits(tensor.to(dtype))
+        assert bits(round_trip(recorder, records.Record({"w": tensor})).tensors["w"]) == bits(tensor.contiguous().to(dtype))
     else:
         with pytest.raises(errors.DataError, match="these would become infinite"):
             round_trip(recorder, records.Record({"w": tensor}))
@@ -114,7 +114,7 @@ def test_floats_of_any_precision_load_into_a_module_of_any_other(recorder, preci
         return
     if stays_finite(tensor.to(stored), dtype):
         through_a_module(recorder, tensor, own, is_tied)
-        assert bits(own) == bits(own.clone().copy_(tensor.to(stored)))
+        assert bits(own) == bits(own.clone().copy_(tensor.contiguous().to(stored)))  # torch casts nan by layout to other bits
     else:
         with pytest.raises(errors.MismatchError, match=f"would be infinite as {dtype} in the module"):
             through_a_module(recorder, tensor, own, is_tied)
