@@ -138,13 +138,13 @@ def _go_on(config: Train, built: Parts, ready: Learner, found: Saved, changes: M
 def _check_horizon(config: Train, built: Parts, changes: Mapping[str, list[Any]]) -> None:
     """Refuses another number of updates in an epoch where the learning rate depends on how many there will be."""
     before = {name: changes.get(name, [getattr(config, name)])[0] for name in ("batch_size", "grads_accumulation")}
-    per_epoch = math.ceil(math.ceil(len(built.splits.train) / before["batch_size"]) / before["grads_accumulation"])
-    horizons = {"num_updates": config.num_epochs * per_epoch, "updates_per_epoch": per_epoch}
+    batches = math.ceil(len(built.splits.train) / before["batch_size"])
+    horizons = _horizons(config.num_epochs, batches, before["grads_accumulation"])
     schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
     if built.optimizer.schedules or any(schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])):
         names = ", ".join(name for name in before if name in changes)
         raise errors.ConfigError(
-            [f"{names}: the schedule counts on the updates there were to be in an epoch, {per_epoch}, not "
+            [f"{names}: the schedule counts on the updates there were to be in an epoch, {horizons['updates_per_epoch']}, not "
              f"{built.updates_per_epoch}; leave it, or go on with scheduler=constant and resume_allow=[{names}, scheduler]"]
         )  # fmt: skip
 
@@ -168,12 +168,17 @@ def parts(config: Train) -> Parts:
     if config.channels_last:
         splits = _channels_last(splits)
     train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
-    updates_per_epoch = math.ceil(len(train) / config.grads_accumulation)
-    horizons = {"num_updates": config.num_epochs * updates_per_epoch, "updates_per_epoch": updates_per_epoch}
+    horizons = _horizons(config.num_epochs, len(train), config.grads_accumulation)
     model = assembly.model(config, splits).to(device)
     optimizer = configured.build(config, model, **horizons)
     schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
-    return Parts(splits, train, valid, test, device, model, optimizer, schedule, updates_per_epoch)
+    return Parts(splits, train, valid, test, device, model, optimizer, schedule, horizons["updates_per_epoch"])
+
+
+def _horizons(num_epochs: int, batches: int, grads_accumulation: int) -> dict[str, int]:
+    """How many updates there are to be, which schedules may ask for."""
+    updates_per_epoch = math.ceil(batches / grads_accumulation)
+    return {"num_updates": num_epochs * updates_per_epoch, "updates_per_epoch": updates_per_epoch}
 
 
 def _channels_last(splits: Splits) -> Splits:

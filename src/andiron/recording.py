@@ -28,7 +28,7 @@ def begin(
     """Where the run comes from, its data's facts and who owns which parameter, as files and as pages in TensorBoard."""
     origin, patch = _origin(config, splits, device)
     if patch:
-        (run_dir / "dirty.patch").write_bytes(patch.encode(errors="surrogateescape"))
+        (run_dir / "dirty.patch").write_bytes(patch)
     files.write_json(run_dir / PROVENANCE, origin)
     files.write_json(run_dir / "data.json", dict(splits.facts))
     files.write_json(run_dir / "param_groups.json", groups)
@@ -62,7 +62,7 @@ def go_on(
     number = len(before.get("resumes", [])) + 1
     now = {name: value for name, value in origin.items() if name not in ("seed", "data") and value != before.get(name)}
     other = [f"{name} {was} -> {is_now}" for name, was, is_now in _decisive(before, origin)]
-    is_patched_anew = patch.encode(errors="surrogateescape") != _last_patch(run_dir, before)
+    is_patched_anew = patch != _last_patch(run_dir, before)
     if is_patched_anew:
         other.append("what is not committed of the code")
     if other:
@@ -71,7 +71,7 @@ def go_on(
     if is_patched_anew:
         entry["patch"] = f"dirty-{number}.patch" if patch else None
         if patch:
-            (run_dir / f"dirty-{number}.patch").write_bytes(patch.encode(errors="surrogateescape"))
+            (run_dir / f"dirty-{number}.patch").write_bytes(patch)
     files.write_json(run_dir / PROVENANCE, {**before, "resumes": [*before.get("resumes", []), entry]})
     config.save(run_dir / "config.json")
 
@@ -91,10 +91,12 @@ def _last_patch(run_dir: Path, before: Mapping[str, Any]) -> bytes:
     return (run_dir / name).read_bytes() if name and (run_dir / name).is_file() else b""
 
 
-def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], str]:
+def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], bytes]:
+    """What `provenance.json` says, and the patch of what is not committed."""
     sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    return provenance.gather(seed=config.seed, data=data, device=device)
+    origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
+    return origin, patch.encode(errors="surrogateescape")
 
 
 def _recorded(run_dir: Path) -> dict[str, Any]:
@@ -106,8 +108,7 @@ def _recorded(run_dir: Path) -> dict[str, Any]:
         found = files.read_json(run_dir / PROVENANCE)
     except (OSError, ValueError, RecursionError) as error:
         raise errors.DataError(f"{run_dir / PROVENANCE}: missing or damaged ({error}); restore it from a copy") from error
-    data = found.get("data") if isinstance(found, dict) else None
-    resumes = found.get("resumes", []) if isinstance(found, dict) else None
+    data, resumes = (found.get("data"), found.get("resumes", [])) if isinstance(found, dict) else (None, None)
     is_listed = isinstance(resumes, list) and all(isinstance(entry, dict) for entry in resumes)
     if not isinstance(data, dict) or "sha256" not in data or not is_listed:
         raise errors.DataError(f"{run_dir / PROVENANCE}: damaged: it has no data's checksum, or no list of resumes; restore it")

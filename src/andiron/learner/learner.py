@@ -272,14 +272,14 @@ class Learner:
 
     def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
         """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
-        (recorder or records.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), Path(path))
+        (recorder or records.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), path)
 
     def load_file(self, path: Path | str) -> None:
         """Goes on from what `save_file` wrote, in whatever format and precision.
 
         Raises: DataError if it is no such file; what `load` raises.
         """
-        self.load(state.from_record(records.load(Path(path)), Path(path)))
+        self.load(state.from_record(records.load(path), Path(path)))
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

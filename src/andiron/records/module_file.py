@@ -22,7 +22,7 @@ def save_file(module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *
     A tensor with two names (tied weights) is written under both.
     """
     tensors = {name: place.shown for name, place in layouts.places(module, layout).items()}
-    recorder.record(Record(tensors, {LAYOUT: layout}), Path(path))
+    recorder.record(Record(tensors, {LAYOUT: layout}), path)
 
 
 def load_file(
@@ -41,10 +41,10 @@ def load_file(
     Raises, before a tensor is touched: DataError if the file is damaged; MismatchError if it does not fit, with all
     differences, or if a `rename` matches nothing or makes two names one.
     """
-    record = load(Path(path))
+    record = load(path)
     written = layout_of(record)
     places = layouts.places(module, layout or written)
-    if LAYOUT in record.values and written != (layout or written):
+    if layout and LAYOUT in record.values and layout != written:
         raise errors.MismatchError(f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}, or leave it out")
     tensors = renamed(record.tensors, rename or {})
     found = fitting.differences(places, tensors)
