@@ -14,10 +14,13 @@ PACKAGE = ROOT / "src" / "andiron"
 FLOORS = [
     {"improvement"},
     {"errors", "files", "append_only", "gradients", "schedules", "outputs", "randomness", "inference"},
-    {"config", "records", "protocols", "interrupter", "devices"},
-    {"hyperparameters", "optim", "data", "models", "metrics", "checkpoint", "writers", "render", "run"},
-    {"tasks", "recording", "start_from"},
-    {"learner", "assembly"},
+    {"serialization", "protocols", "interrupter", "devices"},
+    {"config"},
+    {"optim", "data", "models", "metrics", "checkpoint", "writers", "render"},
+    {"tasks"},
+    {"learner"},
+    {"run"},
+    {"build"},
     {"experiment"},
     {"commands"},
 ]

@@ -17,7 +17,8 @@ from omegaconf import OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import api_pb2, metadata
 
-from andiron import checkpoint, devices, errors, experiment, hyperparameters, records
+from andiron import checkpoint, devices, errors, experiment, serialization
+from andiron.run import hyperparameters
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.run import folder as run_folder
@@ -115,7 +116,7 @@ def test_the_config_alone_makes_the_same_weights_again(folder, tmp_path):
 
 def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(folder):
     (group,) = read(folder, "param_groups.json").values()
-    weights = records.load_tensors(folder / "model.safetensors")
+    weights = serialization.load_tensors(folder / "model.safetensors")
     assert {name: list(tensor.shape) for name, tensor in weights.items()} == group["parameters"]
     assert group["num_parameters"] == sum(tensor.numel() for tensor in weights.values())
 
@@ -142,7 +143,7 @@ def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_mod
     kept = {f"step-{updates}" for updates in (42, 63, min(losses, key=losses.get))}
     assert {path.name for path in (folder / "checkpoints").glob("*-*")} == kept
     last = checkpoint.load(folder / "checkpoints" / "step-63")
-    weights = records.load_tensors(folder / "model.safetensors")
+    weights = serialization.load_tensors(folder / "model.safetensors")
     assert all(torch.equal(last.model[name], weights[name]) for name in weights)
     assert (last.state["updates"], last.state["epoch"]) == (63, 3)
 
@@ -240,21 +241,21 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     told = (again / "experiment.log").read_text()
 
     assert f"weights from {weights}: 6 tensors\n" in told
-    before, after = records.load_tensors(weights), records.load_tensors(again / "model.safetensors")
+    before, after = serialization.load_tensors(weights), serialization.load_tensors(again / "model.safetensors")
     assert all(torch.equal(before[name], after[name]) for name in before)
     other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
     assert "5 tensors, but for network.layers.1.weight 512x81 (512x64)" in (other / "experiment.log").read_text()
 
 
 def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
-    trained = records.load_tensors(folder / "model.safetensors")
+    trained = serialization.load_tensors(folder / "model.safetensors")
     config = Train.load(folder / "config.json")
     model = experiment.parts(dataclasses.replace(config, start_from=str(folder))).model
     for name, layout, recorder in (
-        ("a.safetensors", "burn", records.Recorder()),
-        ("a.mpk.gz", "torch", records.Recorder(format="msgpack", gzip=True)),
+        ("a.safetensors", "burn", serialization.Recorder()),
+        ("a.mpk.gz", "torch", serialization.Recorder(format="msgpack", gzip=True)),
     ):
-        records.save_file(model, tmp_path / name, recorder, layout=layout)
+        serialization.save_file(model, tmp_path / name, recorder, layout=layout)
         found = experiment.parts(dataclasses.replace(config, start_from=str(tmp_path / name))).model.state_dict()
         assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
 

@@ -13,9 +13,9 @@ import pytest
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 from andiron import errors
-from andiron.commands import comparison, kill_test, phases
-from andiron.commands.kill_test import Hit, Outcome, Trial
-from andiron.commands.phases import Seen
+from proofs import comparison, kill_test, observed_phase
+from proofs.kill_test import Hit, Outcome, Trial
+from proofs.observed_phase import Seen
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = ("model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1", "device=cpu", "render=plain")
@@ -83,7 +83,7 @@ def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
 
     assert [outcome.problems for outcome in outcomes] == [[], [], []]
     hits = [hit for outcome in outcomes for hit in outcome.hits]
-    assert any(hit.phase not in (phases.START, phases.AFTER) for hit in hits)
+    assert any(hit.phase not in (observed_phase.START, observed_phase.AFTER) for hit in hits)
     assert [path.name for path in tmp_path.iterdir()] == ["straight"]
     assert kill_test.summary(outcomes).endswith("\n3 of 3 runs end bit-identical")
 
@@ -94,7 +94,7 @@ def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_pa
 
     assert [outcome.problems for outcome in outcomes] == [[], []]
     hits = [hit for outcome in outcomes for hit in outcome.hits]
-    assert Hit("SIGKILL", phases.WRITE) in hits
+    assert Hit("SIGKILL", observed_phase.WRITE) in hits
 
 
 @pytest.mark.slow
@@ -127,8 +127,8 @@ def test_what_is_no_trial_is_refused():
 
 def test_the_summary_counts_signals_phases_and_runs():
     outcomes = [
-        Outcome(1, [Hit("SIGKILL", phases.WRITE), Hit("SIGKILL", phases.TRAINING)]),
-        Outcome(2, [Hit("SIGTERM", phases.TRAINING)], ["metrics.jsonl differs"]),
+        Outcome(1, [Hit("SIGKILL", observed_phase.WRITE), Hit("SIGKILL", observed_phase.TRAINING)]),
+        Outcome(2, [Hit("SIGTERM", observed_phase.TRAINING)], ["metrics.jsonl differs"]),
         Outcome(3),
     ]
 
@@ -170,11 +170,11 @@ def test_a_folder_shows_what_its_process_is_at(tmp_path):
     then("status.json", '{"status": "done", "pid": 7}')
 
     assert found == [
-        *[phases.START] * 4, phases.TRAINING, phases.VALIDATION, phases.TRAINING, phases.WRITE, phases.REMOVAL, phases.END,
-        phases.WEIGHTS, phases.AFTER,
+        *[observed_phase.START] * 4, observed_phase.TRAINING, observed_phase.VALIDATION, observed_phase.TRAINING, observed_phase.WRITE, observed_phase.REMOVAL, observed_phase.END,
+        observed_phase.WEIGHTS, observed_phase.AFTER,
     ]  # fmt: skip
     assert seen.is_measured
-    assert Seen(tmp_path, pid=8).phase == phases.START  # what others left behind is not its own
+    assert Seen(tmp_path, pid=8).phase == observed_phase.START  # what others left behind is not its own
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout,
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}
     assert {f"andiron/{name}" for name in shipped} <= names
-    assert {"andiron/data/digits.safetensors", "andiron/py.typed"} <= names
+    assert {"andiron/data/sources/digits.safetensors", "andiron/py.typed"} <= names
     assert not [name for name in names if name.startswith(("tests", "train.py", "scripts", "benchmarks"))]
 
     python = environment(tmp_path / "env")

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from andiron import experiment, hyperparameters
+from andiron import experiment
+from andiron.run import hyperparameters
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 

@@ -12,15 +12,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import assembly, checkpoint, devices, errors, randomness, recording, records
+from andiron.build import network
+from andiron import checkpoint, devices, errors, randomness, serialization
+from andiron.run import metadata
 from andiron.checkpoint import Cadence, Checkpointing
-from andiron.config import targets
+from andiron.build import targets
 from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, averaging, configured, group_table
+from andiron.optim import GroupedOptimizer, averaging, group_table
+from andiron.build import grouped_optimizer
 from andiron.protocols import Metric, Statistic, Writer
 from andiron.run import folder
 from andiron.schedules import Schedule
@@ -64,7 +67,7 @@ class Experiment:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
                 with folder.written(self.run_dir):
                     for name, weights in self.learner.exports().items():
-                        records.save_tensors(self.run_dir / f"{name}.safetensors", weights)
+                        serialization.save_tensors(self.run_dir / f"{name}.safetensors", weights)
             except errors.Interrupted:  # not its end: it will be taken up again
                 raise
             except BaseException:
@@ -94,10 +97,10 @@ def build(
         ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)
         if changes is None or found is None:
             groups = group_table.param_groups(built.optimizer.groups, ready.rates)
-            recording.begin(config, run_dir, built.splits, device=built.device, groups=groups, tensorboard=tensorboard)
+            metadata.begin(config, run_dir, built.splits, device=built.device, groups=groups, tensorboard=tensorboard)
         else:
             _go_on(config, built, ready, found, changes)
-            recording.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
+            metadata.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
         on_failure.pop_all()
     _announce(built, run_dir)
     return Experiment(config, run_dir, ready, built, tensorboard)
@@ -108,7 +111,7 @@ Saved = tuple[Path, checkpoint.Checkpoint]
 
 def _found(config: Train, run_dir: Path, built: Parts, changes: Mapping[str, list[Any]]) -> Saved:
     """The run's newest whole checkpoint, from which it can go on as the configuration says."""
-    recording.check_data(run_dir, built.splits)
+    metadata.check_data(run_dir, built.splits)
     saved, newest = checkpoint.newest_whole(run_dir / "checkpoints")
     epoch, batch = newest.state["epoch"], newest.state["batch"]
     if config.num_epochs < epoch + (batch > 0):
@@ -169,8 +172,8 @@ def parts(config: Train) -> Parts:
         splits = _channels_last(splits)
     train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
     horizons = _horizons(config.num_epochs, len(train), config.grads_accumulation)
-    model = assembly.model(config, splits).to(device)
-    optimizer = configured.build(config, model, **horizons)
+    model = network.model(config, splits).to(device)
+    optimizer = grouped_optimizer.build(config, model, **horizons)
     schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
     return Parts(splits, train, valid, test, device, model, optimizer, schedule, horizons["updates_per_epoch"])
 

@@ -8,7 +8,7 @@ import torch
 from checkpoints_made import checkpoint, equal, rich, until
 
 from andiron.checkpoint import Checkpoint
-from andiron.checkpoint.background import Background
+from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.host_copy import HostBuffers, plain_copy
 
 

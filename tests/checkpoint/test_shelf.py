@@ -7,7 +7,7 @@ import pytest
 from checkpoints_made import checkpoint, equal, names
 
 from andiron import errors
-from andiron.checkpoint import load, naming, newest_whole, shelf, write
+from andiron.checkpoint import directory, load, newest_whole, step_names, write
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_was_set_aside_before_is_not_lost(folder):
         shutil.rmtree(folder / "step-9")
         write(folder / "step-9", checkpoint(9))
         damage(folder / "step-9")
-        assert shelf.set_aside(folder / "step-9", "damaged") == folder / expected
+        assert directory.set_aside(folder / "step-9", "damaged") == folder / expected
         write(folder / "step-9", checkpoint(9))
     assert {"step-9", "step-9.damaged", "step-9.damaged.2", "step-9.damaged.3"} < names(folder)
 
@@ -121,8 +121,8 @@ def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
     "updates, number, name", [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")]
 )
 def test_a_name_and_its_place_are_each_others(updates, number, name):
-    assert naming.name_of(updates, number) == name
-    assert naming.place_of(name) == (updates, number)
+    assert step_names.name_of(updates, number) == name
+    assert step_names.place_of(name) == (updates, number)
 
 
 def test_a_checkpoint_read_from_a_link_is_the_one_it_leads_to(folder):

@@ -9,8 +9,8 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from andiron.commands import comparison, logged
-from andiron.commands.comparison import Counts, Difference
+from proofs import comparison, logged_values
+from proofs.comparison import Counts, Difference
 from andiron.protocols import Point
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
@@ -307,4 +307,4 @@ def test_a_line_that_is_none_is_named(straight, line):
     rewrite_lines(straight, lambda lines: [lines[0], line])
 
     with pytest.raises(errors.DataError, match=r"metrics.jsonl, line 2: no line of a run \(.*; was it cut off or edited\?"):
-        logged.lines(straight)
+        logged_values.lines(straight)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from andiron import records
+from andiron import serialization
 from andiron.commands import import_state_dict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def imported(here, capsys):
 
 
 def loaded():
-    return records.load(Path("out.safetensors")).tensors
+    return serialization.load(Path("out.safetensors")).tensors
 
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["zip", "before torch 1.6"])
@@ -52,7 +52,7 @@ def test_a_state_dict_becomes_safetensors_bit_for_bit(is_old, imported):
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded()[name], tensor) and loaded()[name].dtype == tensor.dtype
     other = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
-    records.load_file(other, Path("out.safetensors"))
+    serialization.load_file(other, Path("out.safetensors"))
     assert torch.equal(other[0].weight, model[0].weight)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from andiron import errors
-from andiron.commands import moments
-from andiron.commands.moments import Moment, Stop
+from proofs import stop_points
+from proofs.stop_points import Moment, Stop
 
 RUN = [
     Moment("train", 0, 0), Moment("train", 1, 2), Moment("train", 2, 4), Moment("train", 3, 5),
@@ -33,44 +33,44 @@ RUN = [
     ],
 )
 def test_a_word_chooses_its_moment(point, moment):
-    assert moments.chosen([point], RUN) == [Stop(point, Moment(*moment))]
+    assert stop_points.chosen([point], RUN) == [Stop(point, Moment(*moment))]
 
 
 def test_stops_come_in_the_order_of_the_run_and_each_moment_once():
-    found = moments.chosen(["end", "validation", "edge", "0", "3", "epoch"], RUN)
+    found = stop_points.chosen(["end", "validation", "edge", "0", "3", "epoch"], RUN)
 
     assert [stop.point for stop in found] == ["0", "edge", "validation", "epoch", "end"]
 
 
 def test_random_stops_are_moments_of_the_run_apart_from_the_others_and_a_function_of_the_seed():
-    drawn = {seed: moments.chosen(["0", "end"], RUN, at_random=4, seed=seed) for seed in range(200)}
+    drawn = {seed: stop_points.chosen(["0", "end"], RUN, at_random=4, seed=seed) for seed in range(200)}
 
     for found in drawn.values():
         places = [RUN.index(stop.moment) for stop in found]
         assert places == sorted(set(places)) and len(places) == 6
         assert [stop.point for stop in found].count("random") == 4
-    assert moments.chosen(["0", "end"], RUN, at_random=4, seed=7) == drawn[7] != drawn[8]
+    assert stop_points.chosen(["0", "end"], RUN, at_random=4, seed=7) == drawn[7] != drawn[8]
     assert {stop.moment for found in drawn.values() for stop in found} == {*RUN}  # validation and test too
 
 
 def test_more_random_stops_than_there_are_moments_are_all_of_them():
-    assert [stop.moment for stop in moments.chosen(["0"], RUN, at_random=99)] == RUN
+    assert [stop.moment for stop in stop_points.chosen(["0"], RUN, at_random=99)] == RUN
 
 
 def test_a_signal_has_a_moment_after_which_it_is_sent():
-    (found,) = moments.chosen(["signal"], RUN, seed=3)
+    (found,) = stop_points.chosen(["signal"], RUN, seed=3)
 
     assert found.by_signal and found.moment in RUN
     assert str(found).startswith("signal (about update ")
 
 
 def test_a_stop_says_where_it_is():
-    assert str(moments.chosen(["validation"], RUN)[0]) == "validation (update 3, after 1 batch of valid)"
+    assert str(stop_points.chosen(["validation"], RUN)[0]) == "validation (update 3, after 1 batch of valid)"
 
 
 def test_all_points_that_the_run_does_not_come_by_are_told_at_once():
     with pytest.raises(errors.ConfigError) as refused:
-        moments.chosen(["6", "validation:3", "epoch:2", "test"], RUN[:-1])
+        stop_points.chosen(["6", "validation:3", "epoch:2", "test"], RUN[:-1])
 
     assert refused.value.problems == (
         "--at 6: this run makes 5 updates; choose a number up to that",
@@ -82,7 +82,7 @@ def test_all_points_that_the_run_does_not_come_by_are_told_at_once():
 
 def test_words_that_choose_nothing_in_any_run_are_refused():
     with pytest.raises(errors.ConfigError) as refused:
-        moments.check(["12", "middle", "validation:0", "data=mnist", "-1"])
+        stop_points.check(["12", "middle", "validation:0", "data=mnist", "-1"])
 
     assert [problem.partition(":")[0] for problem in refused.value.problems] == [
         "--at middle", "--at validation", "--at data=mnist", "--at -1",

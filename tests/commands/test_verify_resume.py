@@ -19,10 +19,10 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from andiron.commands import moments, verify_resume
-from andiron.commands.moments import Moment
-from andiron.commands.piece import Ended
-from andiron.commands.verify_resume import Trial
+from proofs import stop_points, verify_resume
+from proofs.stop_points import Moment
+from proofs.segment import Ended
+from proofs.verify_resume import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")
@@ -258,7 +258,7 @@ def test_without_workers_the_run_goes_on_as_configured(tmp_path):
 
 
 def test_stops_that_a_late_signal_has_passed_are_left_out_and_said_to_be(tmp_path, capsys):
-    late = next(seed for seed in range(99) if moments.chosen(["signal"], MOMENTS, seed=seed)[0].moment == MOMENTS[2])
+    late = next(seed for seed in range(99) if stop_points.chosen(["signal"], MOMENTS, seed=seed)[0].moment == MOMENTS[2])
 
     assert verify_resume.verify(Trial([], ["signal", "3", "5"], seed=late), tmp_path, Scripted(late=2))
     assert capsys.readouterr().out.splitlines() == [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.config import resuming
+from andiron.run import resume_policy
 
 RECORD = {
     "lr": 0.1, "num_epochs": 2, "batch_size": 64, "clip": None, "metrics": {"loss": {"_target_": "Loss"}},
@@ -24,12 +24,12 @@ def changed(**options):
             asked[group][inner] = value
         else:
             asked[group] = value
-    return resuming.changes(RECORD, asked)
+    return resume_policy.changes(RECORD, asked)
 
 
 def problems(found, *allowed):
     try:
-        resuming.check(found, allowed)
+        resume_policy.check(found, allowed)
     except errors.ConfigError as error:
         return list(error.problems)
     return []
@@ -38,7 +38,7 @@ def problems(found, *allowed):
 def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
     assert changed(resume="/a") == {}
     assert changed(lr=0.2, model__hidden=[8]) == {("lr",): (0.1, 0.2), ("model", "hidden"): ([64, 32], [8])}
-    assert changed(model__dropout=0.5) == {("model", "dropout"): (resuming.MISSING, 0.5)}
+    assert changed(model__dropout=0.5) == {("model", "dropout"): (resume_policy.MISSING, 0.5)}
 
 
 @pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}], ids=str)
@@ -99,18 +99,18 @@ configs = st.dictionaries(st.sampled_from(["lr", "model", "data", "x"]), values,
 
 @given(configs, configs)
 def test_applying_the_changes_to_the_one_gives_the_other(one, other):
-    made = resuming.applied(one, resuming.changes(one, other))
-    assert resuming.changes(made, other) == {}
+    made = resume_policy.applied(one, resume_policy.changes(one, other))
+    assert resume_policy.changes(made, other) == {}
 
 
 @given(configs, configs)
 def test_nothing_is_changed_in_what_is_given(one, other):
     before = repr(one)
-    resuming.applied(one, resuming.changes(one, other))
+    resume_policy.applied(one, resume_policy.changes(one, other))
     assert repr(one) == before
 
 
 def test_changes_are_told_and_recorded_with_what_was_and_is():
     found = changed(lr=0.2, model__dropout=0.5)
-    assert resuming.in_words(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
-    assert resuming.as_plain(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}
+    assert resume_policy.in_words(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
+    assert resume_policy.as_plain(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

@@ -9,7 +9,8 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from andiron import errors, schedules
-from andiron.config import diagnosis, schema, targets
+from andiron.config import diagnosis, schema
+from andiron.build import targets
 from andiron.schedules import Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

@@ -8,12 +8,12 @@ from torch.nn import functional
 
 from andiron import errors, randomness
 from andiron.data.arrays import ArrayDataset
-from andiron.data.augmentation import Crop, Cutout, Flip, Rotate, Shift, _rotated
+from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift, _rotated
 from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import RawBatch
-from andiron.data.draws import Draws
+from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
-from andiron.data.mixing import Mixup, symmetric_beta
+from andiron.data.augment.mixing import Mixup, symmetric_beta
 
 SIZE = 23
 IMAGES = torch.randint(1, 256, (SIZE, 3, 7, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))  # no zeros

@@ -13,7 +13,7 @@ from torchvision.datasets import utils
 
 from andiron import errors
 
-module = importlib.import_module("andiron.data.cifar")  # by its name, for monkeypatching
+module = importlib.import_module("andiron.data.sources.cifar")  # by its name, for monkeypatching
 PER_FILE, TEST = 6, 5  # images
 NAMES10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 

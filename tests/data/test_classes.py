@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from andiron.data import classes
+from andiron.data import class_targets
 from andiron.data.arrays import ArrayDataset
-from andiron.data.stored import StoredArray, StoredDataset, StoredFile
-from andiron.data.views import Mapped, Partial
+from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
+from andiron.data.composed.composed_datasets import Mapped, Partial
 
 INPUTS = torch.arange(9 * 2, dtype=torch.uint8).view(9, 2)
 TARGETS = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, -100])
@@ -23,11 +23,11 @@ def stored(folder):
 
 @pytest.mark.parametrize("at_once", [1, 3, 1024])
 def test_targets_in_memory_in_a_file_and_of_a_view_are_the_same(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(classes, "AT_ONCE", at_once)
+    monkeypatch.setattr(class_targets, "AT_ONCE", at_once)
     whole = ArrayDataset(INPUTS, TARGETS)
     for dataset in (whole.subset(range(1, 9)), stored(tmp_path), Partial(Mapped(whole, lambda raw: raw), range(1, 9))):
-        assert torch.equal(classes.targets_of(dataset), TARGETS[1:])
-        assert torch.equal(classes.of(dataset), TARGETS[1:])
+        assert torch.equal(class_targets.targets_of(dataset), TARGETS[1:])
+        assert torch.equal(class_targets.of(dataset), TARGETS[1:])
 
 
 def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch):
@@ -35,16 +35,16 @@ def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch
     original = StoredArray.read
     monkeypatch.setattr(StoredArray, "read", lambda array, indices: read.append(array.name) or original(array, indices))
 
-    classes.of(dataset)
+    class_targets.of(dataset)
     assert read == ["targets"]
 
 
 @pytest.mark.parametrize("targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 3)], ids=["numbers", "sequences"])
 def test_targets_that_are_no_classes_are_all_of_one(targets):
-    assert classes.of(ArrayDataset(INPUTS, targets)).tolist() == [0] * 9
+    assert class_targets.of(ArrayDataset(INPUTS, targets)).tolist() == [0] * 9
 
 
 def test_classes_of_bytes_and_booleans_are_counted_as_whole_numbers():
     for dtype in (torch.uint8, torch.bool):
-        found = classes.of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
+        found = class_targets.of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
         assert (found.dtype, found.tolist()) == (torch.int64, [1, 1, 1, 1, 1, 1, 1, 1, 0])

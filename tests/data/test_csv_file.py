@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data.csv_file import csv
+from andiron.data.on_disk.csv_file import csv
 
 CPU = torch.device("cpu")
 HOUSES = "area,rooms,price\n" + "".join(f"{40 + 3 * row},{1 + row % 5},{1000.5 * row + 7}\n" for row in range(43))

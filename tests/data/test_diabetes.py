@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron import errors, records
+from andiron import errors, serialization
 
 module = importlib.import_module("andiron.data.diabetes")  # the package has a function of the same name
 diabetes = module.diabetes
@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_diabetes.py"
 
 
 def shipped():
-    return records.load_tensors(module.FILE)
+    return serialization.load_tensors(module.FILE)
 
 
 def rows(*datasets):

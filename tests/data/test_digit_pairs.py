@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data.digit_pairs import digit_pairs
-from andiron.data.digits import digits
+from andiron.data.sources.digit_pairs import digit_pairs
+from andiron.data.sources.digits import digits
 
 SINGLE = digits(valid=0.1, split_seed=0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron import data, errors, records
+from andiron import data, errors, serialization
 
 digits = importlib.import_module("andiron.data.digits")  # the package has a function of the same name
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_digits.py"
@@ -26,7 +26,7 @@ def samples(*datasets):
 
 
 def shipped():
-    return records.load_tensors(digits.FILE)
+    return serialization.load_tensors(digits.FILE)
 
 
 def test_the_file_has_the_recorded_checksum():

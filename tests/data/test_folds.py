@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
-from andiron.data.folds import kfold, stratified_folds
+from andiron.data.composed.folds import kfold, stratified_folds
 from andiron.data.splits import Splits
-from andiron.data.views import Mapped, Partial
+from andiron.data.composed.composed_datasets import Mapped, Partial
 
 TARGETS = torch.tensor([0] * 10 + [1] * 23 + [3] * 7 + [4])[torch.randperm(41, generator=torch.Generator().manual_seed(0))]
 LABELS = st.lists(st.integers(-1, 4), min_size=2, max_size=60)  # -1: ignored

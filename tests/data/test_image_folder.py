@@ -13,9 +13,10 @@ from PIL import Image
 from torchvision.transforms import v2
 
 from andiron import errors
-from andiron.data import decoded_once, decoding, fractions, image_tree
-from andiron.data.augmentation import Flip
-from andiron.data.image_folder import ImageFolderDataset, image_folder
+from andiron.data.on_disk import decoded_once, decoding, image_tree
+from andiron.data.composed import fractions
+from andiron.data.augment.image_augmentation import Flip
+from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
 from andiron.data.loader import DataLoader
 
 SIZE = 6

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from andiron.data import named_arrays
+from andiron.data.on_disk import named_arrays
 
 REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 ARRAYS = {

@@ -8,10 +8,11 @@ import torch
 from safetensors.torch import save_file
 
 from andiron import errors
-from andiron.data import ArrayDataset, DataLoader, safetensors_file
+from andiron.data import ArrayDataset, DataLoader
+from andiron.data.on_disk import safetensors_arrays
 from andiron.data.array_batcher import ArrayBatcher
-from andiron.data.safetensors_file import safetensors
-from andiron.data.stored import StoredDataset
+from andiron.data.on_disk.safetensors_arrays import safetensors
+from andiron.data.on_disk.stored import StoredDataset
 
 CPU = torch.device("cpu")
 GENERATOR = torch.Generator().manual_seed(0)
@@ -84,9 +85,9 @@ def test_in_memory_and_from_the_file_the_batches_and_all_else_are_the_same(file,
 def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
     path = file(inputs=IMAGES, targets=CLASSES, others=torch.zeros(10_000))  # of the two arrays alone
     size = IMAGES.nbytes + CLASSES.nbytes
-    monkeypatch.setattr(safetensors_file, "IN_MEMORY_BYTES", size + 1)
+    monkeypatch.setattr(safetensors_arrays, "IN_MEMORY_BYTES", size + 1)
     assert isinstance(load(path).train, ArrayDataset)
-    monkeypatch.setattr(safetensors_file, "IN_MEMORY_BYTES", size)
+    monkeypatch.setattr(safetensors_arrays, "IN_MEMORY_BYTES", size)
     assert isinstance(load(path).train, StoredDataset)
 
 
@@ -99,7 +100,7 @@ def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
 
 
 def test_numbers_to_predict_have_the_mean_and_deviation_of_those_trained_on(file, monkeypatch):
-    monkeypatch.setattr(safetensors_file, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(safetensors_arrays, "ROWS_AT_ONCE", 10)
     splits = load(file(inputs=FLOATS, targets=NUMBERS), in_memory=False)
     train = splits.train.targets.read(splits.train.indices)
     assert splits.facts["num_outputs"] == 2

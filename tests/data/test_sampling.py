@@ -9,9 +9,9 @@ import torch
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import RawBatch
-from andiron.data.sampling import balanced, balanced_weights, draws, partial, sampled
+from andiron.data.composed.sampling import balanced, balanced_weights, draws, partial, sampled
 from andiron.data.splits import Splits
-from andiron.data.views import Mapped, Partial
+from andiron.data.composed.composed_datasets import Mapped, Partial
 
 TARGETS = torch.tensor([0] * 40 + [1] * 9 + [3] * 3)[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
 DRAWN = 20_000

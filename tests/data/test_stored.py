@@ -17,7 +17,7 @@ import torch
 from andiron import errors
 from andiron.data import ArrayDataset, DataLoader
 from andiron.data.array_batcher import ArrayBatcher
-from andiron.data.stored import StoredArray, StoredDataset, StoredFile
+from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 INPUTS = torch.arange(23 * 6, dtype=torch.float32).view(23, 2, 3).sin()
@@ -210,7 +210,7 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 import torch
-from andiron.data.stored import StoredArray, StoredDataset, StoredFile
+from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
 
 torch.set_num_threads(1)
 def peak():

@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data import DataLoader, characters
-from andiron.data.stored import StoredArray, StoredFile
-from andiron.data.text_file import TextBatcher, WindowDataset, text
+from andiron.data import DataLoader
+from andiron.data.on_disk import characters
+from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 CPU = torch.device("cpu")

@@ -9,13 +9,13 @@ import torch
 from torchvision.transforms import v2
 
 from andiron import errors, randomness
-from andiron.config import targets
+from andiron.build import targets
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import RawBatch
-from andiron.data.draws import Draws
+from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
-from andiron.data.torchvision_transforms import Torchvision
+from andiron.data.augment.torchvision_transforms import Torchvision
 
 SIZE = 11
 IMAGES = torch.randint(256, (SIZE, 3, 12, 10), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
@@ -88,7 +88,7 @@ def test_worker_processes_give_what_seeding_by_hand_gives(num_workers):
 
 @pytest.mark.parametrize("node", [CROP, [CROP], [CROP, {"_target_": "torchvision.transforms.v2.RandomVerticalFlip", "p": 1.0}]])
 def test_nodes_of_a_config_become_the_transforms(node):
-    named = {"_target_": "andiron.data.torchvision_transforms.Torchvision", "transform": node}
+    named = {"_target_": "andiron.data.augment.torchvision_transforms.Torchvision", "transform": node}
     built = targets.build("augmentation.torchvision", named, name="torchvision")
     crop = [v2.RandomResizedCrop(8), v2.RandomVerticalFlip(1.0)][: len(node) if isinstance(node, list) else 1]
     assert torch.equal(apply(built), by_hand(crop))

@@ -10,7 +10,7 @@ from torch.nn import functional
 from andiron import data, errors, randomness
 from andiron.checkpoint import load
 from andiron.data import ArrayDataset
-from andiron.learner import LearnerBuilder, guard
+from andiron.learner import LearnerBuilder, nonfinite
 from andiron.metrics import Loss
 from andiron.optim import Optimizer
 from andiron.protocols import TrainOutput
@@ -211,11 +211,11 @@ def test_a_loss_that_is_no_number_is_no_overflow_in_fp16_either(tmp_path):
 
 
 def test_the_scale_doubles_after_two_thousand_updates_that_went_well_and_is_part_of_the_state():
-    made = guard.Guard(precision=guard.Precision("fp16"))
+    made = nonfinite.Guard(precision=nonfinite.Precision("fp16"))
     for _ in range(1999):
         made.updated()
     assert made.precision.scale == 2.0**16
-    other = guard.Guard(precision=guard.Precision("fp16"))
+    other = nonfinite.Guard(precision=nonfinite.Precision("fp16"))
     other.load_state_dict(made.state_dict())
     other.updated()
     assert other.precision.scale == 2.0**17
@@ -223,7 +223,7 @@ def test_the_scale_doubles_after_two_thousand_updates_that_went_well_and_is_part
 
 
 def test_at_the_smallest_scale_it_is_no_overflow_any_more():
-    precision = guard.Precision("fp16")
+    precision = nonfinite.Precision("fp16")
     for _ in range(40):
         precision.overflowed()
     assert precision.scale == 1.0 and not precision.may_have_overflowed

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from andiron import data, errors, randomness
 from andiron.checkpoint import KeepLast, load
-from andiron.learner import LearnerBuilder, journal
+from andiron.learner import LearnerBuilder, metric_log
 from andiron.metrics import Accuracy, Loss
 from andiron.models import ConvNet
 from andiron.optim import Optimizer
@@ -536,7 +536,7 @@ def test_the_share_of_time_that_goes_into_waiting_for_data_is_logged(tmp_path):
 
 
 def test_what_the_machine_is_used_for_is_read_once_in_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "SECONDS_BETWEEN_READINGS", 0.1)
+    monkeypatch.setattr(metric_log, "SECONDS_BETWEEN_READINGS", 0.1)
     kept = Kept()
     fitted(tmp_path, train=Slow(train_loader(), 0.06), writers=[kept], log_every=1)
     read = [point.values for point in kept if "system/cpu_percent" in point.values]

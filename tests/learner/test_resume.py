@@ -9,7 +9,7 @@ import torch
 from conftest import without_time
 from small_digits import BATCH, BATCHES, DIGITS, LR, TEST, TRAIN, VALID, classifier, same, two_optimizers
 
-from andiron import data, errors, records
+from andiron import data, errors, serialization
 from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter, StopsAt
 from andiron.learner import LearnerBuilder
@@ -228,8 +228,8 @@ def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
 
 @pytest.mark.parametrize(
     "recorder, name",
-    [(records.Recorder(), "run.safetensors"), (records.Recorder(format="json"), "run.json"),
-     (records.Recorder(format="msgpack", gzip=True), "run.mpk.gz")],
+    [(serialization.Recorder(), "run.safetensors"), (serialization.Recorder(format="json"), "run.json"),
+     (serialization.Recorder(format="msgpack", gzip=True), "run.mpk.gz")],
 )  # fmt: skip
 def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
     straight = SETUPS["averages"](builder(tmp_path / "straight"), classifier())
@@ -250,7 +250,7 @@ def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
 
 
 @pytest.mark.parametrize(
-    "recorder, name", [(records.Recorder(precision="half"), "run.safetensors"), (records.CompactRecorder(), "run.mpk.gz")]
+    "recorder, name", [(serialization.Recorder(precision="half"), "run.safetensors"), (serialization.CompactRecorder(), "run.mpk.gz")]
 )
 def test_half_a_precision_is_for_the_weights_and_what_an_optimizer_remembers_stays_exact(tmp_path, recorder, name):
     made = SETUPS["adam"](builder(tmp_path / "a", num_epochs=1), classifier())
@@ -346,7 +346,7 @@ def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
 def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
     made = SETUPS["averages"](builder(tmp_path / "a", num_epochs=1), classifier())
     made.fit(*loaders())
-    made.save_file(tmp_path / "run.mpk.gz", records.CompactRecorder())
+    made.save_file(tmp_path / "run.mpk.gz", serialization.CompactRecorder())
 
     second = SETUPS["averages"](builder(tmp_path / "b", num_epochs=2), classifier())
     second.load_file(tmp_path / "run.mpk.gz")
@@ -358,9 +358,9 @@ def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
 
 def test_a_file_of_weights_is_no_state_of_a_learner(tmp_path):
     model = classifier()
-    records.save_file(model, tmp_path / "weights.safetensors")
+    serialization.save_file(model, tmp_path / "weights.safetensors")
     made = SETUPS["adam"](builder(tmp_path), model)
-    with pytest.raises(errors.DataError, match=r"weights.safetensors: no learner's state; .*andiron.records.load_file"):
+    with pytest.raises(errors.DataError, match=r"weights.safetensors: no learner's state; .*andiron.serialization.load_file"):
         made.load_file(tmp_path / "weights.safetensors")
 
 

@@ -9,7 +9,7 @@ from classification_items import LOSS, binary, classes, close, labels, laws, mea
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics.calibration import BrierScore, ExpectedCalibrationError
+from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,

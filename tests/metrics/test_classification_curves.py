@@ -9,7 +9,7 @@ from classification_items import LOSS, averages, binary, classes, close, labels,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics.curves import AUROC, AveragePrecision
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision
 from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput
 from andiron.protocols import Statistic
 

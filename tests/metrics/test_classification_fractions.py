@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics import Accuracy
-from andiron.metrics.classification import TopKAccuracy
-from andiron.metrics.labels import ExactMatch, HammingAccuracy, HammingLoss
+from andiron.metrics.classification.accuracy import TopKAccuracy
+from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
 from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,

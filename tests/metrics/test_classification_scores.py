@@ -22,8 +22,12 @@ from classification_items import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics.agreement import BalancedAccuracy, CohenKappa, MatthewsCorrelation
-from andiron.metrics.scores import FBeta, Precision, Recall, Specificity
+from andiron.metrics.classification.agreement import (
+    BalancedAccuracy,
+    CohenKappa,
+    MatthewsCorrelation,
+)
+from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,

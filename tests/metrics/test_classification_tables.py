@@ -6,7 +6,7 @@ from classification_items import LOSS, binary, classes, labels, laws, measured, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics.tables import ConfusionMatrix, PerClass
+from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput
 
 sklearn = pytest.importorskip("sklearn.metrics")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.metrics import edit_distance
+from andiron.metrics.sequence import edit_distance
 
 SEQUENCES = st.lists(st.integers(0, 3), max_size=9)
 

@@ -5,8 +5,8 @@ import sys
 import pytest
 import torch
 
-from andiron.config import targets
-from andiron.metrics.function import Mean
+from andiron.build import targets
+from andiron.metrics.function_mean import Mean
 from andiron.metrics.tally import Tally
 from andiron.outputs import RegressionOutput
 from andiron.protocols import Metric, Statistic
@@ -51,7 +51,7 @@ def measured(metric, items=ITEMS):
 
 
 def node(of, **more):
-    return {"_target_": "andiron.metrics.function.Mean", "of": of, "higher_is_better": False, **more}
+    return {"_target_": "andiron.metrics.function_mean.Mean", "of": of, "higher_is_better": False, **more}
 
 
 def test_the_mean_of_all_values_is_measured_and_not_the_mean_of_the_batches_means(own):

@@ -8,17 +8,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.metrics import regression
+from andiron.metrics import regression_errors
 from andiron.metrics.tally import Tally
 from andiron.outputs import ClassificationOutput, RegressionOutput
 from andiron.protocols import Metric, Statistic
 
 METRICS = {
-    regression.MeanAbsoluteError: "mean_absolute_error",
-    regression.MeanSquaredError: "mean_squared_error",
-    regression.RootMeanSquaredError: "root_mean_squared_error",
-    regression.R2: "r2_score",
-    regression.ExplainedVariance: "explained_variance_score",
+    regression_errors.MeanAbsoluteError: "mean_absolute_error",
+    regression_errors.MeanSquaredError: "mean_squared_error",
+    regression_errors.RootMeanSquaredError: "root_mean_squared_error",
+    regression_errors.R2: "r2_score",
+    regression_errors.ExplainedVariance: "explained_variance_score",
 }
 ROUNDING = 1e-12  # both are float64 with some hundred additions, of values within three powers of ten of each other
 
@@ -92,8 +92,8 @@ def test_numbers_worked_out_by_hand():
 def test_a_constant_offset_costs_r2_and_not_the_explained_variance():
     targets = torch.tensor([[0.0], [2.0], [4.0], [6.0]])
 
-    assert measured(regression.R2(), targets + 1, targets, sizes=(3,)) == {"r2": 1 - 4 / 20}
-    assert measured(regression.ExplainedVariance(), targets + 1, targets, sizes=(3,)) == {"explained_variance": 1.0}
+    assert measured(regression_errors.R2(), targets + 1, targets, sizes=(3,)) == {"r2": 1 - 4 / 20}
+    assert measured(regression_errors.ExplainedVariance(), targets + 1, targets, sizes=(3,)) == {"explained_variance": 1.0}
 
 
 def exact(output, targets):
@@ -110,7 +110,7 @@ def test_far_from_zero_only_the_digits_of_the_batches_means_go(ratio, tolerance)
     output, targets = (values.double() + ratio for values in draw(3, 301, 1))
     expected = exact(output[:, 0].tolist(), targets[:, 0].tolist())
 
-    values = measured(regression.R2(), output, targets) | measured(regression.ExplainedVariance(), output, targets)
+    values = measured(regression_errors.R2(), output, targets) | measured(regression_errors.ExplainedVariance(), output, targets)
 
     assert (values["r2"], values["explained_variance"]) == pytest.approx(expected, rel=tolerance)
 
@@ -124,14 +124,14 @@ def test_sums_of_squares_would_have_lost_more_than_half_of_the_digits_there():
     assert abs(naive - exact(output[:, 0].tolist(), targets[:, 0].tolist())[0]) > 1e-6
 
 
-@pytest.mark.parametrize("kind", [regression.R2, regression.ExplainedVariance])
+@pytest.mark.parametrize("kind", [regression_errors.R2, regression_errors.ExplainedVariance])
 @pytest.mark.parametrize("constant", [0.1, 1e6 + 0.3])
 def test_of_targets_that_are_all_the_same_nothing_is_said(kind, constant):
     targets = torch.full((20, 1), constant, dtype=torch.float64)
     assert measured(kind(), targets + torch.arange(20.0)[:, None], targets, sizes=(3, 7)) == {}
 
 
-@pytest.mark.parametrize("kind", [regression.R2, regression.ExplainedVariance])
+@pytest.mark.parametrize("kind", [regression_errors.R2, regression_errors.ExplainedVariance])
 def test_an_output_whose_targets_are_all_the_same_is_left_out_and_their_average_with_it(kind):
     output, targets = draw(1, 20, 2)
     targets[:, 0] = 0.1
@@ -143,8 +143,8 @@ def test_an_output_whose_targets_are_all_the_same_is_left_out_and_their_average_
 def test_of_several_outputs_rmse_is_the_mean_of_their_roots():
     output, targets = torch.tensor([[1.0, 3.0], [1.0, 3.0]]), torch.zeros(2, 2)
 
-    assert measured(regression.RootMeanSquaredError(), output, targets, sizes=(1,)) == {"rmse": 2.0}  # and not sqrt(5)
-    assert measured(regression.MeanSquaredError(), output, targets, sizes=(1,)) == {"mse": 5.0}
+    assert measured(regression_errors.RootMeanSquaredError(), output, targets, sizes=(1,)) == {"rmse": 2.0}  # and not sqrt(5)
+    assert measured(regression_errors.MeanSquaredError(), output, targets, sizes=(1,)) == {"mse": 5.0}
 
 
 @pytest.mark.parametrize("kind", METRICS)

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from andiron import errors
-from andiron.metrics.classification import Accuracy
-from andiron.metrics.sequence import BitsPerByte, CharacterErrorRate, Perplexity, WordErrorRate
+from andiron.metrics.classification.accuracy import Accuracy
+from andiron.metrics.sequence.token_metrics import (
+    BitsPerByte,
+    CharacterErrorRate,
+    Perplexity,
+    WordErrorRate,
+)
 from andiron.metrics.tally import Tally
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import Metric, Statistic

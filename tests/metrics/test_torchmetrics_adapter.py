@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.config import targets
-from andiron.metrics.classification import Accuracy
+from andiron.build import targets
+from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
 from andiron.metrics.torchmetrics_adapter import Torchmetrics
 from andiron.outputs import (

@@ -12,7 +12,7 @@ from torch.nn import functional
 from andiron import gradients, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.gpt import GPT
-from andiron.optim import rules
+from andiron.optim import match_rules
 
 VOCABULARY, CONTEXT = 11, 8
 
@@ -260,13 +260,13 @@ def test_blocks_computed_again_give_the_same_gradients(pattern: str, expected: S
 
 
 def test_rules_know_the_shared_weight_as_first_and_last_and_no_block_as_either() -> None:
-    described = rules.describe(network())
-    tagged = {tag: [each.names for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    described = match_rules.describe(network())
+    tagged = {tag: [each.names for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
     assert tagged == {
         "first": [("embedding.weight", "head.weight"), ("embedding.positions",)],
         "last": [("embedding.weight", "head.weight")],
     }
-    hidden_matrices = rules.Rule(rules.Match(rank=(2,), tag=("hidden",)))
+    hidden_matrices = match_rules.Rule(match_rules.Match(rank=(2,), tag=("hidden",)))
     assert [each.name for each in described if hidden_matrices(each)] == [
         f"blocks.{block}.{layer}.weight" for block in range(2) for layer in (
             "attention.queries_keys_values", "attention.projection", "feed_forward.expansion", "feed_forward.projection"

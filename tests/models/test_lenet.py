@@ -10,7 +10,7 @@ from torch.nn import functional
 from andiron import randomness
 from andiron.models import shapes
 from andiron.models.lenet import LeNet
-from andiron.optim import rules
+from andiron.optim import match_rules
 
 
 def images(*shape: int) -> Tensor:
@@ -83,6 +83,6 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_its_first_and_last_layer() -> None:
-    described = rules.describe(LeNet((1, 28, 28), 10))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    described = match_rules.describe(LeNet((1, 28, 28), 10))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
     assert tagged == {"first": ["features.1.weight", "features.1.bias"], "last": ["head.4.weight", "head.4.bias"]}

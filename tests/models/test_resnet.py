@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.models.resnet import Residual, ResNet
-from andiron.optim import rules
+from andiron.optim import match_rules
 
 CIFAR = (3, 32, 32)
 
@@ -118,9 +118,9 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_its_first_and_last_layer_and_its_blocks_go_by_number() -> None:
-    described = rules.describe(ResNet(CIFAR, 10, depth=8))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    described = match_rules.describe(ResNet(CIFAR, 10, depth=8))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
     assert tagged == {"first": ["stem.0.weight"], "last": ["head.2.weight", "head.2.bias"]}
-    assert {each.name.rpartition(".layers")[0] for each in described if rules.HIDDEN in each.tags} == {
+    assert {each.name.rpartition(".layers")[0] for each in described if match_rules.HIDDEN in each.tags} == {
         "", "blocks.0", "blocks.1", "blocks.2"
     }  # fmt: skip

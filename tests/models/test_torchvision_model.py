@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from andiron import errors, randomness
 from andiron.models.zoo import torchvision
-from andiron.optim import rules
+from andiron.optim import match_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {  # of each network's first weights, as torchvision names them
@@ -287,8 +287,8 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
 
 @each_network
 def test_rules_know_its_head_as_the_last_layer(name: str) -> None:
-    described = rules.describe(torchvision(name, (1, 32, 32), 7))
-    last = rules.Rule(rules.Match(tag=(rules.LAST,)))
+    described = match_rules.describe(torchvision(name, (1, 32, 32), 7))
+    last = match_rules.Rule(match_rules.Match(tag=(match_rules.LAST,)))
     assert [each.name for each in described if last(each)] == [f"{HEADS[name]}.weight", f"{HEADS[name]}.bias"]
 
 

@@ -12,7 +12,7 @@ from andiron import gradients, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.transformer import Attention, Block
 from andiron.models.vit import ViT
-from andiron.optim import rules
+from andiron.optim import match_rules
 
 SMALL = {"patch": 2, "dim": 12, "depth": 3, "heads": 3}
 
@@ -135,8 +135,8 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_patches_and_places_as_the_first_layer_and_the_head_as_the_last() -> None:
-    described = rules.describe(ViT((1, 8, 8), 10, **SMALL))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (rules.FIRST, rules.LAST)}
+    described = match_rules.describe(ViT((1, 8, 8), 10, **SMALL))
+    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
     assert tagged == {
         "first": ["patches.weight", "patches.bias", "patches.positions"], "last": ["head.weight", "head.bias"]
     }  # fmt: skip

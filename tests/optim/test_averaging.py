@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import swa_utils
 
-from andiron import randomness, records
+from andiron import randomness, serialization
 from andiron.config import nodes, violations
 from andiron.optim import Ema, Swa, WeightAverage
 from andiron.optim.averaging import Rule
@@ -260,11 +260,11 @@ def test_one_average_swapped_in_within_another_gives_each_its_turn() -> None:
 def test_saved_and_gone_on_in_a_fresh_average_it_is_the_same_as_straight(rule: Rule, tmp_path: Path) -> None:
     straight, _ = averaged(rule, 20)
     first, _ = averaged(rule, 10)
-    records.save_tensors(tmp_path / "average.safetensors", first.state_dict())
+    serialization.save_tensors(tmp_path / "average.safetensors", first.state_dict())
 
     model = network()
     resumed = WeightAverage(rule, model)
-    resumed.load_state_dict(records.load_tensors(tmp_path / "average.safetensors"), first.count)
+    resumed.load_state_dict(serialization.load_tensors(tmp_path / "average.safetensors"), first.count)
     for update in range(1, 21):
         train(model, update)
         if update > 10:
@@ -275,9 +275,9 @@ def test_saved_and_gone_on_in_a_fresh_average_it_is_the_same_as_straight(rule: R
 
 def test_the_model_can_load_the_averages(tmp_path: Path) -> None:
     average, _ = averaged(Ema(0.9), 5)
-    records.save_tensors(tmp_path / "model-ema.safetensors", average.state_dict())
+    serialization.save_tensors(tmp_path / "model-ema.safetensors", average.state_dict())
     model = network()
-    model.load_state_dict(records.load_tensors(tmp_path / "model-ema.safetensors"))
+    model.load_state_dict(serialization.load_tensors(tmp_path / "model-ema.safetensors"))
     assert differing(model.state_dict(), average.state_dict()) == []
 
 

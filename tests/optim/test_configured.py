@@ -8,11 +8,13 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch import nn
 
-from andiron import assembly, errors
+from andiron.build import network
+from andiron import errors
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.data import digits
-from andiron.optim import configured, group_table, layerwise
+from andiron.build import grouped_optimizer
+from andiron.optim import group_table, layerwise
 from andiron.schedules import Cosine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +31,7 @@ def config(*overrides):
 
 def built(*overrides):
     chosen = config(*overrides)
-    return configured.build(chosen, assembly.model(chosen, SPLITS), num_updates=210, updates_per_epoch=21)
+    return grouped_optimizer.build(chosen, network.model(chosen, SPLITS), num_updates=210, updates_per_epoch=21)
 
 
 def owned(optimizer):
@@ -126,7 +128,7 @@ def test_every_group_that_is_wrong_is_told_at_once():
     chosen = config("optimizer=sgd", "+optimizer@param_groups.one=muon", "+param_groups.one.match=layers.1",
                     "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}")  # fmt: skip
     with pytest.raises(errors.ConfigError) as refused:
-        configured.build(chosen, assembly.model(chosen, SPLITS), num_updates=1, updates_per_epoch=1)
+        grouped_optimizer.build(chosen, network.model(chosen, SPLITS), num_updates=1, updates_per_epoch=1)
     first, second = refused.value.problems
     assert first.startswith(f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; give them to another group")
     assert second == "param_groups.two: Nesterov momentum requires a momentum and zero dampening"

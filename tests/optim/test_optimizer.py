@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from andiron import gradients, randomness, records
+from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import Optimizer
 
@@ -292,14 +292,14 @@ def test_saved_after_fifty_updates_and_gone_on_in_a_fresh_optimizer_it_is_a_hund
     straight = network()
     by_straight = Optimizer(optimizer_class, straight, **settings)
     train(straight, by_straight, range(50))
-    records.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
-    records.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+    serialization.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+    serialization.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
     train(straight, by_straight, range(50, 100))
 
     resumed = network(seed=1)
     by_resumed = Optimizer(optimizer_class, resumed, **settings)
-    resumed.load_state_dict(records.load_tensors(tmp_path / "model.safetensors"))
-    by_resumed.load_state_dict(records.load_tensors(tmp_path / "optimizer.safetensors"))
+    resumed.load_state_dict(serialization.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(serialization.load_tensors(tmp_path / "optimizer.safetensors"))
     train(resumed, by_resumed, range(50, 100))
     assert differing(resumed.state_dict(), straight.state_dict()) == set()
     assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()

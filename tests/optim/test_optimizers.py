@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from andiron import gradients, randomness, records
+from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import Optimizer
 
@@ -149,15 +149,15 @@ def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(name: 
     by_straight = Optimizer(optimizer_class, straight, **settings)
     train(straight, by_straight, range(30))
     with by_straight.evaluated():  # as a checkpoint is written
-        records.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
-        records.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+        serialization.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+        serialization.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
     train(straight, by_straight, range(30, 60))
 
     resumed = network(name, seed=1)
     by_resumed = Optimizer(optimizer_class, resumed, **settings)
     train(resumed, by_resumed, range(60, 65))  # of which nothing may be left
-    resumed.load_state_dict(records.load_tensors(tmp_path / "model.safetensors"))
-    by_resumed.load_state_dict(records.load_tensors(tmp_path / "optimizer.safetensors"))
+    resumed.load_state_dict(serialization.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(serialization.load_tensors(tmp_path / "optimizer.safetensors"))
     train(resumed, by_resumed, range(30, 60))
     assert differing(resumed.state_dict(), straight.state_dict()) == set()
     assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
@@ -250,11 +250,11 @@ def test_a_convolution_in_channels_last_goes_on_as_if_never_stopped(tmp_path: Pa
     straight, resumed = convolution(0), convolution(1)
     by_straight, by_resumed = (Optimizer(torch.optim.Adam, model) for model in (straight, resumed))
     train_it(straight, by_straight, range(5))
-    records.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
-    records.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+    serialization.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+    serialization.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
     train_it(straight, by_straight, range(5, 10))
-    resumed.load_state_dict(records.load_tensors(tmp_path / "model.safetensors"))
-    by_resumed.load_state_dict(records.load_tensors(tmp_path / "optimizer.safetensors"))
+    resumed.load_state_dict(serialization.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(serialization.load_tensors(tmp_path / "optimizer.safetensors"))
     train_it(resumed, by_resumed, range(5, 10))
     assert differing(resumed.state_dict(), straight.state_dict()) == set()
     assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()

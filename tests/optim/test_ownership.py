@@ -9,7 +9,7 @@ from torch import nn
 
 from andiron import errors
 from andiron.optim import Match, Rule, ownership
-from andiron.optim import rules as rules_module
+from andiron.optim import match_rules as rules_module
 
 KINDS = {
     "Linear": lambda: nn.Linear(2, 3),

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from andiron import errors, records
+from andiron import errors, serialization
 
 
 def burn_file(path, tensors):
@@ -24,7 +24,7 @@ def burn_file(path, tensors):
 
 
 def raw(module, path):
-    records.save_file(module, path, layout="burn")
+    serialization.save_file(module, path, layout="burn")
     return {name: tensor.tolist() for name, tensor in safetensors.torch.load_file(path).items()}
 
 
@@ -32,7 +32,7 @@ def test_a_linear_of_burn_multiplies_from_the_right(tmp_path):
     # Burn: y = x W + b, W of [in, out]. (1 2 3) W = (1*1 + 2*2 + 3*3, 1*10 + 2*20 + 3*30) = (14, 140); + (0.5, -1)
     tensors = {"weight": [[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], "bias": [0.5, -1.0]}
     linear = nn.Linear(3, 2)
-    records.load_file(linear, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
+    serialization.load_file(linear, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
 
     assert linear(torch.tensor([1.0, 2.0, 3.0])).tolist() == [14.5, 139.0]
     assert linear.weight.tolist() == [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]
@@ -42,7 +42,7 @@ def test_a_linear_of_burn_multiplies_from_the_right(tmp_path):
 def test_a_square_linear_is_transposed_too(tmp_path):
     # (1 0) W is the first row of W
     linear = nn.Linear(2, 2, bias=False)
-    records.load_file(linear, burn_file(tmp_path / "a.safetensors", {"weight": [[1.0, 2.0], [3.0, 4.0]]}), layout="burn")
+    serialization.load_file(linear, burn_file(tmp_path / "a.safetensors", {"weight": [[1.0, 2.0], [3.0, 4.0]]}), layout="burn")
 
     assert linear(torch.tensor([1.0, 0.0])).tolist() == [1.0, 2.0]
 
@@ -52,7 +52,7 @@ def test_a_convolution_of_burn_is_as_torchs(tmp_path):
     # 1*1 + 5*2, 2*1 + 6*2, 4*1 + 8*2, 5*1 + 9*2
     tensors = {"weight": [[[[1.0, 0.0], [0.0, 2.0]]]], "bias": [10.0]}
     convolution = nn.Conv2d(1, 1, 2)
-    records.load_file(convolution, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
+    serialization.load_file(convolution, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
 
     assert convolution(torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)).tolist() == [[[[21.0, 24.0], [30.0, 33.0]]]]
     assert raw(convolution, tmp_path / "b.safetensors") == tensors
@@ -74,7 +74,7 @@ def test_a_batch_norm_of_burn_scales_by_gamma_and_keeps_its_statistics(kind, dim
     tensors = {"gamma": [10.0, 0.5], "beta": [1.0, -2.0], "running_mean": [3.0, -1.0], "running_var": [4.0, 9.0]}
     norm = kind(2, eps=0.0).eval()
     norm.num_batches_tracked.fill_(17)
-    records.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
+    serialization.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
 
     inputs = torch.tensor([[7.0, 2.0]]).reshape(1, 2, *[1] * dims)
     assert norm(inputs).flatten().tolist() == [21.0, -1.5]
@@ -86,7 +86,7 @@ def test_a_layer_norm_of_burn_scales_by_gamma(tmp_path):
     # mean of (-1 1) is 0, variance 1; eps 3 makes the root 2: (-0.5 0.5) * (2 4) + (1 0)
     tensors = {"gamma": [2.0, 4.0], "beta": [1.0, 0.0]}
     norm = nn.LayerNorm(2, eps=3.0)
-    records.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
+    serialization.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
 
     assert norm(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 2.0]
     assert raw(norm, tmp_path / "b.safetensors") == tensors
@@ -109,7 +109,7 @@ def test_other_modules_have_burns_names_and_come_back(module, names, tmp_path):
     assert raw(module, tmp_path / "a.safetensors").keys() == names
     for tensor in module.state_dict().values():
         tensor.zero_()
-    records.load_file(module, tmp_path / "a.safetensors", layout="burn")
+    serialization.load_file(module, tmp_path / "a.safetensors", layout="burn")
 
     for name, tensor in module.state_dict().items():
         assert torch.equal(tensor, before[name])
@@ -131,7 +131,7 @@ def test_modules_are_found_wherever_they_are_and_a_round_trip_is_exact(tmp_path)
 
     assert sorted(found) == [f"blocks.{number}.{name}" for number in range(2) for name in block] + ["scale"]
     assert torch.tensor(found["blocks.1.0.weight"]).shape == (3, 2)
-    assert records.load_file(loaded, tmp_path / "a.safetensors", layout="burn") == records.Differences()
+    assert serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn") == serialization.Differences()
     for name, tensor in saved.state_dict().items():
         assert torch.equal(tensor, loaded.state_dict()[name])
 
@@ -145,14 +145,14 @@ def test_a_tied_linear_and_embedding_lie_apart_in_burn_and_load_as_one(tmp_path)
     saved, loaded = tied(), tied()
     found = raw(saved, tmp_path / "a.safetensors")
     assert torch.equal(torch.tensor(found["0.weight"]), torch.tensor(found["1.weight"]).t())
-    records.load_file(loaded, tmp_path / "a.safetensors", layout="burn")
+    serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn")
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 
 
 def test_differences_are_told_in_the_files_own_names_and_shapes(tmp_path):
     path = burn_file(tmp_path / "a.safetensors", {"0.weight": [[1.0, 2.0]], "1.weight": [1.0, 2.0], "1.beta": [0.0, 0.0]})
     with pytest.raises(errors.MismatchError) as error:
-        records.load_file(nn.Sequential(nn.Linear(3, 2, bias=False), nn.LayerNorm(2)), path, layout="burn")
+        serialization.load_file(nn.Sequential(nn.Linear(3, 2, bias=False), nn.LayerNorm(2)), path, layout="burn")
 
     assert "\n  missing: '1.gamma' (2)\n  unexpected: '1.weight' (2)\n" in str(error.value)
     assert "\n  '0.weight' is 1x2 in the record, and 3x2 in the module\n" in str(error.value)
@@ -165,7 +165,7 @@ def test_what_has_no_like_in_burn_is_refused_by_name(tmp_path):
         "norm": nn.InstanceNorm1d(2, track_running_stats=True),
     })  # fmt: skip
     with pytest.raises(errors.MismatchError) as error:
-        records.save_file(model, tmp_path / "a.safetensors", layout="burn")
+        serialization.save_file(model, tmp_path / "a.safetensors", layout="burn")
 
     assert str(error.value) == (
         "layout 'burn' has no like of:\n"
@@ -180,4 +180,4 @@ def test_what_has_no_like_in_burn_is_refused_by_name(tmp_path):
 
 def test_an_unknown_layout_names_those_there_are(tmp_path):
     with pytest.raises(ValueError, match=r"^layout is 'Burn'; choose from torch, burn; did you mean 'burn'\?$"):
-        records.save_file(nn.Linear(1, 1), tmp_path / "a.safetensors", layout="Burn")
+        serialization.save_file(nn.Linear(1, 1), tmp_path / "a.safetensors", layout="Burn")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from andiron import errors, records
+from andiron import errors, serialization
 
 
 def network(seed=0, width=4):
@@ -34,7 +34,7 @@ def assert_equal(module, expected):
 
 def mismatch(*arguments, **options):
     with pytest.raises(errors.MismatchError) as error:
-        records.load_file(*arguments, **options)
+        serialization.load_file(*arguments, **options)
     return str(error.value)
 
 
@@ -50,9 +50,9 @@ def test_a_module_comes_back_with_its_buffers_and_its_own_tensors(name, tmp_path
     saved, loaded = network(0), network(1)
     saved(torch.randn(7, 3))
     own = dict(loaded.named_parameters())
-    records.save_file(saved, tmp_path / name, records.Recorder(format, gzip=name.endswith(".gz")))
+    serialization.save_file(saved, tmp_path / name, serialization.Recorder(format, gzip=name.endswith(".gz")))
 
-    assert records.load_file(loaded, tmp_path / name) == records.Differences()
+    assert serialization.load_file(loaded, tmp_path / name) == serialization.Differences()
     assert_equal(loaded, saved.state_dict())
     assert int(loaded[1].num_batches_tracked) == 1
     assert all(parameter is own[n] and parameter.requires_grad for n, parameter in loaded.named_parameters())
@@ -61,17 +61,17 @@ def test_a_module_comes_back_with_its_buffers_and_its_own_tensors(name, tmp_path
 def test_what_is_not_persistent_is_not_recorded(tmp_path):
     model = network()
     model.register_buffer("cache", torch.ones(2), persistent=False)
-    records.save_file(model, tmp_path / "a.safetensors")
+    serialization.save_file(model, tmp_path / "a.safetensors")
 
-    assert records.load(tmp_path / "a.safetensors").tensors.keys() == network().state_dict().keys()
+    assert serialization.load(tmp_path / "a.safetensors").tensors.keys() == network().state_dict().keys()
 
 
 def test_a_compact_record_loads_into_any_dtype(tmp_path):
     saved = network()
-    records.save_file(saved, tmp_path / "a.mpk.gz", records.CompactRecorder())
+    serialization.save_file(saved, tmp_path / "a.mpk.gz", serialization.CompactRecorder())
     for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64:
         loaded = network(1).to(dtype)
-        records.load_file(loaded, tmp_path / "a.mpk.gz")
+        serialization.load_file(loaded, tmp_path / "a.mpk.gz")
         assert_equal(loaded, {n: t.half().to(dtype) if t.is_floating_point() else t for n, t in state(saved).items()})
 
 
@@ -82,7 +82,7 @@ def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
     tensors["2.weight"] = torch.ones(2, 5)
     tensors["1.num_batches_tracked"] = torch.tensor(3.0)
     tensors["1.running_mean"] = torch.full((4,), 1e300, dtype=torch.float64)
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
     before = state(model)
 
     assert mismatch(model, tmp_path / "a.safetensors") == (
@@ -100,17 +100,17 @@ def test_in_part_takes_what_fits_and_returns_the_rest(tmp_path):
     model, other = network(0), network(1)
     tensors = {**state(other), "head.weight": torch.ones(1), "2.weight": torch.ones(2, 5)}
     del tensors["0.bias"]
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
     before = state(model)
 
-    assert records.load_file(model, tmp_path / "a.safetensors", partial=True) == records.Differences(
+    assert serialization.load_file(model, tmp_path / "a.safetensors", partial=True) == serialization.Differences(
         ("0.bias",), ("head.weight",), {"2.weight": "is 2x5 in the record, and 2x4 in the module"}
     )
     assert_equal(model, {**state(other), "0.bias": before["0.bias"], "2.weight": before["2.weight"]})
 
 
 def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
-    records.Recorder().record(records.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors")
 
     told = mismatch(nn.Linear(1, 1, bias=False), tmp_path / "a.safetensors", partial=True)
     assert told.startswith(f"{tmp_path / 'a.safetensors'} does not fit the Linear; nothing fits, not even in part:\n")
@@ -123,7 +123,7 @@ def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
 def test_a_tensor_of_another_kind_is_refused(own, recorded, tmp_path):
     model = nn.Module()
     model.register_buffer("b", torch.zeros(2, dtype=own))
-    records.Recorder().record(records.Record({"b": torch.zeros(2, dtype=recorded)}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record({"b": torch.zeros(2, dtype=recorded)}), tmp_path / "a.safetensors")
 
     assert f"({recorded}) in the record, and " in mismatch(model, tmp_path / "a.safetensors")
 
@@ -131,9 +131,9 @@ def test_a_tensor_of_another_kind_is_refused(own, recorded, tmp_path):
 def test_names_are_changed_in_the_order_given(tmp_path):
     saved, loaded = network(0), network(1)
     tensors = {f"module.layer{name}".replace(".weight", ".w"): tensor for name, tensor in state(saved).items()}
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
-    records.load_file(loaded, tmp_path / "a.safetensors", rename={r"^module\.": "", r"^layer(\d)\.": r"\1.", r"\.w$": ".weight"})
+    serialization.load_file(loaded, tmp_path / "a.safetensors", rename={r"^module\.": "", r"^layer(\d)\.": r"\1.", r"\.w$": ".weight"})
     assert_equal(loaded, saved.state_dict())
 
 
@@ -155,17 +155,17 @@ def test_names_are_changed_in_the_order_given(tmp_path):
 )
 def test_a_rename_that_cannot_be_meant_is_refused(rename, told, tmp_path):
     model = nn.Linear(2, 2)
-    records.save_file(model, tmp_path / "a.json", records.Recorder("json"))
-    tensors = dict(sorted(records.load(tmp_path / "a.json").tensors.items()))
-    records.Recorder("json").record(records.Record(tensors), tmp_path / "a.json")
+    serialization.save_file(model, tmp_path / "a.json", serialization.Recorder("json"))
+    tensors = dict(sorted(serialization.load(tmp_path / "a.json").tensors.items()))
+    serialization.Recorder("json").record(serialization.Record(tensors), tmp_path / "a.json")
 
     assert mismatch(model, tmp_path / "a.json", rename=rename) == told
 
 
 def test_tied_weights_are_tied_still(tmp_path):
     saved, loaded = tied(0), tied(1)
-    records.save_file(saved, tmp_path / "a.safetensors")
-    records.load_file(loaded, tmp_path / "a.safetensors")
+    serialization.save_file(saved, tmp_path / "a.safetensors")
+    serialization.load_file(loaded, tmp_path / "a.safetensors")
 
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 
@@ -173,24 +173,24 @@ def test_tied_weights_are_tied_still(tmp_path):
 @pytest.mark.parametrize("only", ["0.weight", "1.weight"])
 def test_one_name_of_a_tied_weight_is_enough(only, tmp_path):
     saved, loaded = tied(0), tied(1)
-    records.Recorder().record(records.Record({only: saved[0].weight}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record({only: saved[0].weight}), tmp_path / "a.safetensors")
 
-    assert records.load_file(loaded, tmp_path / "a.safetensors") == records.Differences()
+    assert serialization.load_file(loaded, tmp_path / "a.safetensors") == serialization.Differences()
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 
 
 def test_two_records_of_one_tied_weight_are_refused(tmp_path):
     tensors = {"0.weight": torch.zeros(5, 3), "1.weight": torch.ones(5, 3)}
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     told = mismatch(tied(), tmp_path / "a.safetensors")
     assert "\n  '1.weight' is one tensor with '0.weight' in the module, and another in the record\n" in told
 
 
 def test_weights_that_were_tied_and_are_not_load_apart(tmp_path):
-    records.save_file(tied(), tmp_path / "a.safetensors")
+    serialization.save_file(tied(), tmp_path / "a.safetensors")
     loaded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
-    records.load_file(loaded, tmp_path / "a.safetensors")
+    serialization.load_file(loaded, tmp_path / "a.safetensors")
 
     assert torch.equal(loaded[0].weight, loaded[1].weight) and loaded[0].weight is not loaded[1].weight
 
@@ -201,14 +201,14 @@ def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
             return {"count": 3}
 
     with pytest.raises(errors.MismatchError) as error:
-        records.save_file(nn.Sequential(Counting(1, 1)), tmp_path / "a.safetensors")
+        serialization.save_file(nn.Sequential(Counting(1, 1)), tmp_path / "a.safetensors")
     assert str(error.value) == "0._extra_state: a module's extra state, which is no tensor; record it apart, as values"
 
 
 def test_thousands_of_strange_names_are_told_in_good_time(tmp_path):
     tensors = {f"encoder.layers.{number}.weight": torch.ones(1) for number in range(3000)}
     model = nn.ModuleDict({"decoder": nn.ModuleList(nn.Linear(1, 1) for _ in range(1500))})
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     assert len(mismatch(model, tmp_path / "a.safetensors").splitlines()) == 3000 + 3000 + 2
 
@@ -217,30 +217,30 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
     layer = nn.Linear(4, 4)
     for layout, other in (("burn", "torch"), ("torch", "burn")):
         path = tmp_path / f"{layout}.safetensors"
-        records.save_file(layer, str(path), layout=layout)
+        serialization.save_file(layer, str(path), layout=layout)
         with pytest.raises(errors.MismatchError, match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'"):
-            records.load_file(nn.Linear(4, 4), path, layout=other)
+            serialization.load_file(nn.Linear(4, 4), path, layout=other)
         for told in (layout, None):  # the file tells it
             again = nn.Linear(4, 4)
-            records.load_file(again, path, layout=told)
+            serialization.load_file(again, path, layout=told)
             assert torch.equal(again.weight, layer.weight)
         with pytest.raises(ValueError, match="layout is 'brun'; choose from torch, burn; did you mean 'burn'"):
-            records.load_file(nn.Linear(4, 4), path, layout="brun")
+            serialization.load_file(nn.Linear(4, 4), path, layout="brun")
 
 
 def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
-    records.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
+    serialization.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
     for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
         told = "weight, bias: without memory, so there is nothing to save or to load into; call module.to_empty"
         with pytest.raises(errors.MismatchError, match=told):
-            records.load_file(hollow, tmp_path / "whole.safetensors")
+            serialization.load_file(hollow, tmp_path / "whole.safetensors")
         with pytest.raises(errors.MismatchError, match=told):
-            records.save_file(hollow, tmp_path / "hollow.safetensors")
+            serialization.save_file(hollow, tmp_path / "hollow.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["whole.safetensors"]
 
 
 def test_a_folder_that_is_not_there_is_named_by_the_file_that_was_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "x.safetensors"
     with pytest.raises(FileNotFoundError) as raised:
-        records.save_file(nn.Linear(2, 2), path)
+        serialization.save_file(nn.Linear(2, 2), path)
     assert raised.value.filename == str(path)

@@ -10,9 +10,9 @@ import safetensors
 import safetensors.torch
 import torch
 
-from andiron import errors, records
-from andiron.records import messagepack
-from andiron.records.recorder import SUFFIXES
+from andiron import errors, serialization
+from andiron.serialization import messagepack
+from andiron.serialization.recorder import SUFFIXES
 
 FILES = [(format, is_compressed) for format in SUFFIXES for is_compressed in (False, True)]
 IDS = [f"{format}{' gzip' if is_compressed else ''}" for format, is_compressed in FILES]
@@ -41,10 +41,10 @@ def refusal(call, *arguments):
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_a_record_comes_back_from_its_files_name_alone(format, is_compressed, tmp_path):
-    recorder = records.Recorder(format, gzip=is_compressed)
-    recorder.record(records.Record(TENSORS, VALUES), file(tmp_path, recorder))
+    recorder = serialization.Recorder(format, gzip=is_compressed)
+    recorder.record(serialization.Record(TENSORS, VALUES), file(tmp_path, recorder))
 
-    found = records.load(file(tmp_path, recorder))
+    found = serialization.load(file(tmp_path, recorder))
     assert found.values == VALUES and type(found.values["nested"]["on"]) is bool
     assert {name: bits(tensor) for name, tensor in found.tensors.items()} == {n: bits(t) for n, t in TENSORS.items()}
     assert recorder.load(file(tmp_path, recorder)).values == VALUES
@@ -53,16 +53,16 @@ def test_a_record_comes_back_from_its_files_name_alone(format, is_compressed, tm
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_the_same_record_makes_the_same_bytes(format, is_compressed, tmp_path):
-    recorder = records.Recorder(format, gzip=is_compressed)
+    recorder = serialization.Recorder(format, gzip=is_compressed)
     for name in "ab":
-        recorder.record(records.Record(TENSORS, VALUES), tmp_path / f"{name}{recorder.suffix}")
+        recorder.record(serialization.Record(TENSORS, VALUES), tmp_path / f"{name}{recorder.suffix}")
 
     assert (tmp_path / f"a{recorder.suffix}").read_bytes() == (tmp_path / f"b{recorder.suffix}").read_bytes()
 
 
 def test_json_is_laid_out_for_a_reader(tmp_path):
     tensors = {"w": TENSORS["weight"], "c": torch.tensor([1 + 2j]), "s": torch.tensor(3), "none": torch.empty(2, 0)}
-    records.Recorder("json", narrow=True).record(records.Record(tensors, {"a": "ü"}), tmp_path / "a.json")
+    serialization.Recorder("json", narrow=True).record(serialization.Record(tensors, {"a": "ü"}), tmp_path / "a.json")
 
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == """{
   "andiron_record": 1,
@@ -88,13 +88,13 @@ def test_json_written_by_hand_loads(tmp_path):
     text = json.dumps({"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": tensors})
     (tmp_path / "a.json").write_text(text)
 
-    found = records.load(tmp_path / "a.json").tensors["w"]
+    found = serialization.load(tmp_path / "a.json").tensors["w"]
     assert found.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E01]
 
 
 def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
-    recorder = records.Recorder("msgpack", precision="half")
-    recorder.record(records.Record({"w": torch.tensor([1.0, -2.0])}, {"a": 1}), tmp_path / "a.mpk")
+    recorder = serialization.Recorder("msgpack", precision="half")
+    recorder.record(serialization.Record({"w": torch.tensor([1.0, -2.0])}, {"a": 1}), tmp_path / "a.mpk")
 
     assert msgpack.unpackb((tmp_path / "a.mpk").read_bytes()) == {
         "andiron_record": 1,
@@ -105,8 +105,8 @@ def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
 
 
 def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
-    recorder = records.Recorder(precision="bfloat16", narrow=True)
-    record = records.Record({"w": torch.ones(2), "n": torch.tensor([300])}, {"a": None})
+    recorder = serialization.Recorder(precision="bfloat16", narrow=True)
+    record = serialization.Record({"w": torch.ones(2), "n": torch.tensor([300])}, {"a": None})
     recorder.record(record, tmp_path / "a.safetensors")
 
     with safetensors.safe_open(tmp_path / "a.safetensors", framework="pt") as opened:
@@ -118,7 +118,7 @@ def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
         }
     found = safetensors.torch.load_file(tmp_path / "a.safetensors")
     assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (torch.bfloat16, torch.uint16, [300])
-    assert records.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
+    assert serialization.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".safetensors.gz"])
@@ -127,7 +127,7 @@ def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
     content = safetensors.torch.save({"w": torch.arange(3)}, metadata)
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
 
-    found = records.load(tmp_path / f"a{suffix}")
+    found = serialization.load(tmp_path / f"a{suffix}")
     assert found.tensors["w"].tolist() == [0, 1, 2] and found.values == {}
 
 
@@ -136,11 +136,11 @@ def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
     [("a.mpk.gz", True), ("a.b.mpk.gz", True), ("a.mpk", False), ("a.json.gz", False)],
 )
 def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is_right, tmp_path):
-    record = records.Record({"w": torch.ones(1)})
+    record = serialization.Record({"w": torch.ones(1)})
     if is_right:
-        records.CompactRecorder().record(record, tmp_path / name)
+        serialization.CompactRecorder().record(record, tmp_path / name)
     else:
-        assert refusal(records.CompactRecorder().record, record, tmp_path / name) == (
+        assert refusal(serialization.CompactRecorder().record, record, tmp_path / name) == (
             f"{tmp_path / name}: a record in gzip of MessagePack has a name that ends with .mpk.gz; name it so"
         )
     assert [path.name for path in tmp_path.iterdir()] == [name] * is_right
@@ -152,8 +152,8 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
         f"{tmp_path / name}: its name does not say what record it is; end it with .safetensors, .mpk or .json, "
         "and .gz if compressed"
     )
-    assert refusal(records.load, tmp_path / name) == told
-    assert refusal(records.Recorder().record, records.Record({}), tmp_path / name) == told
+    assert refusal(serialization.load, tmp_path / name) == told
+    assert refusal(serialization.Recorder().record, serialization.Record({}), tmp_path / name) == told
 
 
 @pytest.mark.parametrize(
@@ -165,18 +165,18 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
 )
 def test_an_option_that_is_none_names_those_there_are(options, told):
     with pytest.raises(ValueError) as error:
-        records.Recorder(**options)
+        serialization.Recorder(**options)
     assert str(error.value) == told
 
 
 def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
     tensors = {"w": torch.full((1000,), 1.5), "n": torch.full((1000,), -7), "mask": torch.ones(3, dtype=torch.bool)}
-    records.CompactRecorder().record(records.Record(tensors), tmp_path / "a.mpk.gz")
-    records.Recorder().record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.CompactRecorder().record(serialization.Record(tensors), tmp_path / "a.mpk.gz")
+    serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     whole = msgpack.unpackb(gzip.decompress((tmp_path / "a.mpk.gz").read_bytes()))
     assert [entry["dtype"] for entry in whole["tensors"].values()] == ["float16", "int8", "bool"]
-    found = records.load(tmp_path / "a.mpk.gz").tensors
+    found = serialization.load(tmp_path / "a.mpk.gz").tensors
     assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (torch.int64, {-7}, {1.5})
     assert (tmp_path / "a.mpk.gz").stat().st_size * 20 < (tmp_path / "a.safetensors").stat().st_size
 
@@ -191,10 +191,10 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
 )  # fmt: skip
 def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(values, dtype, tmp_path):
     tensors = {"n": torch.tensor(values, dtype=torch.int64)}
-    records.Recorder(narrow=True).record(records.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder(narrow=True).record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     assert safetensors.torch.load_file(tmp_path / "a.safetensors")["n"].dtype == dtype
-    assert bits(records.load(tmp_path / "a.safetensors").tensors["n"]) == bits(tensors["n"])
+    assert bits(serialization.load(tmp_path / "a.safetensors").tensors["n"]) == bits(tensors["n"])
 
 
 def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_is_written(tmp_path):
@@ -205,7 +205,7 @@ def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_i
         "rounds up": torch.tensor([65520.0]),
         "whole": torch.tensor([70000]),
     }
-    assert refusal(records.Recorder(precision="half").record, records.Record(tensors), tmp_path / "a.safetensors") == (
+    assert refusal(serialization.Recorder(precision="half").record, serialization.Record(tensors), tmp_path / "a.safetensors") == (
         "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n"
         "  'head': -70000.0 and 1 more\n"
         "  'rounds up': 65520.0\n"
@@ -216,9 +216,9 @@ def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_i
 
 @pytest.mark.parametrize(("precision", "value"), [("full", 1e300), ("bfloat16", torch.finfo(torch.float32).max)])
 def test_other_precisions_refuse_what_they_would_make_infinite(precision, value, tmp_path):
-    record = records.Record({"w": torch.tensor([value], dtype=torch.float64)})
+    record = serialization.Record({"w": torch.tensor([value], dtype=torch.float64)})
 
-    assert f"'w': {value!r}\n" in refusal(records.Recorder(precision=precision).record, record, tmp_path / "a.safetensors")
+    assert f"'w': {value!r}\n" in refusal(serialization.Recorder(precision=precision).record, record, tmp_path / "a.safetensors")
 
 
 @pytest.mark.parametrize(
@@ -238,18 +238,18 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 )  # fmt: skip
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, told, tmp_path):
-    recorder = records.Recorder(format)
+    recorder = serialization.Recorder(format)
 
-    assert refusal(recorder.record, records.Record({}, {"a": [value]}), file(tmp_path, recorder)) == told
+    assert refusal(recorder.record, serialization.Record({}, {"a": [value]}), file(tmp_path, recorder)) == told
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path):
-    recorder = records.Recorder(format)
+    recorder = serialization.Recorder(format)
     tensors = {"a": torch.zeros(2, dtype=torch.complex128), "b": torch.eye(2).to_sparse(), "c": torch.ones(1)}
 
-    told = refusal(recorder.record, records.Record(tensors), file(tmp_path, recorder))
+    told = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
     assert told.startswith("tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense tensors of bool,")
     assert told.endswith(": convert it first")
 
@@ -257,50 +257,50 @@ def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path)
 def test_a_tensor_beyond_messagepack_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(messagepack, "MAX_TENSOR_BYTES", 7)
 
-    assert refusal(records.Recorder("msgpack").record, records.Record({"w": torch.ones(2)}), tmp_path / "a.mpk") == (
+    assert refusal(serialization.Recorder("msgpack").record, serialization.Record({"w": torch.ones(2)}), tmp_path / "a.mpk") == (
         "tensor 'w' has 8 bytes; MessagePack ends at 7: record as 'safetensors'"
     )
 
 
 def test_a_refused_record_leaves_the_old_one(tmp_path):
-    recorder = records.Recorder("json")
-    recorder.record(records.Record({"w": torch.ones(1)}), tmp_path / "a.json")
-    refusal(recorder.record, records.Record({}, {"a": float("inf")}), tmp_path / "a.json")
+    recorder = serialization.Recorder("json")
+    recorder.record(serialization.Record({"w": torch.ones(1)}), tmp_path / "a.json")
+    refusal(recorder.record, serialization.Record({}, {"a": float("inf")}), tmp_path / "a.json")
 
-    assert records.load(tmp_path / "a.json").tensors["w"].tolist() == [1.0]
+    assert serialization.load(tmp_path / "a.json").tensors["w"].tolist() == [1.0]
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_a_file_that_is_not_there_or_is_another_is_named(format, is_compressed, tmp_path):
-    recorder = records.Recorder(format, gzip=is_compressed)
+    recorder = serialization.Recorder(format, gzip=is_compressed)
     path = file(tmp_path, recorder)
-    assert refusal(records.load, path) == f"{path}: no such file"
+    assert refusal(serialization.load, path) == f"{path}: no such file"
     path.mkdir()
-    assert refusal(records.load, path) == f"{path}: is a folder; name a file in it"
+    assert refusal(serialization.load, path) == f"{path}: is a folder; name a file in it"
     path.rmdir()
     path.write_bytes(b"no tensors here, only a sentence")
-    told = refusal(records.load, path)
+    told = refusal(serialization.load, path)
     assert told.startswith(f"{path}: not a whole ") and told.endswith("; restore it from a copy")
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_a_cut_file_is_told_wherever_it_is_cut(format, is_compressed, tmp_path):
-    recorder = records.Recorder(format, gzip=is_compressed)
+    recorder = serialization.Recorder(format, gzip=is_compressed)
     path = file(tmp_path, recorder)
-    recorder.record(records.Record(TENSORS, VALUES), path)
+    recorder.record(serialization.Record(TENSORS, VALUES), path)
     whole = path.read_bytes()
     end = len(whole.rstrip(b"\n")) if format == "json" and not is_compressed else len(whole)
     for length in range(0, end, 7):
         path.write_bytes(whole[:length])
-        assert "not a whole" in refusal(records.load, path), length
+        assert "not a whole" in refusal(serialization.load, path), length
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_a_changed_file_loads_or_is_told_and_never_anything_else(format, is_compressed, tmp_path):
-    recorder = records.Recorder(format, gzip=is_compressed, narrow=True)
+    recorder = serialization.Recorder(format, gzip=is_compressed, narrow=True)
     path = file(tmp_path, recorder)
-    recorder.record(records.Record(TENSORS, VALUES), path)
+    recorder.record(serialization.Record(TENSORS, VALUES), path)
     whole, draw, refused = path.read_bytes(), random.Random(format), 0
     for _ in range(300):
         changed = bytearray(whole)
@@ -308,7 +308,7 @@ def test_a_changed_file_loads_or_is_told_and_never_anything_else(format, is_comp
             changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
         path.write_bytes(changed)
         try:
-            records.load(path)
+            serialization.load(path)
         except errors.DataError as error:
             refused += 1
             assert str(error).startswith(f"{path}: not a whole ")
@@ -347,7 +347,7 @@ def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
             whole = {**whole, "tensors": {n: {**item, "data": as_bytes(item)} for n, item in whole["tensors"].items()}}
         path.write_bytes(msgpack.packb(whole))
 
-    told = refusal(records.load, path)
+    told = refusal(serialization.load, path)
     assert told.startswith(f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record (")
     assert why in told
 
@@ -372,7 +372,7 @@ def test_json_data_that_its_dtype_has_not_are_told(name, tmp_path):
     (tmp_path / "a.json").write_text(
         json.dumps({**GOOD, "tensors": {"w": {"dtype": dtype, "shape": [1], "data": data}}})
     )
-    assert why in refusal(records.load, tmp_path / "a.json")
+    assert why in refusal(serialization.load, tmp_path / "a.json")
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_json_data_that_its_dtype_has_not_are_told(name, tmp_path):
 def test_what_is_hardly_json_is_told(text, tmp_path):
     (tmp_path / "a.json").write_text(text)
 
-    assert "not a whole JSON record (" in refusal(records.load, tmp_path / "a.json")
+    assert "not a whole JSON record (" in refusal(serialization.load, tmp_path / "a.json")
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_what_is_hardly_json_is_told(text, tmp_path):
 def test_messagepack_that_is_no_record_is_told_without_making_what_it_claims(content, tmp_path):
     (tmp_path / "a.mpk").write_bytes(content)
 
-    assert "not a whole MessagePack record (" in refusal(records.load, tmp_path / "a.mpk")
+    assert "not a whole MessagePack record (" in refusal(serialization.load, tmp_path / "a.mpk")
 
 
 def test_nothing_is_unpickled(tmp_path, monkeypatch):
@@ -410,6 +410,6 @@ def test_nothing_is_unpickled(tmp_path, monkeypatch):
     monkeypatch.setattr(pickle, "Unpickler", refuse)
     monkeypatch.setattr(torch, "load", refuse)
     for format, is_compressed in FILES:
-        recorder = records.Recorder(format, gzip=is_compressed)
-        recorder.record(records.Record(TENSORS, VALUES), file(tmp_path, recorder))
-        assert records.load(file(tmp_path, recorder)).values == VALUES
+        recorder = serialization.Recorder(format, gzip=is_compressed)
+        recorder.record(serialization.Record(TENSORS, VALUES), file(tmp_path, recorder))
+        assert serialization.load(file(tmp_path, recorder)).values == VALUES

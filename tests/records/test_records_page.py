@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from andiron import records
-from andiron.records import layouts, precision, safetensors_format
-from andiron.records.recorder import SUFFIXES
+from andiron import serialization
+from andiron.serialization import layouts, number_formats, safetensors_codec
+from andiron.serialization.recorder import SUFFIXES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -26,8 +26,8 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 def test_the_page_names_every_format_precision_dtype_and_layout():
     for format, suffix in SUFFIXES.items():
         assert re.search(rf"^\| `{format}`.*`{suffix}` \| `{suffix}\.gz` \|", PAGE, flags=re.MULTILINE), format
-    assert set(re.findall(r'"(\w+)"', re.search(r"`precision=\"half\".*? \|", PAGE)[0])) | {"exact"} == set(precision.PRECISIONS)
-    for dtype in safetensors_format.DTYPES:
+    assert set(re.findall(r'"(\w+)"', re.search(r"`precision=\"half\".*? \|", PAGE)[0])) | {"exact"} == set(number_formats.PRECISIONS)
+    for dtype in safetensors_codec.DTYPES:
         if dtype.is_floating_point or dtype.is_complex:
             assert str(dtype).removeprefix("torch.").removeprefix("float8_") in PAGE, dtype
     for kind in layouts.NO_LIKE:
@@ -36,4 +36,4 @@ def test_the_page_names_every_format_precision_dtype_and_layout():
 
 def test_the_page_uses_what_there_is():
     for name in re.findall(r"records\.(\w+)\(", "".join(BLOCKS)):
-        assert name in records.__all__
+        assert name in serialization.__all__

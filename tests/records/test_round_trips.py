@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from andiron import errors, records
-from andiron.records import safetensors_format
-from andiron.records.precision import PRECISIONS
-from andiron.records.recorder import SUFFIXES
+from andiron import errors, serialization
+from andiron.serialization import safetensors_codec
+from andiron.serialization.number_formats import PRECISIONS
+from andiron.serialization.recorder import SUFFIXES
 
-DTYPES = list(safetensors_format.DTYPES)
+DTYPES = list(safetensors_codec.DTYPES)
 FLOATS = [dtype for dtype in DTYPES if dtype.is_floating_point]
 INTEGERS = [dtype for dtype in DTYPES if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)]
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).filter(lambda name: name != "__metadata__")
@@ -39,7 +39,7 @@ def tensors_of_any_bits(draw, dtypes=DTYPES):
 
 
 recorders = st.builds(
-    records.Recorder, st.sampled_from(sorted(SUFFIXES)), precision=st.just("exact"), gzip=st.booleans(), narrow=st.booleans()
+    serialization.Recorder, st.sampled_from(sorted(SUFFIXES)), precision=st.just("exact"), gzip=st.booleans(), narrow=st.booleans()
 )
 
 
@@ -50,7 +50,7 @@ def bits(tensor):
 def round_trip(recorder, record):
     with tempfile.TemporaryDirectory() as folder:
         recorder.record(record, Path(folder) / f"a{recorder.suffix}")
-        return records.load(Path(folder) / f"a{recorder.suffix}")
+        return serialization.load(Path(folder) / f"a{recorder.suffix}")
 
 
 def stays_finite(tensor, dtype):
@@ -60,7 +60,7 @@ def stays_finite(tensor, dtype):
 @ANY
 @given(recorders, st.dictionaries(NAMES, tensors_of_any_bits(), max_size=4))
 def test_exact_is_exact_to_the_bit_in_every_format(recorder, tensors):
-    found = round_trip(recorder, records.Record(tensors)).tensors
+    found = round_trip(recorder, serialization.Record(tensors)).tensors
 
     assert {name: bits(tensor) for name, tensor in found.items()} == {name: bits(t) for name, t in tensors.items()}
 
@@ -68,21 +68,21 @@ def test_exact_is_exact_to_the_bit_in_every_format(recorder, tensors):
 @ANY
 @given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits(FLOATS))
 def test_a_precision_is_what_torchs_cast_makes_of_it(recorder, precision, tensor):
-    recorder = records.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
     dtype = PRECISIONS[precision] or tensor.dtype
     if stays_finite(tensor, dtype):
-        assert bits(round_trip(recorder, records.Record({"w": tensor})).tensors["w"]) == bits(tensor.contiguous().to(dtype))
+        assert bits(round_trip(recorder, serialization.Record({"w": tensor})).tensors["w"]) == bits(tensor.contiguous().to(dtype))
     else:
         with pytest.raises(errors.DataError, match="these would become infinite"):
-            round_trip(recorder, records.Record({"w": tensor}))
+            round_trip(recorder, serialization.Record({"w": tensor}))
 
 
 @ANY
 @given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits([d for d in DTYPES if not d.is_floating_point]))
 def test_a_precision_leaves_what_is_not_floating(recorder, precision, tensor):
-    recorder = records.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
 
-    assert bits(round_trip(recorder, records.Record({"n": tensor})).tensors["n"]) == bits(tensor)
+    assert bits(round_trip(recorder, serialization.Record({"n": tensor})).tensors["n"]) == bits(tensor)
 
 
 class Holder(nn.Module):
@@ -99,15 +99,15 @@ def through_a_module(recorder, saved, own, is_tied):
     loaded = Holder(own, is_tied)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a{recorder.suffix}"
-        records.save_file(Holder(saved, is_tied), path, recorder)
-        records.load_file(loaded, path)
+        serialization.save_file(Holder(saved, is_tied), path, recorder)
+        serialization.load_file(loaded, path)
     assert loaded.one is own and not (is_tied and loaded.other is not own)
 
 
 @ANY
 @given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits(FLOATS), st.sampled_from(FLOATS), st.booleans())
 def test_floats_of_any_precision_load_into_a_module_of_any_other(recorder, precision, tensor, dtype, is_tied):
-    recorder = records.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
     stored = PRECISIONS[precision] or tensor.dtype
     own = torch.zeros(tensor.shape, dtype=torch.float32).to(dtype)
     if not stays_finite(tensor, stored):

@@ -8,10 +8,10 @@ import safetensors
 import safetensors.torch
 import torch
 
-from andiron import randomness, records
-from andiron.records import safetensors_format
+from andiron import randomness, serialization
+from andiron.serialization import safetensors_codec
 
-DTYPES = list(safetensors_format.DTYPES)
+DTYPES = list(safetensors_codec.DTYPES)
 SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4, 5), (0,), (3, 0, 2)]
 
 
@@ -27,7 +27,7 @@ def bits(tensor):
 
 
 def written(tensors, metadata=None):
-    return b"".join(records.chunks(tensors, metadata))
+    return b"".join(serialization.chunks(tensors, metadata))
 
 
 def assert_same(found, expected):
@@ -74,7 +74,7 @@ def test_every_tensor_starts_on_a_multiple_of_its_elements_size():
 
 def test_a_piece_is_the_tensors_own_memory():
     tensor = torch.arange(5, dtype=torch.int16)
-    header, piece = records.chunks({"a": tensor})
+    header, piece = serialization.chunks({"a": tensor})
     tensor.fill_(258)
 
     assert isinstance(header, bytes) and isinstance(piece, memoryview)
@@ -90,7 +90,7 @@ def test_one_element_or_none_of_any_stride_is_written():
 @pytest.mark.parametrize("dtype", [torch.complex128, torch.float4_e2m1fn_x2, torch.bits8], ids=str)
 def test_a_dtype_that_the_format_has_not_is_refused_before_the_first_piece(dtype):
     with pytest.raises(TypeError) as error:
-        records.chunks({"fine": torch.ones(2), "head.weight": torch.empty(2, dtype=dtype)})
+        serialization.chunks({"fine": torch.ones(2), "head.weight": torch.empty(2, dtype=dtype)})
 
     assert str(error.value).startswith(f"tensor 'head.weight' is of {dtype}, which safetensors has not; it has bool, uint8, int8,")
     assert str(error.value).endswith(": cast it first")
@@ -98,7 +98,7 @@ def test_a_dtype_that_the_format_has_not_is_refused_before_the_first_piece(dtype
 
 def test_a_sparse_tensor_is_refused():
     with pytest.raises(TypeError, match="'w' is torch.sparse_coo, which safetensors has not; make it dense first"):
-        records.chunks({"w": torch.eye(3).to_sparse()})
+        serialization.chunks({"w": torch.eye(3).to_sparse()})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_sparse_tensor_is_refused():
 )
 def test_a_tensor_that_lies_otherwise_is_refused(tensor):
     with pytest.raises(ValueError) as error:
-        records.chunks({"w": tensor})
+        serialization.chunks({"w": tensor})
 
     assert str(error.value).startswith("tensor 'w' is not as its bytes will be written (on ")
     assert "); give a contiguous one on the CPU, without" in str(error.value)
@@ -122,4 +122,4 @@ def test_a_tensor_that_lies_otherwise_is_refused(tensor):
 
 def test_the_formats_own_name_is_refused():
     with pytest.raises(ValueError, match="cannot be called '__metadata__'"):
-        records.chunks({"__metadata__": torch.ones(1)})
+        serialization.chunks({"__metadata__": torch.ones(1)})

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, randomness, records
+from andiron import errors, randomness, serialization
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -28,8 +28,8 @@ def assert_same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> 
 
 
 def round_trip(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    records.save_tensors(folder / "record.safetensors", tensors)
-    return records.load_tensors(folder / "record.safetensors")
+    serialization.save_tensors(folder / "record.safetensors", tensors)
+    return serialization.load_tensors(folder / "record.safetensors")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -97,10 +97,10 @@ def test_no_tensors_at_all_come_back_as_none(tmp_path: Path) -> None:
 
 def test_content_is_what_the_tensors_were_when_it_was_made(tmp_path: Path) -> None:
     weight = torch.ones(3)
-    content = records.as_safetensors({"weight": weight})
+    content = serialization.as_safetensors({"weight": weight})
     weight.zero_()
     (tmp_path / "record.safetensors").write_bytes(content)
-    assert records.load_tensors(tmp_path / "record.safetensors")["weight"].tolist() == [1.0, 1.0, 1.0]
+    assert serialization.load_tensors(tmp_path / "record.safetensors")["weight"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_saving_leaves_a_parameter_and_its_gradient_alone(tmp_path: Path) -> None:
@@ -112,20 +112,20 @@ def test_saving_leaves_a_parameter_and_its_gradient_alone(tmp_path: Path) -> Non
 
 def test_a_record_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "record.safetensors"
-    records.save_tensors(path, {"weight": torch.ones(3)})
+    serialization.save_tensors(path, {"weight": torch.ones(3)})
     with pytest.raises(TypeError, match="complex128"):
-        records.save_tensors(path, {"weight": torch.ones(3, dtype=torch.complex128)})
-    assert records.load_tensors(path)["weight"].tolist() == [1.0, 1.0, 1.0]
+        serialization.save_tensors(path, {"weight": torch.ones(3, dtype=torch.complex128)})
+    assert serialization.load_tensors(path)["weight"].tolist() == [1.0, 1.0, 1.0]
     assert [file.name for file in tmp_path.iterdir()] == ["record.safetensors"]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.DataError) as error:
-        records.load_tensors(tmp_path / "model.safetensors")
+        serialization.load_tensors(tmp_path / "model.safetensors")
     assert str(error.value) == f"{tmp_path / 'model.safetensors'}: no such file"
 
 
-WHOLE = records.as_safetensors({"weight": torch.arange(10.0), "bias": torch.zeros(3)})
+WHOLE = serialization.as_safetensors({"weight": torch.arange(10.0), "bias": torch.zeros(3)})
 DAMAGED = {
     "empty": b"",
     "cut in the length of the header": WHOLE[:5],
@@ -142,7 +142,7 @@ def test_a_damaged_file_is_named_with_the_remedy(name: str, tmp_path: Path) -> N
     path = tmp_path / "model.safetensors"
     path.write_bytes(DAMAGED[name])
     with pytest.raises(errors.DataError) as error:
-        records.load_tensors(path)
+        serialization.load_tensors(path)
     assert str(error.value).startswith(f"{path}: not a whole safetensors file (")
     assert str(error.value).endswith("); restore it from a copy")
 
@@ -153,7 +153,7 @@ def test_what_fits_by_name_and_shape_is_taken_and_the_rest_is_named():
     tensors = {name: tensor + 1 for name, tensor in before.items()} | {"2.weight": torch.zeros(7, 2), "more": torch.ones(1)}
     del tensors["2.bias"]
 
-    taken, left = records.load_what_fits(model, tensors)
+    taken, left = serialization.load_what_fits(model, tensors)
 
     assert taken == ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"]
     assert left == ["2.weight 5x2 (7x2)", "2.bias 5 (not there)"]
@@ -164,10 +164,10 @@ def test_what_fits_by_name_and_shape_is_taken_and_the_rest_is_named():
 def test_what_fits_of_burns_layout_is_turned_and_named_as_the_model_has_it(tmp_path):
     saved, model = (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)) for _ in range(2))
     torch.nn.init.normal_(saved[1].weight)
-    records.save_file(saved, tmp_path / "a.safetensors", layout="burn")
-    record = records.load(str(tmp_path / "a.safetensors"))
+    serialization.save_file(saved, tmp_path / "a.safetensors", layout="burn")
+    record = serialization.load(str(tmp_path / "a.safetensors"))
 
-    taken, left = records.load_what_fits(model, record.tensors, layout=records.layout_of(record))
+    taken, left = serialization.load_what_fits(model, record.tensors, layout=serialization.layout_of(record))
 
     assert (taken, left) == (["0.weight", "0.bias", "1.gamma", "1.beta"], [])
     assert all(torch.equal(tensor, saved.state_dict()[name]) for name, tensor in model.state_dict().items())
@@ -175,4 +175,4 @@ def test_what_fits_of_burns_layout_is_turned_and_named_as_the_model_has_it(tmp_p
 
 def test_weights_of_which_none_fits_are_refused():
     with pytest.raises(ValueError, match=r"^no tensor fits by name and shape; there are a, b; the model has weight, bias$"):
-        records.load_what_fits(torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)})
+        serialization.load_what_fits(torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)})

@@ -12,7 +12,7 @@ from andiron.data import Batch
 from andiron.models import ConvNet
 from andiron.optim import GradientsAccumulator
 from andiron.protocols import TrainStep, ValidStep
-from andiron.tasks.classification import BinaryClassifier, Classifier
+from andiron.tasks.classifier import BinaryClassifier, Classifier
 from andiron.tasks.losses import BinaryCrossEntropy, CrossEntropy
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)

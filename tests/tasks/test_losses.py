@@ -10,7 +10,7 @@ from torch.nn import functional
 from andiron import errors, outputs
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
-from andiron.tasks.classification import Classifier
+from andiron.tasks.classifier import Classifier
 from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, MeanSquaredError
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)  # uneven micro-batches of 31 samples

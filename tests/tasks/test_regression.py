@@ -8,7 +8,7 @@ from torch.nn import functional
 from andiron import errors, inference
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
-from andiron.tasks.regression import Regressor
+from andiron.tasks.regressor import Regressor
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 MEAN, STD = [100.0, -2.0], [50.0, 0.25]

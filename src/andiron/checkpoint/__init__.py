@@ -2,9 +2,9 @@
 
 from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
-from andiron.checkpoint.folder import load, write
+from andiron.checkpoint.checkpoint_files import load, write
 from andiron.checkpoint.policy import Cadence, Checkpointing, checkpointing
-from andiron.checkpoint.shelf import names, newest_whole
+from andiron.checkpoint.directory import names, newest_whole
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
 __all__ = [

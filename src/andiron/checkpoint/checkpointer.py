@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from andiron import errors
-from andiron.checkpoint import folder as on_disk
-from andiron.checkpoint import host_copy, manifest, naming, shelf
-from andiron.checkpoint.background import Background
+from andiron.checkpoint import checkpoint_files as on_disk
+from andiron.checkpoint import directory, host_copy, manifest, step_names
+from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.host_copy import HostBuffers, HostCopy
 from andiron.checkpoint.policy import Cadence
@@ -100,7 +100,7 @@ class FileCheckpointer:
 
     def path(self, updates: int, number: int = 1) -> Path:
         """The folder of the checkpoint made after so many updates; `number` counts those made there, from 1."""
-        return self.folder / naming.name_of(updates, number)
+        return self.folder / step_names.name_of(updates, number)
 
     def turn_back(self, updates: int) -> None:
         """Before going on from an earlier state: its own checkpoints that are newer are set aside."""
@@ -110,7 +110,7 @@ class FileCheckpointer:
             self._forget(newer & set(self._copies))
             self._set_aside([name for name in newer if name in self._written], f"update {updates}")
             self._forget_written(newer)
-            self._last = max((naming.place_of(saved.name) or (-1, 1) for saved in self._known), default=(-1, 1))
+            self._last = max((step_names.place_of(saved.name) or (-1, 1) for saved in self._known), default=(-1, 1))
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint of this run: takes over those that it lists and that are on the disk.
@@ -118,12 +118,12 @@ class FileCheckpointer:
         Newer ones are set aside, and what a killed process left unfinished is removed.
         Raises: ValueError if it is none in this folder.
         """
-        place = naming.place_of(folder.name)
+        place = step_names.place_of(folder.name)
         if place is None or folder.parent.absolute() != self.folder.absolute():
             raise ValueError(f"{folder}: is no checkpoint in {self.folder}; adopt one that is")
         listed = {saved.name: saved for saved in map(Saved.from_plain, checkpoint.state.get(LISTED, []))}
         listed.setdefault(folder.name, Saved(place[0], number=place[1]))
-        there = shelf.names(self.folder)
+        there = directory.names(self.folder)
         self._set_aside(there[there.index(folder.name) + 1 :], folder.name)
         self._is_ours_alone = True
         with self._lock:
@@ -132,7 +132,7 @@ class FileCheckpointer:
             self._known = [listed[name] for name in there if name in listed and name in self._written]
             self._leave_others_choice()
         try:
-            shelf.remove_leftovers(self.folder)
+            directory.remove_leftovers(self.folder)
         except OSError as error:
             log.warning("%s: what a killed process left there could not be removed (%s)", self.folder, error.strerror)
         self._note_latest(folder.name)
@@ -149,7 +149,7 @@ class FileCheckpointer:
 
     def _set_aside(self, names: Sequence[str], origin: str) -> None:
         for name in names:
-            put = shelf.set_aside(self.folder / name, "unused")
+            put = directory.set_aside(self.folder / name, "unused")
             log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, origin, put.name)
 
     def _leave_others_choice(self) -> None:
@@ -162,7 +162,7 @@ class FileCheckpointer:
 
     def _refuse_strangers(self) -> None:
         """Before the first save: two runs' checkpoints in one folder would pass for one run's."""
-        there = shelf.names(self.folder) if self.folder.is_dir() else []
+        there = directory.names(self.folder) if self.folder.is_dir() else []
         if there:
             raise errors.RunFolderError(
                 f"{self.folder} holds checkpoints of a run already, the newest {there[-1]}: go on with it by learner.resume(), "
@@ -221,21 +221,21 @@ class FileCheckpointer:
         except OSError as error:
             return error.strerror or str(error)
         except errors.DataError as error:
-            shelf.set_aside(path, "damaged")
+            directory.set_aside(path, "damaged")
             return f"read back, it is not what was written: {error}"
         self._note_latest(name)
         return None
 
     def _note_latest(self, name: str) -> None:
         try:
-            shelf.note_latest(self.folder, name)
+            directory.note_latest(self.folder, name)
         except OSError as error:  # the checkpoint itself is there
-            log.warning("%s does not name %s (%s)", self.folder / shelf.LATEST, name, error.strerror)
+            log.warning("%s does not name %s (%s)", self.folder / directory.LATEST, name, error.strerror)
 
     def _keep_newest(self, saved: Saved, copy: HostCopy) -> None:
         """Of the copy that could not be written and those taken meanwhile, the newest is tried again."""
         if self._copies:
-            newest = max(self._copies, key=lambda name: naming.place_of(name) or (-1, 1))
+            newest = max(self._copies, key=lambda name: step_names.place_of(name) or (-1, 1))
             self._forget(set(self._copies) - {newest})
             self._known = [each for each in self._known if each != saved]
             self._buffers.give_back(copy)
@@ -250,7 +250,7 @@ class FileCheckpointer:
             dropped = sorted(self._written - kept)
         for name in dropped:
             try:
-                shelf.remove(self.folder / name)
+                directory.remove(self.folder / name)
             except (OSError, errors.DataError) as error:
                 log.warning("checkpoint %s is not kept any more, and could not be removed: %s", name, error)
                 if isinstance(error, OSError):
@@ -277,7 +277,7 @@ class FileCheckpointer:
         return not waiting
 
     def _loudly(self, name: str, problem: str) -> str:
-        whole = max(((naming.place_of(each) or (-1, 1), each) for each in self._written), default=(None, "none"))[1]
+        whole = max(((step_names.place_of(each) or (-1, 1), each) for each in self._written), default=(None, "none"))[1]
         return (
             f"checkpoint {name} COULD NOT BE WRITTEN in {self.folder} ({problem}); the newest whole one there is {whole}. The run "
             "goes on, and writes its newest state as soon as it can: free space there, or make the folder writable"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.checkpoint import contents, naming
+from andiron.checkpoint import contents, step_names
 
 PIECE_BYTES = 4 * 2**20  # hashed and written while it is in the processor's cache; the interpreter lock is free meanwhile
 MOST_MANIFEST_BYTES = 2**20  # thousands of averages; what is longer is something else
@@ -68,7 +68,7 @@ def read(folder: Path) -> Manifest:
         problem = "its SHA-256 of itself is another"
     if problem:
         raise errors.DataError(f"{path}: damaged ({problem}); use another checkpoint")
-    if naming.place_of(folder.name) and folder.name != plain["name"]:
+    if step_names.place_of(folder.name) and folder.name != plain["name"]:
         raise errors.DataError(f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back")
     return Manifest(plain["name"], plain["updates"], plain["files"])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from andiron import errors, improvement
-from andiron.checkpoint import naming
+from andiron.checkpoint import step_names
 from andiron.protocols import Values
 
 
@@ -23,7 +23,7 @@ class Saved:
     @property
     def name(self) -> str:
         """That of its folder."""
-        return naming.name_of(self.updates, self.number)
+        return step_names.name_of(self.updates, self.number)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class Saved:
     @classmethod
     def from_plain(cls, plain: Any) -> "Saved":
         """Raises: DataError for what `plain` never gives."""
-        place = naming.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
+        place = step_names.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
         if place is None or not isinstance(plain.get("values"), dict):
             raise errors.DataError(f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint")
         return cls(place[0], plain["values"], place[1])

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, records
-from andiron.records import module_file
+from andiron import errors, serialization
+from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
 
@@ -30,7 +30,7 @@ def import_state_dict(source: Path, target: Path, *, key: str | None = None, ren
         others = [name for name, value in _dicts(found) if any(isinstance(item, Tensor) for item in value.values())]
         hint = f"; there are tensors under {', '.join(others)}: name one with --key" if others else ""
         raise errors.DataError(f"{source}: no plain state_dict{f' under {key!r}' if key else ''}{hint or _holds(found)}")
-    records.Recorder().record(records.Record(module_file.renamed(tensors, rename or {})), target)
+    serialization.Recorder().record(serialization.Record(module_file.renamed(tensors, rename or {})), target)
     return [f"{name} ({_kind(value)})" for name, value in found.items() if name not in tensors]
 
 
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (errors.AndironError, OSError) as error:  # OSError: the folder to write in is missing, full or read only
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    print(f"{options.target}: {len(records.load(options.target).tensors)} tensors")
+    print(f"{options.target}: {len(serialization.load(options.target).tensors)} tensors")
     for name in left:
         print(f"left out: {name}")
     return EXIT_DONE

@@ -16,7 +16,7 @@ from andiron.config.schema import Train
 from andiron.experiment import Parts
 from andiron.optim import group_table
 from andiron.protocols import Point
-from andiron.render import plan as page
+from andiron.render import plan_tables as page
 from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # of the learning-rate table, of the curves

@@ -10,7 +10,7 @@ from torch import nn
 
 from andiron import checkpoint, errors, experiment
 from andiron.config.schema import Train
-from andiron.learner import guard
+from andiron.learner import nonfinite
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
@@ -22,8 +22,8 @@ def replay(folder: Path) -> bool:
     """
     left = checkpoint.load(folder)
     if "step" not in left.state:
-        raise errors.DataError(f"{folder}: holds no step to run again; name a folder below a run's {guard.FOLDER}/")
-    step = guard.Step(**{field.name: left.state["step"][field.name] for field in dataclasses.fields(guard.Step)})
+        raise errors.DataError(f"{folder}: holds no step to run again; name a folder below a run's {nonfinite.FOLDER}/")
+    step = nonfinite.Step(**{field.name: left.state["step"][field.name] for field in dataclasses.fields(nonfinite.Step)})
     config = Train.load(folder.parents[1] / "config.json")
     built = experiment.parts(dataclasses.replace(config, checkpoint=None, render=None))
     with experiment.learner(dataclasses.replace(config, checkpoint=None, render=None), built, folder) as learner:
@@ -34,8 +34,8 @@ def replay(folder: Path) -> bool:
         batches = [built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)]
         outputs = _watched(learner.model)
         gradients, _ = learner.gradients(batches)
-        found, met = guard.fingerprint(gradients), left.state["step"]["gradients"]
-        print(f"{step}\n{guard.diagnosis(step, learner.model, gradients, batches)}")
+        found, met = nonfinite.fingerprint(gradients), left.state["step"]["gradients"]
+        print(f"{step}\n{nonfinite.diagnosis(step, learner.model, gradients, batches)}")
     print(_first_bad(outputs))
     print(_compared(found, met))
     return bool(found == met)
@@ -47,7 +47,7 @@ def _watched(model: nn.Module) -> list[tuple[str, bool]]:
     for name, module in model.named_modules():
 
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
-            found = [bool(tensor.isfinite().all()) for tensor in guard.tensors_in(output) if tensor.is_floating_point()]
+            found = [bool(tensor.isfinite().all()) for tensor in nonfinite.tensors_in(output) if tensor.is_floating_point()]
             outputs.append((name or type(module).__name__, all(found)))
 
         module.register_forward_hook(watch)

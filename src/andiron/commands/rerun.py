@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.commands import comparison
+from proofs import comparison
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter

@@ -12,7 +12,7 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import command_line
 from andiron.commands.signals import Signals
-from andiron.config import resuming
+from andiron.run import resume_policy
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 from andiron.run import folder
@@ -51,17 +51,17 @@ def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
 
 def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
     record = Train.load(run_dir / "config.json")
-    found = resuming.changes(dataclasses.asdict(record), dataclasses.asdict(config))
-    resuming.check(found, config.resume_allow)
+    found = resume_policy.changes(dataclasses.asdict(record), dataclasses.asdict(config))
+    resume_policy.check(found, config.resume_allow)
     told = folder.status(run_dir)
-    if told.get("status") == "done" and not resuming.has_more_to_do(found):
+    if told.get("status") == "done" and not resume_policy.has_more_to_do(found):
         log.info("%s is done, %s", run_dir, _done_in_words(run_dir, record.num_epochs))
         return
     before = folder.contents(run_dir, ["config.json", *(f".hydra/{name}" for name in hydra_record)])
     with folder.resumed(run_dir) as begins:
-        for line in resuming.in_words(found):
+        for line in resume_policy.in_words(found):
             log.info("changed: %s", line)
-        made = _build(config, run_dir, interrupter, resuming.as_plain(found))
+        made = _build(config, run_dir, interrupter, resume_policy.as_plain(found))
         begins()
         begun_at = made.learner.updates
         with folder.put_back(run_dir, before, unless=lambda: made.learner.updates > begun_at):

@@ -14,8 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
-from andiron.config import diagnosis, recorded, resuming, schema
-from andiron.config.recorded import Recorded
+from andiron.config import diagnosis, schema
+from andiron.run import resume_arguments, resume_policy
+from andiron.run.resume_arguments import Recorded
 
 FOLDERS = ("hydra.run.dir=", "hydra.sweep.dir=")
 Task = Callable[[schema.Train, Path, dict[str, str]], None]
@@ -31,8 +32,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, resumes: bool = Fal
     SweepError for a sweep with failed runs.
     """
     if not resumes:
-        recorded.refuse(arguments)
-    found = recorded.named(arguments)
+        resume_arguments.refuse(arguments)
+    found = resume_arguments.named(arguments)
     if found is not None and found.is_enough:
         task(dataclasses.replace(found.config, **found.instructions), found.folder, {})
         return
@@ -92,8 +93,8 @@ def _checked(config: DictConfig, run_dir: Path, found: Recorded | None) -> schem
 def _changed(found: Recorded, config: DictConfig) -> schema.Train:
     """The recorded config with what the overrides beside `resume` change: conf/ may have changed as well since."""
     before = hydra.compose("train", overrides=found.recorded)
-    own = resuming.changes(diagnosis.plain(before), diagnosis.plain(config))
-    plain = resuming.applied(dataclasses.asdict(found.config), own)
+    own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(config))
+    plain = resume_policy.applied(dataclasses.asdict(found.config), own)
     problems = schema.problems(plain)
     if problems:
         raise errors.ConfigError(problems.values())

@@ -15,7 +15,7 @@ from andiron import errors, randomness
 from andiron.data import prefetch
 from andiron.data.arrays import ArrayDataset
 from andiron.data.dataset import Batcher, Dataset, RawBatch
-from andiron.data.draws import Augmentation, Draws
+from andiron.data.augment.sample_random import Augmentation, Draws
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
 

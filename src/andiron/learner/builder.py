@@ -11,9 +11,9 @@ from andiron import errors, schedules
 from andiron.checkpoint import Cadence, FileCheckpointer, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
 from andiron.interrupter import Interrupter
-from andiron.learner import guard, precision, state, stopping
+from andiron.learner import nonfinite, precision, state, stopping
 from andiron.learner.early_stopping import EarlyStopping
-from andiron.learner.journal import Journal
+from andiron.learner.metric_log import Journal
 from andiron.learner.learner import Learner
 from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, Optimizer, clipping
@@ -41,7 +41,7 @@ class LearnerBuilder:
         self._cadence = Cadence()
         self._device = torch.device("cpu")
         self._precision: precision.Name = "fp32"
-        self._on_nonfinite: guard.Policy = "stop"
+        self._on_nonfinite: nonfinite.Policy = "stop"
         self._averages: dict[str, Rule] = {}
         self._early_stopping: dict[str, EarlyStopping] = {}
         self._options: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class LearnerBuilder:
         self._precision = name
         return self
 
-    def on_nonfinite(self, policy: guard.Policy) -> "LearnerBuilder":
+    def on_nonfinite(self, policy: nonfinite.Policy) -> "LearnerBuilder":
         """What becomes of an update whose loss or gradients are no numbers: `stop`, `skip`, or `ignore` what they are."""
         self._on_nonfinite = policy
         return self
@@ -165,7 +165,7 @@ class LearnerBuilder:
             schedules.from_value(lr),
             journal=journal,
             checkpointer=self._checkpointer(),
-            guard=guard.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
+            guard=nonfinite.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
             averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
             stopping=stopping.Stopping(self._early_stopping, model),
             run_dir=self.run_dir,

@@ -12,15 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, records
+from andiron import errors, serialization
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.gradients import Gradients
 from andiron.interrupter import Interrupter
 from andiron.learner import evaluation, loaders, micro_batches, state, summary
-from andiron.learner.guard import Guard
-from andiron.learner.journal import Journal
+from andiron.learner.nonfinite import Guard
+from andiron.learner.metric_log import Journal
 from andiron.learner.stopping import Stopping
-from andiron.learner.watch import Watch
+from andiron.learner.group_statistics import Watch
 from andiron.optim import GroupedOptimizer
 from andiron.optim.averaging import WeightAverage
 from andiron.optim.clipping import Clip
@@ -270,16 +270,16 @@ class Learner:
         """
         return state.resume(self, found)
 
-    def save_file(self, path: Path | str, recorder: records.Recorder | None = None) -> None:
+    def save_file(self, path: Path | str, recorder: serialization.Recorder | None = None) -> None:
         """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
-        (recorder or records.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), path)
+        (recorder or serialization.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), path)
 
     def load_file(self, path: Path | str) -> None:
         """Goes on from what `save_file` wrote, in whatever format and precision.
 
         Raises: DataError if it is no such file; what `load` raises.
         """
-        self.load(state.from_record(records.load(path), Path(path)))
+        self.load(state.from_record(serialization.load(path), Path(path)))
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from andiron import errors, randomness
 from andiron.gradients import Gradients
 from andiron.learner import naming
-from andiron.learner.guard import Step
+from andiron.learner.nonfinite import Step
 from andiron.optim import GradientsAccumulator
 from andiron.optim.sam import perturbed
 from andiron.protocols import TrainOutput

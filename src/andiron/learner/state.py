@@ -8,7 +8,7 @@ from torch import Tensor
 
 from andiron import checkpoint, errors, randomness, schedules
 from andiron.checkpoint import Checkpoint
-from andiron.records import Record, fitting, layouts
+from andiron.serialization import Record, layouts, matching
 
 if TYPE_CHECKING:
     from andiron.learner.learner import Learner
@@ -84,9 +84,9 @@ def restore(learner: "Learner", saved: Checkpoint) -> None:
 def _check(learner: "Learner", saved: Checkpoint) -> None:
     """Refuses another model's state before anything is changed."""
     places = layouts.places(learner.model, "torch")
-    found = fitting.differences(places, saved.model)
+    found = matching.differences(places, saved.model)
     if found:
-        told = fitting.told(found, places, saved.model)
+        told = matching.told(found, places, saved.model)
         raise errors.MismatchError(f"the state does not fit the model:\n{told}\nbuild the model that it is of")
     missing = [name for name in learner.averages if name not in saved.averages]
     if missing:
@@ -141,7 +141,7 @@ def from_record(record: Record, path: Path) -> Checkpoint:
     Raises: DataError if it is the record of something else.
     """
     if not {"state", "types", "bits", "averages"} <= record.values.keys():
-        raise errors.DataError(f"{path}: no learner's state; load a file of weights with andiron.records.load_file(model, path)")
+        raise errors.DataError(f"{path}: no learner's state; load a file of weights with andiron.serialization.load_file(model, path)")
     types = {name: getattr(torch, dtype) for name, dtype in record.values["types"].items()}
     as_bits = {*record.values["bits"]}
     tensors = {

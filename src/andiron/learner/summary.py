@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from andiron import files
-from andiron.learner.journal import Journal
+from andiron.learner.metric_log import Journal
 from andiron.optim import group_table
 from andiron.run import folder
 

@@ -1,16 +1,31 @@
 """Metrics: functions from a step's item to what can be added up, and what adds it up."""
 
-from andiron.metrics.agreement import BalancedAccuracy, CohenKappa, MatthewsCorrelation
-from andiron.metrics.calibration import BrierScore, ExpectedCalibrationError
-from andiron.metrics.classification import Accuracy, Loss, TopKAccuracy
-from andiron.metrics.curves import AUROC, AveragePrecision
-from andiron.metrics.function import Mean
+from andiron.metrics.classification.agreement import (
+    BalancedAccuracy,
+    CohenKappa,
+    MatthewsCorrelation,
+)
+from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
+from andiron.metrics.classification.accuracy import Accuracy, Loss, TopKAccuracy
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision
+from andiron.metrics.function_mean import Mean
 from andiron.metrics.history import History
-from andiron.metrics.labels import ExactMatch, HammingAccuracy, HammingLoss
-from andiron.metrics.regression import R2, ExplainedVariance, MeanAbsoluteError, MeanSquaredError, RootMeanSquaredError
-from andiron.metrics.scores import FBeta, Precision, Recall, Specificity
-from andiron.metrics.sequence import BitsPerByte, CharacterErrorRate, Perplexity, WordErrorRate
-from andiron.metrics.tables import ConfusionMatrix, PerClass
+from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
+from andiron.metrics.regression_errors import (
+    R2,
+    ExplainedVariance,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    RootMeanSquaredError,
+)
+from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
+from andiron.metrics.sequence.token_metrics import (
+    BitsPerByte,
+    CharacterErrorRate,
+    Perplexity,
+    WordErrorRate,
+)
+from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.tally import Tally
 from andiron.metrics.torchmetrics_adapter import Torchmetrics
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.metrics import packing
+from andiron.metrics import nested_tensors
 from andiron.protocols import Metric, Statistic, Values
 
 
@@ -44,7 +44,7 @@ class Tally:
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What the open window and the open epoch hold, batch by batch: merging early would round differently."""
-        plain, tensors = packing.packed({"window": self._window, "epoch": self._epoch})
+        plain, tensors = nested_tensors.packed({"window": self._window, "epoch": self._epoch})
         return {"metrics": [metric.name for metric in self.metrics], **plain}, tensors
 
     def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> None:
@@ -55,7 +55,7 @@ class Tally:
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
             raise ValueError(f"saved while {', '.join(plain['metrics'])} were measured, not {', '.join(names)}; measure the same")
-        self._window, self._epoch = (packing.unpacked(plain[part], tensors, device) for part in ("window", "epoch"))
+        self._window, self._epoch = (nested_tensors.unpacked(plain[part], tensors, device) for part in ("window", "epoch"))
 
     def _move_window(self) -> list[Any]:
         """The parts of the open window, which the epoch's then hold too; None for each metric if no batch was added."""

@@ -5,7 +5,7 @@ from andiron.optim.averaging import Ema, Swa, WeightAverage
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.layerwise import layerwise
 from andiron.optim.optimizer import Optimizer
-from andiron.optim.rules import Match, Rule, tag
+from andiron.optim.match_rules import Match, Rule, tag
 
 __all__ = [
     "Ema", "Group", "GroupedOptimizer", "GradientsAccumulator", "Match", "Optimizer", "Rule", "Swa", "WeightAverage",

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from andiron import errors
-from andiron.optim.rules import describe
+from andiron.optim.match_rules import describe
 
 
 def layerwise(model: nn.Module, decay: float = 0.75, *, pattern: str | None = None) -> dict[str, dict[str, Any]]:

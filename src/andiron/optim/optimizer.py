@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients
-from andiron.optim import construction, slots
+from andiron.optim import flat_state, torch_class
 
 Model = TypeVar("Model", bound=nn.Module)
 GROUP, TRAINED = "group.", "training_weights"  # slots: what the whole group shares; the weights that are stepped
@@ -26,17 +26,17 @@ class Optimizer:
     def __init__(
         self, optimizer_class: type[torch.optim.Optimizer], model: nn.Module, names: Collection[str] | None = None, **options: Any
     ):
-        self._parameters = construction.owned(model, names)
+        self._parameters = torch_class.owned(model, names)
         if not self._parameters:
             raise ValueError(f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own")
         self._model: nn.Module = model
-        self.name = construction.public_name(optimizer_class)
-        self._lends_copies = construction.overwrites_gradients(optimizer_class)
-        inner_class = construction.without_dynamo(optimizer_class)
+        self.name = torch_class.public_name(optimizer_class)
+        self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
+        inner_class = torch_class.without_dynamo(optimizer_class)
         self._inner_step: Callable[..., Any] = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
-        self._inner = construction.constructed(inner_class, self.name, self._parameters, options)
-        self.options = construction.told(optimizer_class, self._inner.defaults)
-        self.needs_closure = construction.needs_closure(self._inner_step)
+        self._inner = torch_class.constructed(inner_class, self.name, self._parameters, options)
+        self.options = torch_class.told(optimizer_class, self._inner.defaults)
+        self.needs_closure = torch_class.needs_closure(self._inner_step)
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
         self._trained: dict[str, Tensor] | None = None  # the weights that are stepped, while others are evaluated
         if self.has_evaluation_weights:
@@ -154,10 +154,10 @@ class Optimizer:
         found = {
             f"{name}/{slot}": value
             for name, parameter in self._parameters.items()
-            for slot, value in slots.flattened(self._inner.state.get(parameter, {})).items()
+            for slot, value in flat_state.flattened(self._inner.state.get(parameter, {})).items()
         }
         first = next(iter(self._parameters))
-        found |= {f"{first}/{GROUP}{slot}": value for slot, value in slots.flattened(self._moved()).items()}
+        found |= {f"{first}/{GROUP}{slot}": value for slot, value in flat_state.flattened(self._moved()).items()}
         if self.has_evaluation_weights:
             weights = self._trained or {name: parameter.detach() for name, parameter in self._parameters.items()}
             found |= {f"{name}/{TRAINED}": tensor for name, tensor in weights.items()}
@@ -190,11 +190,11 @@ class Optimizer:
             shared |= {slot.removeprefix(GROUP): found.pop(slot) for slot in [*found] if slot.startswith(GROUP)}
             if found:
                 parameter = self._parameters[name]
-                here = {slot: slots.placed(slot, tensor, parameter, self._is_on_device) for slot, tensor in found.items()}
-                self._inner.state[parameter] = slots.restored(here)
+                here = {slot: flat_state.placed(slot, tensor, parameter, self._is_on_device) for slot, tensor in found.items()}
+                self._inner.state[parameter] = flat_state.restored(here)
         for name in self._moved():
             del self._inner.param_groups[0][name]
-        self._inner.param_groups[0].update(self._group_at_first | slots.restored(shared))
+        self._inner.param_groups[0].update(self._group_at_first | flat_state.restored(shared))
         self._put(trained)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from andiron import errors
-from andiron.optim.rules import Described, Rule, describe
+from andiron.optim.match_rules import Described, Rule, describe
 
 BASE = "base"  # the group that owns what no rule claims
 Owned = dict[str, dict[str, nn.Parameter]]  # group, then parameter name

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from andiron.protocols import Progress
-from andiron.render import plain, summary, text
+from andiron.render import plain, summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
 
@@ -53,7 +53,7 @@ class Live:
 
     def show(self, summary_: dict[str, Any]) -> None:
         """The summary table."""
-        summary.show(summary_, self._console)
+        summary_table.show(summary_, self._console)
 
     def _draw(self) -> None:
         with RichLive(console=self._console, get_renderable=self._line, auto_refresh=False, transient=True) as display:

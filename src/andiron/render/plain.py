@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 
 from andiron.protocols import Progress
-from andiron.render import summary, text
+from andiron.render import summary_table, text
 
 
 class Plain:
@@ -26,7 +26,7 @@ class Plain:
 
     def show(self, summary_: dict[str, Any]) -> None:
         """The summary table."""
-        summary.show(summary_, self._console)
+        summary_table.show(summary_, self._console)
 
 
 def line(progress: Progress, seconds: float) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from andiron.schedules import arguments
-from andiron.schedules.curves import Schedule
+from andiron.schedules import argument_checks
+from andiron.schedules.single_curve import Schedule
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "product": math.prod,
@@ -47,7 +47,7 @@ class Composed:
 
     def __post_init__(self) -> None:
         _check_some(len(self.schedules))
-        arguments.check_choice("reduction", self.reduction, allowed=REDUCTIONS)
+        argument_checks.check_choice("reduction", self.reduction, allowed=REDUCTIONS)
         object.__setattr__(self, "schedules", tuple(self.schedules))
 
     def __call__(self, updates: int) -> float:
@@ -66,7 +66,7 @@ class Warmup:
     warmup_updates: int
 
     def __post_init__(self) -> None:
-        arguments.check_counts(warmup_updates=self.warmup_updates)
+        argument_checks.check_counts(warmup_updates=self.warmup_updates)
 
     def __call__(self, updates: int) -> float:
         return self.schedule(updates) * min((updates + 1) / self.warmup_updates, 1.0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from andiron import improvement
-from andiron.schedules import arguments
+from andiron.schedules import argument_checks
 
 
 class Plateau:
@@ -28,9 +28,9 @@ class Plateau:
         split: str = "valid",
         direction: str = "lowest",
     ):
-        arguments.check_not_negative(initial_lr=initial_lr, min_lr=min_lr)
-        arguments.check_at_most("min_lr", min_lr, limit_name="initial_lr", limit=initial_lr)
-        arguments.check_choice("direction", direction, allowed=improvement.DIRECTIONS)
+        argument_checks.check_not_negative(initial_lr=initial_lr, min_lr=min_lr)
+        argument_checks.check_at_most("min_lr", min_lr, limit_name="initial_lr", limit=initial_lr)
+        argument_checks.check_choice("direction", direction, allowed=improvement.DIRECTIONS)
         if not 0 < factor < 1:
             raise ValueError(f"factor={factor}: should be between 0 and 1; 0.1 leaves a tenth of the learning rate")
         if not 0 <= threshold < 1:

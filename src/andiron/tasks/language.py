@@ -14,7 +14,7 @@ from andiron.data.dataset import Batch
 from andiron.gradients import backward
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import TrainOutput
-from andiron.tasks import targets as checks
+from andiron.tasks import target_checks as checks
 from andiron.tasks.losses import Criterion, CrossEntropy, Loss
 
 BYTES = 256

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from andiron import errors
 from andiron.outputs import IGNORED, Weight
-from andiron.tasks import targets as checks
+from andiron.tasks import target_checks as checks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) to the mean loss of the batch
 NO_INDEX = -(2**63)  # given to torch where nothing is ignored: left to itself it ignores -100

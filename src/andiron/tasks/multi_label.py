@@ -8,8 +8,8 @@ from andiron.data.dataset import Batch
 from andiron.gradients import backward
 from andiron.outputs import MultiLabelClassificationOutput
 from andiron.protocols import TrainOutput
-from andiron.tasks import targets as checks
-from andiron.tasks.classification import yes_or_no
+from andiron.tasks import target_checks as checks
+from andiron.tasks.classifier import yes_or_no
 from andiron.tasks.losses import BinaryCrossEntropy, Criterion, Loss
 
 

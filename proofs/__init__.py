@@ -1,0 +1,1 @@
+"""Proofs that a resumed run is exact: kill test, stop points, comparison bit for bit."""

@@ -1,0 +1,268 @@
+"""A run that cannot be lost, shown: made straight once, then again and again, killed at random moments until it is done."""
+
+import argparse
+import os
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from andiron import errors, files
+from andiron.checkpoint import directory, manifest
+from proofs import comparison, observed_phase
+from proofs.kill_times import AIMS, Aim, LATE, Lengths
+from proofs.observed_phase import Seen
+from andiron.run import folder
+
+EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+# a run that is mostly training, not start-up, and has a checkpoint to write as often as one may be written
+DEFAULT = ("batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every_updates=1", "checkpoint.last=3",
+           "device=cpu", "render=plain")  # fmt: skip
+OWN = ("resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=", "hydra.run.dir=", "hydra.sweep.dir=",
+       "-m", "--multirun")  # fmt: skip
+PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.main())"
+REQUEUED, TERMINATED = 75, 143  # the second as long as the config, which asks for the first, is not read
+SECONDS_BETWEEN_LOOKS = 0.001
+SECONDS_AT_MOST = 600.0  # of one process: one that takes longer hangs
+SIGTERM_SHARE = 0.2  # of the signals
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is to be shown: of which run, how often, and how each is ended before its time."""
+
+    overrides: Sequence[str] = ()
+    runs: int = 100
+    kills: int = 3  # planned for each run; one that comes to its end sooner is spared the rest
+    seed: int = 0
+    jobs: int = 1
+    at: Sequence[str] = (*AIMS, "training", "write")
+
+    def __post_init__(self) -> None:
+        problems = [f"{each}: the trial says this itself; leave it out" for each in self.overrides if each.startswith(OWN)]
+        if min(self.runs, self.kills, self.jobs) < 1:
+            problems.append(f"--runs {self.runs} --kills {self.kills} --jobs {self.jobs}: should be numbers from 1 up")
+        if problems:
+            raise errors.ConfigError(problems)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A process that was ended: by which signal, and what it was at."""
+
+    signal: str
+    phase: str
+
+    def __str__(self) -> str:
+        return f"{self.signal} in {self.phase}"
+
+
+@dataclass
+class Outcome:
+    """What became of one run: how it was ended on its way, and what is wrong with it, in words."""
+
+    number: int
+    hits: list[Hit] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        how = self.problems[0] if self.problems else "the same bits"
+        return f"run {self.number}: {', '.join(map(str, self.hits)) or 'never hit'}: {how}"
+
+
+def show(trial: Trial, below: Path) -> list[Outcome]:
+    """Makes the runs in a folder and prints what becomes of each; those that end as the straight one are removed.
+
+    Raises: RunFolderError if the straight one fails.
+    """
+    straight = below / "straight"
+    lengths = measured(trial, straight)
+    print(f"straight: {lengths.whole:.1f} s, of which {lengths.start:.1f} s of start-up", flush=True)
+
+    def one(number: int) -> Outcome:
+        run_dir = below / f"run-{number}"
+        outcome = killed(trial, number, run_dir, lengths)
+        outcome.problems = outcome.problems or _differences(straight, run_dir)
+        if not outcome.problems:
+            shutil.rmtree(run_dir)
+        print(outcome, flush=True)
+        return outcome
+
+    with ThreadPoolExecutor(trial.jobs) as pool:
+        return [*pool.map(one, range(1, trial.runs + 1))]
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How often each signal hit, and in which phase, and how many runs end as the straight one."""
+    hits = [hit for outcome in outcomes for hit in outcome.hits]
+    signals, found = Counter(hit.signal for hit in hits), Counter(hit.phase for hit in hits)
+    lines = [f"{number} times {name}" for name, number in signals.most_common()]
+    lines += [f"{found[phase]:5} in {phase}" for phase in observed_phase.PHASES]
+    same = sum(not outcome.problems for outcome in outcomes)
+    return "\n".join([*lines, f"{same} of {len(outcomes)} runs end bit-identical"])
+
+
+def measured(trial: Trial, run_dir: Path) -> Lengths:
+    """Makes the straight run, and takes its time.
+
+    Raises: RunFolderError if it fails.
+    """
+    first: dict[str, float] = {}
+    with tempfile.TemporaryFile() as said:
+        process = _started(trial, run_dir, said)
+        seen = Seen(run_dir, process.pid)
+        while process.poll() is None:
+            seen.look()
+            phase = seen.phase
+            at = observed_phase.END if seen.is_measured and phase != observed_phase.AFTER else phase  # whatever it writes there
+            first.setdefault(at, seen.running_for)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        whole = seen.running_for
+        if process.returncode:
+            raise errors.RunFolderError(f"the straight run ended with exit code {process.returncode}:\n{_text(said)}")
+    after = first.get(observed_phase.AFTER, whole)
+    return Lengths(whole, first.get(observed_phase.TRAINING, whole), after - first.get(observed_phase.END, after), whole - after)
+
+
+def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcome:
+    """Starts the same command until it ends by itself; how it is ended before is a function of the seed and the number."""
+    draw = random.Random(f"{trial.seed} {number}")
+    chosen = sorted(draw.choices(trial.at, k=trial.kills), key=LATE.__contains__)
+    outcome = Outcome(number)
+    for aim in [*(AIMS[name](draw, lengths) for name in chosen), None]:
+        by = signal.SIGTERM if draw.random() < SIGTERM_SHARE else signal.SIGKILL
+        with tempfile.TemporaryFile() as said:
+            process = _started(trial, run_dir, said)
+            hit = _hit(process, Seen(run_dir, process.pid), aim, by)
+            text = _text(said)
+        code = process.returncode
+        outcome.hits += [hit] if hit else []
+        outcome.problems += _not_whole(run_dir)
+        if code not in _expected(hit):
+            outcome.problems.append(f"a process ended with exit code {code} ({hit or 'by itself'}):\n{text}")
+        if outcome.problems or code == 0:
+            break
+    return outcome
+
+
+def _hit(process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: signal.Signals) -> Hit | None:
+    """Waits for the end of the process; how it was hit, if it did not come to its end by itself."""
+    phase = None
+    try:
+        while process.poll() is None and seen.running_for < SECONDS_AT_MOST:
+            seen.look()
+            if aim is not None and phase is None and aim.is_time(seen):
+                time.sleep(aim.late)
+                seen.look()
+                phase = seen.phase
+                process.send_signal(by)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    seen.look()
+    if phase is None or process.returncode == 0:
+        return None
+    return Hit(by.name, seen.phase if by == signal.SIGKILL else phase)  # what it left is what it was at
+
+
+def _expected(hit: Hit | None) -> tuple[int, ...]:
+    """The exit codes of a process that was ended so."""
+    if hit is None:
+        return (0,)
+    if hit.signal == "SIGKILL":
+        return (-signal.SIGKILL,)
+    # before there is somebody to hear it, and when nobody does any more
+    return (REQUEUED, TERMINATED, -signal.SIGTERM) if hit.phase in (observed_phase.START, observed_phase.AFTER) else (REQUEUED,)
+
+
+def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    package = str(Path(__file__).resolve().parents[1] / "src")  # a plain checkout needs no install of its own
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    # one thread: with two, a tiny step waits for a busy neighbour many times its own length
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+    escaped = str(run_dir).replace("\\", "\\\\").replace("'", "\\'")
+    overrides = [*DEFAULT, *trial.overrides, "restart=requeued", f"hydra.run.dir='{escaped}'"]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, *overrides],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment,
+    )  # fmt: skip
+
+
+def _text(said: IO[bytes]) -> str:
+    said.seek(0)
+    return said.read().decode(errors="replace").strip() or "it said nothing"
+
+
+def _not_whole(run_dir: Path) -> list[str]:
+    """What looks like a checkpoint and is none."""
+    found = run_dir / "checkpoints"
+    problems = [str(path) for path in sorted(found.glob("step-*.damaged*"))]
+    for name in directory.names(found):
+        try:
+            manifest.verified(found / name)
+        except errors.DataError as error:
+            problems.append(str(error))
+    return problems
+
+
+def _differences(straight: Path, run_dir: Path) -> list[str]:
+    status = folder.status(run_dir).get("status")
+    if status != "done":
+        return [f"{run_dir / folder.STATUS} says {status}, not done"]
+    try:
+        found = [str(difference) for difference in comparison.compare(straight, run_dir)]
+    except errors.AndironError as error:
+        return [str(error)]
+    left = [*files.partials(run_dir), *files.partials(run_dir / "checkpoints")]
+    return found + [f"{path} was left behind" for path in left]
+
+
+def main() -> int:
+    """What `python scripts/kill_test.py` does; the exit code."""
+    options, overrides = _parser().parse_known_args(sys.argv[1:])
+    now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
+    below = (options.keep or Path("outputs", "kill_test", now)).absolute()
+    seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
+    try:
+        trial = Trial(overrides, options.runs, options.kills, seed, options.jobs, options.at)
+        below.mkdir(parents=True)
+        print(f"moments are drawn with --seed {seed}")
+        outcomes = show(trial, below)
+    except (errors.AndironError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    print(summary(outcomes))
+    if any(outcome.problems for outcome in outcomes):
+        print(f"those that do not are in {below}")
+        return EXIT_DIFFERENT
+    if not options.keep:
+        shutil.rmtree(below)
+    return EXIT_SAME
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Trains once straight and then again and again, killed at random moments, and compares every bit. "
+        "The overrides of train.py come first.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--runs", type=int, default=100, metavar="N", help="how many are killed (default: 100)")
+    parser.add_argument("--kills", type=int, default=3, metavar="K", help="of each run, at most (default: 3)")
+    parser.add_argument("--at", nargs="+", choices=AIMS, default=Trial.at, help="what to aim at (default: all of it)")
+    parser.add_argument("--seed", type=int, help="of the random moments (default: another one each time, which is printed)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to make the runs; the straight one stays there")
+    return parser

@@ -1,0 +1,206 @@
+"""A resume proved exact: one run made straight, the same run stopped again and again, and no bit between them."""
+
+import argparse
+import itertools
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from andiron import errors
+from proofs import comparison, stop_points
+from proofs.comparison import Difference
+from proofs.stop_points import Stop
+from proofs.segment import Ended, Piece, run_apart, run_here
+from andiron.commands.signals import exit_code
+from andiron.config.schema import Train
+
+EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+STOPPED = (130, 143)  # exit codes of a piece: asked to stop, sent SIGTERM
+OWN = re.compile(r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)=|(-m|--multirun)$")
+RunPiece = Callable[[Piece], Ended]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is to be proved: the overrides of the run, where it is stopped, and with how many workers it goes on."""
+
+    overrides: Sequence[str]
+    points: Sequence[str]
+    at_random: int = 0  # further moments to stop at, drawn by the seed
+    seed: int = 0
+    workers: Sequence[int] = ()  # at the first resume, the second, ...; then from the start again; none: as configured
+    conf_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        stop_points.check(self.points)
+        refused = [override for override in self.overrides if OWN.match(override)]
+        if refused:
+            raise errors.ConfigError(f"{override}: the proof says this itself; leave it out" for override in refused)
+        if any(number < 0 for number in self.workers) or self.at_random < 0:
+            given = f"--workers {' '.join(map(str, self.workers))} --random {self.at_random}"
+            raise errors.ConfigError([f"{given}: should be numbers from 0 up"])
+        if not self.points and not self.at_random:
+            raise errors.ConfigError(["--at: names no point, and --random no number of them; give one"])
+
+
+def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
+    """Whether the run is the same bits however it is interrupted; prints each piece, and the first difference with its cause.
+
+    Raises: ConfigError for points that this run does not come by; RunFolderError if a piece of it fails.
+    """
+    straight, interrupted = folder / "straight", folder / "interrupted"
+    ended = _ran(run_piece, Piece(_fresh(trial, straight), conf_dir=trial.conf_dir), "straight")
+    stops = stop_points.chosen(trial.points, ended.moments, at_random=trial.at_random, seed=trial.seed)
+    stopped = _interrupted(trial, interrupted, stops, ended.moments, run_piece)
+    differences = comparison.compare(straight, interrupted)
+    if not differences:
+        print(f"exact: {comparison.counts(straight)} are the same bits")
+        return True
+    first = differences[0]
+    print(f"not exact: {first}\nand {len(differences) - 1:,} more")
+    again = folder / "straight_again"
+    _ran(run_piece, Piece(_fresh(trial, again), conf_dir=trial.conf_dir), "straight again")
+    print(f"likely cause: {_cause(folder, first, comparison.compare(straight, again), stopped)}")
+    return False
+
+
+def _fresh(trial: Trial, run_dir: Path) -> list[str]:
+    return [*trial.overrides, f"hydra.run.dir={_quoted(run_dir)}"]
+
+
+def _quoted(path: Path) -> str:
+    """As Hydra's overrides have a text with any character in it."""
+    return "'" + str(path).replace("\\", r"\\").replace("'", r"\'") + "'"
+
+
+def _ran(run_piece: RunPiece, piece: Piece, name: str) -> Ended:
+    """Runs a piece to its stop or to the end, and says so.
+
+    Raises: RunFolderError if it ended otherwise.
+    """
+    ended = run_piece(piece)
+    if ended.code not in ((0, *STOPPED) if piece.stop else (0,)):
+        said = ended.said.strip() or "it said nothing"
+        raise errors.RunFolderError(f"`{name}` ended with exit code {ended.code}, so there is nothing to compare:\n{said}")
+    print(f"{name}: {'to the end' if ended.code == 0 else _where(ended)}, {ended.seconds:.1f} s", flush=True)
+    return ended
+
+
+def _where(ended: Ended) -> str:
+    return f"stopped at {ended.moments[-1]}" if ended.moments else "stopped before its first update"
+
+
+def _interrupted(
+    trial: Trial, run_dir: Path, stops: Sequence[Stop], passed: Sequence[stop_points.Moment], run_piece: RunPiece
+) -> list[Stop]:
+    """Runs the chain of pieces; the stops that were made, where they were.
+
+    A signal is heard some way after its moment, so the stops that the run has come by until then are left out.
+    """
+    made: list[Stop] = []
+    arguments, workers = _fresh(trial, run_dir), itertools.cycle(trial.workers or [None])
+    reached = -1  # the number of the last moment that the chain has come to
+    for stop in stops:
+        if passed.index(stop.moment) <= reached:
+            print(f"{stop}: left out, the run was there before the signal was heard")
+            continue
+        ended = _ran(run_piece, Piece(arguments, stop, trial.conf_dir), f"piece {len(made) + 1} ({stop.point})")
+        if ended.code == 0:
+            print(f"{stop}: the run was at its end before it could be stopped")
+            return made
+        last = ended.moments[-1]
+        made.append(stop._replace(moment=last))
+        reached = passed.index(last) if last in passed else reached
+        arguments = _going_on(run_dir, next(workers))
+    _ran(run_piece, Piece(arguments, conf_dir=trial.conf_dir), f"piece {len(made) + 1} (the rest)")
+    return made
+
+
+def _going_on(run_dir: Path, num_workers: int | None) -> list[str]:
+    more = [] if num_workers is None else [f"num_workers={num_workers}"]
+    return [f"resume={_quoted(run_dir)}", *more]
+
+
+def _cause(folder: Path, first: Difference, by_itself: Sequence[Difference], stopped: Sequence[Stop]) -> str:
+    if by_itself:
+        return (
+            f"the run is not reproducible by itself: made straight a second time it differs too, first in {by_itself[0]}. Look "
+            "for kernels that are not deterministic, more than one thread, the time, and generators of one's own"
+        )
+    from proofs import unsaved_state  # imports torch: only who has something to look for waits for it
+
+    found = unsaved_state.found(Train.load(folder / "straight" / "config.json"), folder)
+    causes = "; ".join(found) or "none was found in the modules: look at metrics, losses and schedules of one's own"
+    return f"state that is not saved (made straight a second time the run is the same). {_begins(first, stopped)}{causes}"
+
+
+def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
+    """When it began, against the stops before it."""
+    before = [stop for stop in stopped if first.updates is not None and stop.moment.updates <= first.updates]
+    if first.updates is None or not before:
+        return ""
+    stop = before[-1]
+    later = first.updates - stop.moment.updates
+    return f"The first difference was logged {later} update{'' if later == 1 else 's'} after the resume at {stop}. "
+
+
+def main(conf_dir: Path | None = None) -> int:
+    """What `python scripts/verify_resume.py` does; the exit code."""
+    options, overrides = _parser().parse_known_args(sys.argv[1:])
+    now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
+    folder = (options.keep or Path("outputs", "verify_resume", now)).absolute()
+    given = options.at is not None or options.random is not None
+    points = options.at if options.at is not None else [] if given else list(stop_points.DEFAULT)
+    at_random = options.random if options.random is not None else 0 if given else 2
+    seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
+    try:
+        trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
+        _claim(folder)
+        print(f"stops are drawn with --seed {seed}")
+        is_exact = verify(trial, folder, run_here if options.here else run_apart)
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        _remove_if_empty(folder)
+        return EXIT_UNUSABLE
+    except KeyboardInterrupt as error:
+        print(f"interrupted; the runs are in {folder}", file=sys.stderr)
+        return exit_code(error)
+    if is_exact and not options.keep:
+        shutil.rmtree(folder)
+    else:
+        print(f"the runs are in {folder}")
+    return EXIT_EXACT if is_exact else EXIT_DIFFERENT
+
+
+def _claim(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        why = "is there already" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
+        raise errors.RunFolderError(f"{folder} {why}; name another with --keep") from error
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Trains once straight and once interrupted, and compares every bit. The overrides of train.py come first.",
+        allow_abbrev=False,
+    )
+    defaults = f"{' '.join(stop_points.DEFAULT)} and two random ones"
+    parser.add_argument("--at", nargs="+", metavar="POINT", help=f"where to stop: {stop_points.KINDS} (default: {defaults})")
+    parser.add_argument("--random", type=int, metavar="K", help="stop at K random moments too")
+    parser.add_argument("--seed", type=int, help="of the random moments (default: another one each time, which is printed)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[], metavar="N", help="num_workers at each resume in turn")
+    here = "make all pieces in this process: sooner, but what one leaves there the next one finds"
+    parser.add_argument("--here", action="store_true", help=here)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to make the runs; they stay there")
+    return parser

@@ -1,0 +1,1 @@
+"""Configuration to parts: the only place that turns `_target_` into objects."""

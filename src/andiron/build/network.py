@@ -1,0 +1,51 @@
+"""The configured network in its task, with its first weights."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, randomness
+from andiron.build import start_from
+from andiron.build import targets
+from andiron.config.schema import Train
+from andiron.data import Splits
+from andiron.models import activation_checkpointing
+from andiron.tasks import Adversarial
+
+TASKS_OF = {"num_classes": "task=classification", "num_outputs": "task=regression, or task=multilabel"}  # by what data tells
+
+
+def model(config: Train, splits: Splits) -> nn.Module:
+    """The task around the configured network, initialised from the seed."""
+    randomness.start_stream(config.seed, "init")
+    kind = targets.function("task", config.task).func
+    _check_task(config, kind, splits)
+    asked = getattr(kind, "network_facts", {})  # one logit for a yes or no
+    network = targets.build("model", config.model, **{**splits.offered, **asked})
+    if config.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    if config.activation_checkpointing is not None:
+        try:
+            activation_checkpointing.apply(network, config.activation_checkpointing)
+        except ValueError as error:
+            raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
+    if config.compile:
+        network.compile()
+    loss = None if config.loss is None else targets.build_loss("loss", config.loss)
+    task: nn.Module = targets.build("task", config.task, network=network, loss=loss, **splits.offered)
+    if config.start_from is not None:
+        start_from.load(Path(config.start_from), task)
+    return task
+
+
+def _check_task(config: Train, kind: Any, splits: Splits) -> None:
+    """Refuses data of another task, whose numbers would pass for targets, and a loss that would not be used."""
+    facts = [fact for fact in TASKS_OF if fact in splits.facts]
+    wanted = getattr(kind, "wanted_fact", None)
+    if wanted and facts and wanted not in facts:
+        choice = TASKS_OF[facts[0]]
+        raise errors.ConfigError([f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"])
+    if config.loss is not None and kind is Adversarial:
+        raise errors.ConfigError([f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"])

@@ -1,0 +1,33 @@
+"""Another run's weights to start from, in place of freshly initialised ones."""
+
+import logging
+from pathlib import Path
+
+from torch import nn
+
+from andiron import checkpoint, errors, serialization
+
+WEIGHTS = "model.safetensors"
+log = logging.getLogger("andiron")
+
+
+def load(path: Path, model: nn.Module) -> None:
+    """Takes what fits by name and shape into `model`, and says what does not.
+
+    Of a run's folder it takes the trained weights; of a run that was not finished, those of its newest checkpoint.
+    A file may be any record, and laid out as Burn does if it tells so.
+    Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
+    """
+    path = _in_run(path) if path.is_dir() else path
+    try:
+        record = serialization.load(path)
+        taken, left = serialization.load_what_fits(model, record.tensors, layout=serialization.layout_of(record))
+    except ValueError as error:
+        raise errors.ConfigError([f"start_from={path}: {error}"]) from error
+    log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")
+
+
+def _in_run(folder: Path) -> Path:
+    shelf = folder / "checkpoints"
+    saved = [folder / WEIGHTS, *(shelf / name / WEIGHTS for name in reversed(checkpoint.names(shelf)))]
+    return next((path for path in saved if path.is_file()), folder / WEIGHTS)

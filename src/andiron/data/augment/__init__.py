@@ -1,0 +1,1 @@
+"""Random changes to samples, functions of (seed, epoch, index)."""

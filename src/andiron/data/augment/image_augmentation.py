@@ -1,0 +1,169 @@
+"""Images moved, mirrored, turned and covered at random: every number a function of (seed, epoch, index)."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+from torch.nn import functional
+
+from andiron import errors
+from andiron.data.dataset import RawBatch
+from andiron.data.augment.sample_random import Draws
+
+Images = Shaped[Tensor, "batch channels height width"]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Images moved by up to `pixels` down or up and right or left, uniformly; zeros come in.
+
+    `name` is what its numbers are drawn by, here and below: two of one kind draw apart under two names.
+    """
+
+    pixels: int
+    name: str = field(default="shift", kw_only=True)
+
+    def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        _check(raw, self.name, pixels=self.pixels)
+        offsets = _below(2 * self.pixels + 1, draws.uniform(self.name, 2))
+        return raw._replace(inputs=_windows(raw.inputs, self.pixels, offsets))
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A random part, as large as the image, of the image with `padding` pixels around it.
+
+    The border is `zero`, which has the law of Shift, or the `mirror` image of the pixels within, the outermost not repeated.
+    Source: He et al. 2015, arXiv:1512.03385, section 4.2, with 4 zeros on each side.
+    """
+
+    padding: int
+    border: Literal["zero", "mirror"] = "zero"
+    name: str = field(default="crop", kw_only=True)
+
+    def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        _check(raw, self.name, padding=self.padding)
+        offsets = _below(2 * self.padding + 1, draws.uniform(self.name, 2))
+        return raw._replace(inputs=_windows(raw.inputs, self.padding, offsets, is_mirrored=self.border == "mirror"))
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Images mirrored, each with `probability`: left and right, or, where not `horizontal`, top and bottom."""
+
+    probability: float | int = 0.5
+    horizontal: bool = True
+    name: str = field(default="flip", kw_only=True)
+
+    def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        _check(raw, self.name)
+        is_flipped = draws.uniform(self.name)[:, :, None, None] < self.probability
+        return raw._replace(inputs=torch.where(is_flipped, raw.inputs.flip(-1 if self.horizontal else -2), raw.inputs))
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """Images turned about their centre by up to `degrees` either way, uniformly; zeros come in.
+
+    Each pixel is interpolated between the four it comes from; bytes are rounded to the nearest.
+    """
+
+    degrees: float | int
+    name: str = field(default="rotate", kw_only=True)
+
+    def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        _check(raw, self.name)
+        radians = (2 * draws.uniform(self.name)[:, 0] - 1) * math.radians(self.degrees)
+        return raw._replace(inputs=_rotated(raw.inputs, radians))
+
+
+@dataclass(frozen=True)
+class Cutout:
+    """Images with a square of `size` by `size` pixels set to `fill`, its centre uniformly at any pixel.
+
+    At the border only a part of the square lies in the image. An even size reaches one pixel further up and left. The
+    paper fills with the mean of all pixels, as its images are standardised already; 0 is black.
+    Source: DeVries & Taylor 2017, arXiv:1708.04552, section 3.2.
+    """
+
+    size: int
+    fill: int = 0
+    name: str = field(default="cutout", kw_only=True)
+
+    def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        _check(raw, self.name, size=self.size)
+        height, width = raw.inputs.shape[2:]
+        numbers = draws.uniform(self.name, 2)
+        rows = self._covered(height, numbers[:, 0])
+        columns = self._covered(width, numbers[:, 1])
+        is_covered = rows[:, None, :, None] & columns[:, None, None, :]
+        return raw._replace(inputs=raw.inputs.masked_fill(is_covered, self.fill))
+
+    def _covered(self, length: int, numbers: Float[Tensor, " batch"]) -> Shaped[Tensor, "batch length"]:
+        """Which of `length` places the square covers, for each image."""
+        first = _below(length, numbers)[:, None] - self.size // 2
+        places = torch.arange(length, device=numbers.device)
+        return (places >= first) & (places < first + self.size)
+
+
+def _check(raw: RawBatch, name: str, **reach: int) -> None:
+    """Raises a DataError for what is no image, or is no larger than the reach in pixels."""
+    shape = tuple(raw.inputs.shape[1:])
+    if len(shape) != 3:
+        raise errors.DataError(
+            f"augmentation.{name}: is for images of [channels, height, width], and a sample here is {list(shape)}; leave it out"
+        )
+    for option, pixels in reach.items():
+        if pixels >= min(shape[1:]):
+            raise errors.DataError(
+                f"augmentation.{name}.{option}={pixels}: should be below {min(shape[1:])}, as images are {shape[1]}x{shape[2]}"
+            )
+
+
+def _below(number: int, uniform: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """From [0, 1) to one of 0 to number - 1; the product is below `number`, rounded too, as draws are multiples of 2^-24."""
+    return (uniform * number).long()
+
+
+def _windows(images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, is_mirrored: bool = False) -> Images:
+    """Of each image with its padding, the part of the image's size at (row, column) `offsets`.
+
+    A row of a part is a run of adjacent pixels, so one gather copies runs: half the time of a gather of pixels.
+    """
+    batch, channels, height, width = images.shape
+    padded = _mirrored(images, padding) if is_mirrored else functional.pad(images, (padding,) * 4)
+    whole, line = padded.shape[2:]
+    planes = torch.arange(batch * channels, device=images.device).view(batch, channels, 1) * whole
+    rows = planes + offsets[:, :1, None] + torch.arange(height, device=images.device)
+    starts = rows * line + offsets[:, 1:, None]
+    return padded.flatten().unfold(0, width, 1).index_select(0, starts.flatten()).view(images.shape)
+
+
+def _mirrored(images: Images, padding: int) -> Shaped[Tensor, "batch channels padded_height padded_width"]:
+    """The images with a border of their own pixels; torch's reflection knows no bytes."""
+    height, width = (_reflection(length, padding, images.device) for length in images.shape[2:])
+    return images.index_select(2, height).index_select(3, width)
+
+
+def _reflection(length: int, padding: int, device: torch.device) -> Int[Tensor, " padded"]:
+    places = torch.arange(-padding, length + padding, device=device).abs()
+    return (length - 1) - ((length - 1) - places).abs()
+
+
+def _rotated(images: Images, radians: Float[Tensor, " batch"]) -> Images:
+    """The images turned anticlockwise; pixel (x, y), from the centre, is what was at (x cos - y sin, x sin + y cos).
+
+    The places are made without a matrix product, whose last bits would change with the size of the batch.
+    """
+    height, width = images.shape[2:]
+    x, y = (torch.arange(length, device=images.device) - (length - 1) / 2 for length in (width, height))
+    cos, sin = radians.cos()[:, None, None], radians.sin()[:, None, None]
+    y = y[:, None]
+    across, down = 2 / width, 2 / height  # the grid goes from -1 to 1 over the image
+    grid = torch.stack([x * cos * across - y * sin * across, x * sin * down + y * cos * down], dim=-1)
+    pixels = images if images.is_floating_point() else images.float()
+    turned = functional.grid_sample(pixels, grid.to(pixels.dtype), align_corners=False)
+    return turned if images.is_floating_point() else turned.round().to(images.dtype)

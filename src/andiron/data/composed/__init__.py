@@ -1,0 +1,1 @@
+"""Data sets made of other data sets."""

@@ -1,0 +1,129 @@
+"""Any text file as sequences of tokens, each to be told from those before it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.data.on_disk import characters
+from andiron.data import fingerprint
+from andiron.data.dataset import Batch, Indices, RawBatch
+from andiron.data.splits import Splits, Validation
+from andiron.data.on_disk.stored import StoredArray, StoredFile
+
+EVALUATION_TOKENS = 2**14  # at once: logits of a vocabulary of 256 take 16 MiB
+
+
+@dataclass(frozen=True)
+class TextBatcher:
+    """Tokens as int64 on the device."""
+
+    def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
+        return Batch(*(tokens.to(device, non_blocking=True).long() for tokens in raw))
+
+
+class WindowDataset:
+    """Sample i: inputs are `tokens[i * stride :][:context_length]`, targets the same a token later; both int64.
+
+    Of the tokens, those in [begin, end); what is left over behind the last whole window is in none.
+    """
+
+    def __init__(self, tokens: StoredArray | Tensor, begin: int, end: int, *, context_length: int, stride: int):
+        self.windows = _windows(tokens, begin, end, context_length + 1, stride)
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitems__(self, indices: Indices) -> RawBatch:
+        """The samples at `indices`, in their order."""
+        chosen = torch.as_tensor(indices)
+        windows = self.windows
+        found = windows.read(chosen) if isinstance(windows, StoredArray) else windows.index_select(0, chosen)
+        return RawBatch(found[:, :-1].long(), found[:, 1:].long())
+
+
+def text(
+    *,
+    path: str,
+    level: Literal["bytes", "characters"] = "bytes",
+    context_length: int,
+    stride: int | None = None,
+    valid: Validation,
+    test: float = 0.1,
+    cache: str | None = None,
+) -> Splits:
+    """The file's tokens in windows, one beginning `stride` after the other, by default `context_length`.
+
+    The last fraction `test` of the file is kept aside, the fraction `valid` of the file before it validates; no token is in
+    two of them. With level=characters the tokens are kept in a file beside the text or in the folder `cache`.
+    Raises: DataError if the file is missing, too short, or no UTF-8 where characters are asked for.
+    """
+    file, step = StoredFile(Path(path)), context_length if stride is None else stride
+    sha256 = fingerprint.of_file(file.path)
+    if not file.size:
+        raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
+    tokens, facts = _tokens(file, level, sha256, None if cache is None else Path(cache))
+    bounds = _bounds(len(tokens), valid, test, context_length, file.path)
+    train, held_out, kept_aside = (
+        WindowDataset(tokens, begin, end, context_length=context_length, stride=step) for begin, end in bounds
+    )
+    return Splits(
+        name=file.path.name,
+        train=train,
+        valid=held_out,
+        test=kept_aside,
+        batcher=TextBatcher(),
+        facts={"input_shape": (context_length,), "context_length": context_length, **facts},
+        fingerprint=sha256,
+        validates_on_test=valid == "test",
+        evaluation_batch_size=min(256, max(1, EVALUATION_TOKENS // context_length)),
+    )
+
+
+def _tokens(
+    file: StoredFile, level: Literal["bytes", "characters"], sha256: str, cache: Path | None
+) -> tuple[StoredArray | Tensor, dict[str, Any]]:
+    """The tokens of the whole file, and what is known of them."""
+    if level == "bytes":
+        facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}  # a token is a byte
+        return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts
+    found = characters.tokens(file.path, sha256=sha256, cache=cache)
+    return found.tokens, {
+        "vocabulary_size": len(found.vocabulary),
+        "vocabulary": found.vocabulary,
+        "bytes_per_token": [len(character.encode()) for character in found.vocabulary],
+    }
+
+
+def _bounds(size: int, valid: Validation, test: float, context_length: int, path: Path) -> list[tuple[int, int]]:
+    """Where the tokens to train on, to validate on and to test on begin and end.
+
+    Raises: DataError if one of the three is too short for a window.
+    """
+    first_test = size - round(size * test)
+    first_valid = first_test if valid == "test" else first_test - round(size * float(valid))
+    bounds = {
+        "data.valid": (first_test, size) if valid == "test" else (first_valid, first_test),
+        "data.test": (first_test, size),
+        "training": (0, max(first_valid, 0)),
+    }
+    for part, (begin, end) in bounds.items():
+        if end - begin <= context_length:
+            raise errors.DataError(
+                f"{path}: has {size} tokens, of which {part} gets {end - begin}, where data.context_length={context_length} "
+                f"takes {context_length + 1}; shorten it, choose other fractions (valid={valid}, test={test}), or give more text"
+            )
+    return [bounds["training"], bounds["data.valid"], bounds["data.test"]]
+
+
+def _windows(tokens: StoredArray | Tensor, begin: int, end: int, length: int, stride: int) -> StoredArray | Tensor:
+    """The tokens from every `stride`-th on, `length` of them; neither copied nor read."""
+    if isinstance(tokens, Tensor):
+        return tokens[begin:end].unfold(0, length, stride)
+    number = (end - begin - length) // stride + 1
+    width = tokens.dtype.itemsize
+    offset = tokens.offset + begin * width
+    return StoredArray(tokens.file, tokens.name, offset, tokens.dtype, (number, length), stride_bytes=stride * width)

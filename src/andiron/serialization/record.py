@@ -1,0 +1,114 @@
+"""What a record is, and what every file of one says beside its tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron.serialization.safetensors_codec import DTYPES
+
+VERSION = 1
+VERSION_KEY = "andiron_record"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named tensors, and values made of what JSON has: dict with string keys, list, str, int, finite float, bool, None."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A record as it stands in a file; `dtypes` names what those tensors were that are stored as something else."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+    dtypes: dict[str, str]
+
+    def head(self) -> dict[str, Any]:
+        """What the file says beside its tensors."""
+        return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
+
+
+def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
+    """The record that a file holds.
+
+    Raises: ValueError if `head` is of another version, or not what `Stored.head` makes.
+    """
+    version, dtypes, values = head.get(VERSION_KEY), head.get("dtypes"), head.get("values")
+    if type(version) is not int:
+        raise ValueError(f"it does not say which version of {VERSION_KEY} it is")
+    if version != VERSION:
+        raise ValueError(f"it is {VERSION_KEY} {version}, and this andiron reads {VERSION}")
+    if not (isinstance(dtypes, dict) and isinstance(values, dict)) or any(type(name) is not str for name in dtypes.values()):
+        raise ValueError("its dtypes or values are missing or malformed")
+    check_plain(values)
+    return Stored(tensors, values, dtypes)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32` for `torch.float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_of(name: str, dtype: Any) -> torch.dtype:
+    """The dtype of that name. Raises: ValueError if records have none such."""
+    names = {dtype_name(known): known for known in DTYPES}
+    if not isinstance(dtype, str) or dtype not in names:
+        raise ValueError(f"tensor {name!r} is of dtype {dtype!r}, which is none")
+    return names[dtype]
+
+
+def shape_of(name: str, shape: Any) -> torch.Size:
+    """The shape in a file. Raises: ValueError if it is none."""
+    if not isinstance(shape, list) or any(type(size) is not int or not 0 <= size < 2**63 for size in shape):
+        raise ValueError(f"tensor {name!r} is of shape {shape!r}, which is none")
+    return torch.Size(shape)
+
+
+def check_plain(value: Any, where: str = "values") -> None:
+    """Nothing, if every format keeps `value` as it is.
+
+    Raises: ValueError naming the first value that some format cannot hold.
+    """
+    if type(value) is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                raise ValueError(f"{where} has the key {key!r}; keys are strings: write {str(key)!r}")
+            check_text(key, where)
+            check_plain(item, f"{where}[{key!r}]")
+    elif type(value) is list:
+        for place, item in enumerate(value):
+            check_plain(item, f"{where}[{place}]")
+    elif type(value) is str:
+        check_text(value, where)
+    elif type(value) is int and not -(2**63) <= value < 2**64:
+        raise ValueError(f"{where} is {value}, which 64 bits do not hold; write it as a string")
+    elif type(value) is float and not isfinite(value):
+        raise ValueError(f"{where} is {value}, which JSON has not; write it as a string or None, or keep it in a tensor")
+    elif value is not None and type(value) not in (bool, int, float):
+        raise ValueError(
+            f"{where} is a {type(value).__name__}; values are dict, list, str, int, float, bool or None: make it one of these, "
+            "or keep it in a tensor"
+        )
+
+
+def check_text(text: str, where: str) -> None:
+    """Nothing, if `text` has an encoding. Raises: ValueError for half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{where} has {text!r}, half a surrogate pair, which no file can hold; rename it") from error
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The mapping of a file's pairs. Raises: ValueError if a name is there twice: which one would be meant?"""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a name is there twice")
+    return mapping
