@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
-install_import_hook("andiron", "beartype.beartype")  # before anything imports andiron
+install_import_hook("andiron", "shape_checks.check")  # before anything imports andiron
 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402

@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "andiron"
 FLOORS = [
-    {"improvement"},
+    {"improvement", "ranges"},
+    {"cadence", "options"},
     {"errors", "files", "append_only", "gradients", "schedules", "outputs", "randomness", "inference"},
     {"serialization", "protocols", "interrupter", "devices"},
     {"config"},

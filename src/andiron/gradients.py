@@ -162,7 +162,7 @@ def not_finite(gradients: Mapping[str, Tensor]) -> list[str]:
     return [name for name, gradient in gradients.items() if not bool(torch.isfinite(gradient).all())]
 
 
-def clip_by_global_norm(gradients: Gradients, max_norm: float | int) -> Gradients:
+def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """Gradients scaled so that their joint L2 norm is at most `max_norm`.
 
     Direction is kept; gradients below the threshold come back unchanged. The same bits as torch's clip_grad_norm_,
@@ -177,7 +177,7 @@ def clip_by_global_norm(gradients: Gradients, max_norm: float | int) -> Gradient
     return gradients.replaced(dict(zip(gradients, torch._foreach_mul(list(gradients.values()), scale), strict=True)))
 
 
-def clip_by_norm(gradients: Gradients, max_norm: float | int) -> Gradients:
+def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """Gradients each scaled so that its own L2 norm is at most `max_norm`: Burn's clipping by norm.
 
     Raises: ValueError if max_norm is not positive.
@@ -190,7 +190,7 @@ def clip_by_norm(gradients: Gradients, max_norm: float | int) -> Gradients:
     return gradients.replaced(scaled)
 
 
-def clip_by_value(gradients: Gradients, limit: float | int) -> Gradients:
+def clip_by_value(gradients: Gradients, limit: float) -> Gradients:
     """Gradients with every element brought into [-limit, limit].
 
     Raises: ValueError if the limit is not positive.
@@ -199,7 +199,7 @@ def clip_by_value(gradients: Gradients, limit: float | int) -> Gradients:
     return gradients.replaced({name: gradient.clamp(-limit, limit) for name, gradient in gradients.items()})
 
 
-def _check_limit(name: str, value: float | int) -> None:
+def _check_limit(name: str, value: float) -> None:
     if not value > 0:
         raise ValueError(f"{name}={value}: should be greater than 0; leave clipping out to have none")
 

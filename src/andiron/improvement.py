@@ -6,7 +6,7 @@ from collections.abc import Mapping
 DIRECTIONS = ("lowest", "highest")
 
 
-def is_better(value: float, best: float | None, direction: str, *, margin: float | int = 0, is_relative: bool = False) -> bool:
+def is_better(value: float, best: float | None, direction: str, *, margin: float = 0, is_relative: bool = False) -> bool:
     """Whether `value` is finite, and better than `best` by more than `margin`; of values before there is any, the first is.
 
     lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best + margin, or

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 IGNORED = -100  # a target that counts nowhere: neither in a loss nor in a metric; torch's own default for cross entropy
-Weight = Tensor | float | int
+Weight = Tensor | float
 
 
 class Detached:

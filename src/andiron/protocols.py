@@ -20,7 +20,7 @@ class TrainOutput:
 
     gradients: Gradients
     item: Any
-    weight: float | int | Tensor = 1
+    weight: float | Tensor = 1
 
 
 @runtime_checkable

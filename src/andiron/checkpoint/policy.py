@@ -15,7 +15,7 @@ class Cadence:
 
     updates: int | None = None
     epochs: int | None = 1
-    minutes: float | int | None = None
+    minutes: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("every_updates", self.updates), ("every_epochs", self.epochs)):
@@ -44,7 +44,7 @@ def checkpointing(
     keep_every_updates: int | None = None,
     every_updates: int | None = None,
     every_epochs: int | None = 1,
-    every_minutes: float | int | None = None,
+    every_minutes: float | None = None,
 ) -> Checkpointing:
     """Checkpoints as often as the last three say, of which the others keep the newest, the best, and some for ever.
 

@@ -99,7 +99,7 @@ class LearnerBuilder:
         """Updates once for so many batches, by the mean of their gradients; an epoch's last group may be short."""
         return self._with(grads_accumulation=batches)
 
-    def clip(self, clip: float | int | Mapping[Any, float | int]) -> "LearnerBuilder":
+    def clip(self, clip: float | Mapping[Any, float]) -> "LearnerBuilder":
         """Clips the gradients of all parameters: by their joint norm, or as `{norm: x}` or `{value: x}` say."""
         return self._with(clip=clipping.from_value(clip))
 

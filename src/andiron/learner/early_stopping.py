@@ -35,10 +35,10 @@ class EarlyStopping:
         *,
         direction: str = "lowest",
         patience: int | None = None,
-        min_delta: float | int = 0.0,
+        min_delta: float = 0.0,
         min_delta_mode: str = "absolute",
-        goal: float | int | None = None,
-        divergence: float | int | None = None,
+        goal: float | None = None,
+        divergence: float | None = None,
         restores_best: bool = False,
     ):
         _check_choices(direction=(direction, improvement.DIRECTIONS), min_delta_mode=(min_delta_mode, MODES))
@@ -126,7 +126,7 @@ class EarlyStopping:
         self._last = None if state["last"] is None else float(state["last"])
         self._last_epoch = state["last_epoch"]
 
-    def _is_worse(self, value: float, limit: float | int) -> bool:
+    def _is_worse(self, value: float, limit: float) -> bool:
         return value > limit if self.direction == "lowest" else value < limit
 
     @property
@@ -146,7 +146,7 @@ def _check_choices(**choices: tuple[str, Sequence[str]]) -> None:
             raise ValueError(f"{name}={value}: should be {' or '.join(allowed)}; choose one of these")
 
 
-def _check_numbers(patience: int | None, min_delta: float | int, mode: str) -> None:
+def _check_numbers(patience: int | None, min_delta: float, mode: str) -> None:
     if patience is not None and patience < 1:
         raise ValueError(f"patience={patience}: should be 1 or more epochs, or null to wait for ever")
     if not 0 <= min_delta < (1 if mode == "relative" else math.inf):
@@ -154,7 +154,7 @@ def _check_numbers(patience: int | None, min_delta: float | int, mode: str) -> N
         raise ValueError(f"min_delta={min_delta}: should be {allowed}; 0 counts the smallest gain")
 
 
-def _check_limits(direction: str, goal: float | int | None, divergence: float | int | None) -> None:
+def _check_limits(direction: str, goal: float | None, divergence: float | None) -> None:
     for name, value in (("goal", goal), ("divergence", divergence)):
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{name}={value}: should be a finite number, or null for none")

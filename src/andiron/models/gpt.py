@@ -48,7 +48,7 @@ class GPT(nn.Module):
 
     def generate(
         self, tokens: Int[Tensor, "batch time"], number: int, *,
-        temperature: float | int = 1.0, top_k: int | None = None, generator: torch.Generator | None = None,
+        temperature: float = 1.0, top_k: int | None = None, generator: torch.Generator | None = None,
     ) -> Int[Tensor, "batch number"]:  # fmt: skip
         """The `number` tokens that follow, each drawn from softmax(logits / temperature) and read before the next.
 
@@ -64,7 +64,7 @@ class GPT(nn.Module):
                 tokens = torch.cat([tokens, _drawn(logits, temperature, top_k, generator)], dim=1)
         return tokens[:, start:].clone()  # outside, where it becomes a tensor that gradients may meet
 
-    def _check_sampling(self, tokens: Tensor, temperature: float | int, top_k: int | None) -> None:
+    def _check_sampling(self, tokens: Tensor, temperature: float, top_k: int | None) -> None:
         vocabulary_size = self.head.out_features
         if not tokens.shape[1]:
             raise ValueError("there is no token to follow; begin with one, such as a line break")
@@ -90,7 +90,7 @@ class Embedding(nn.Embedding):
 
 
 def _drawn(
-    logits: Float[Tensor, "batch vocabulary"], temperature: float | int, top_k: int | None, generator: torch.Generator | None
+    logits: Float[Tensor, "batch vocabulary"], temperature: float, top_k: int | None, generator: torch.Generator | None
 ) -> Int[Tensor, "batch 1"]:
     if temperature == 0:
         return logits.argmax(-1, keepdim=True)

@@ -20,7 +20,7 @@ class ViT(nn.Module):
 
     def __init__(
         self, input_shape: Sequence[int], num_outputs: int, *,
-        patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 4, mlp_ratio: float | int = 4, dropout: float = 0.0,
+        patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 4, mlp_ratio: float = 4, dropout: float = 0.0,
     ):  # fmt: skip
         super().__init__()
         self.patches = Patches(input_shape, dim, patch=patch)

@@ -17,13 +17,13 @@ class GradientsAccumulator:
         self._first: Gradients | None = None
         self._sums: dict[str, Tensor] = {}
         self._loss: Tensor | None = None
-        self._weights: list[float | int | Tensor] = []
+        self._weights: list[float | Tensor] = []
 
     def __len__(self) -> int:
         """How many micro-batches were added."""
         return len(self._weights)
 
-    def add(self, gradients: Gradients, weight: float | int | Tensor = 1) -> None:
+    def add(self, gradients: Gradients, weight: float | Tensor = 1) -> None:
         """Adds one micro-batch; its tensors are no longer the caller's to change."""
         self._weights.append(weight)
         if self._first is None:
@@ -50,7 +50,7 @@ class GradientsAccumulator:
         mean.loss = None if loss is None else loss / total
         return mean
 
-    def _add_weighted(self, gradients: Gradients, weight: float | int | Tensor) -> None:
+    def _add_weighted(self, gradients: Gradients, weight: float | Tensor) -> None:
         tensors = list(gradients.values())
         torch._foreach_mul_(tensors, weight)
         known = [name for name in gradients if name in self._sums]

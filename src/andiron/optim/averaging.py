@@ -29,7 +29,7 @@ class Ema:
     that of TensorFlow's ExponentialMovingAverage.
     """
 
-    decay: float | int
+    decay: float
     warmup: bool = False
 
     def __post_init__(self) -> None:

@@ -7,14 +7,14 @@ from andiron import gradients
 from andiron.gradients import Gradients
 
 Clip = Callable[[Gradients], Gradients]
-KINDS: dict[str, Callable[[float | int], Clip]] = {
+KINDS: dict[str, Callable[[float], Clip]] = {
     "global_norm": lambda limit: partial(gradients.clip_by_global_norm, max_norm=limit),
     "norm": lambda limit: partial(gradients.clip_by_norm, max_norm=limit),
     "value": lambda limit: partial(gradients.clip_by_value, limit=limit),
 }
 
 
-def from_value(clip: float | int | Mapping[str, float | int]) -> Clip:
+def from_value(clip: float | Mapping[str, float]) -> Clip:
     """A number clips by the joint norm; `{global_norm: x}`, `{norm: x}` (each tensor) and `{value: x}` say which.
 
     Raises: ValueError for another kind, or a limit that is not positive.

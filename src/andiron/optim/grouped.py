@@ -31,7 +31,7 @@ class Group:
     name: str
     parameters: Mapping[str, nn.Parameter]
     optimizer: Optimizer | None
-    lr_scale: float | int = 1.0
+    lr_scale: float = 1.0
     schedule: Schedule | None = None
     clip: Clip | None = None
     every: int = 1

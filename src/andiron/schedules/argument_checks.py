@@ -11,14 +11,14 @@ def check_counts(**counts: int) -> None:
             raise ValueError(f"{name}={value}: should be 1 or more; give it as a whole number of updates")
 
 
-def check_not_negative(**values: float | int) -> None:
+def check_not_negative(**values: float) -> None:
     """Raises: ValueError for a value below 0 or not finite."""
     for name, value in values.items():
         if not 0 <= value < math.inf:
             raise ValueError(f"{name}={value}: should be a finite number from 0 up; a learning rate is never negative")
 
 
-def check_positive(**values: float | int) -> None:
+def check_positive(**values: float) -> None:
     """Raises: ValueError for a value that is 0, below, or not finite."""
     for name, value in values.items():
         if not 0 < value < math.inf:

@@ -29,8 +29,8 @@ class OneCycle:
     max_lr: float
     num_updates: int
     warmup_fraction: float = 0.3
-    initial_divisor: float | int = 25.0
-    final_divisor: float | int = 1e4
+    initial_divisor: float = 25.0
+    final_divisor: float = 1e4
     shape: str = "cosine"
 
     def __post_init__(self) -> None:

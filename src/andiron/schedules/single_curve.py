@@ -44,7 +44,7 @@ class Polynomial:
 
     initial_lr: float
     num_updates: int
-    power: float | int = 1.0
+    power: float = 1.0
     final_lr: float = 0.0
 
     def __post_init__(self) -> None:

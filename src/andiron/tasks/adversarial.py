@@ -15,7 +15,7 @@ from andiron.gradients import Gradients, backward
 from andiron.outputs import AdversarialOutput, Weight
 from andiron.protocols import TrainOutput
 
-Numbers = float | int | Sequence[float | int]
+Numbers = float | Sequence[float]
 
 
 class Adversarial(nn.Module):

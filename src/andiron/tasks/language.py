@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
         bytes_per_token: Sequence[int] | None = None,
         prompt: str = "\n",
         sample_length: int = 200,
-        temperature: float | int = 1.0,
+        temperature: float = 1.0,
         top_k: int | None = None,
     ):
         super().__init__()
@@ -122,7 +122,7 @@ def _nll(logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
 
 
-def _check_sampling(temperature: float | int, top_k: int | None, num_tokens: int) -> None:
+def _check_sampling(temperature: float, top_k: int | None, num_tokens: int) -> None:
     if temperature < 0:
         raise ValueError(f"temperature={temperature}: should be positive, or 0 for the likeliest token")
     if top_k is not None and not 1 <= top_k <= num_tokens:

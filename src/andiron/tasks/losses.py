@@ -33,8 +33,8 @@ class CrossEntropy:
 
     def __init__(
         self,
-        class_weights: Sequence[float | int] | Literal["balanced"] | None = None,
-        label_smoothing: float | int = 0.0,
+        class_weights: Sequence[float] | Literal["balanced"] | None = None,
+        label_smoothing: float = 0.0,
         *,
         ignored_index: int | None = None,
     ):
@@ -89,7 +89,7 @@ class BinaryCrossEntropy:
     """
 
     def __init__(
-        self, positive_weight: float | int | Sequence[float | int] | None = None, *, ignored_index: int | None = None
+        self, positive_weight: float | Sequence[float] | None = None, *, ignored_index: int | None = None
     ):
         weights = [positive_weight] if isinstance(positive_weight, float | int) else positive_weight
         self.ignored_index = ignored_index
@@ -230,7 +230,7 @@ def _total(weights: Float[Tensor, " classes"], targets: Tensor, ignored_index: i
     return (weights[torch.where(is_known, targets, 0)] * is_known).sum()
 
 
-def _positive(name: str, values: Sequence[float | int] | None) -> Float[Tensor, " classes"] | None:
+def _positive(name: str, values: Sequence[float] | None) -> Float[Tensor, " classes"] | None:
     if values is None:
         return None
     if not values or not all(0 < value < float("inf") for value in values):

@@ -17,7 +17,7 @@ from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Lo
 
 OF_CLASSES = (CrossEntropy, BinaryCrossEntropy, nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
 
-Numbers = float | int | Sequence[float | int]
+Numbers = float | Sequence[float]
 
 
 class Regressor(nn.Module):

@@ -54,7 +54,7 @@ class Crop:
 class Flip:
     """Images mirrored, each with `probability`: left and right, or, where not `horizontal`, top and bottom."""
 
-    probability: float | int = 0.5
+    probability: float = 0.5
     horizontal: bool = True
     name: str = field(default="flip", kw_only=True)
 
@@ -71,7 +71,7 @@ class Rotate:
     Each pixel is interpolated between the four it comes from; bytes are rounded to the nearest.
     """
 
-    degrees: float | int
+    degrees: float
     name: str = field(default="rotate", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:

@@ -25,7 +25,7 @@ class Mixup:
     Source: Zhang et al. 2017, arXiv:1710.09412, equation 1.
     """
 
-    alpha: float | int
+    alpha: float
     num_classes: int
     name: str = field(default="mixup", kw_only=True)
 
@@ -45,7 +45,7 @@ class Mixup:
         return rows.scatter_(1, targets[:, None], 1.0)
 
 
-def symmetric_beta(alpha: float | int, uniform: Float[Tensor, "... 2"]) -> Float[Tensor, "..."]:
+def symmetric_beta(alpha: float, uniform: Float[Tensor, "... 2"]) -> Float[Tensor, "..."]:
     """Numbers distributed as Beta(alpha, alpha), from two uniform ones (u, v) each and no more: nothing is rejected.
 
     With c = cos(2 pi v) and r = u^(1/alpha), t = sqrt(2 alpha (1/r - 1)) c has Student's t-distribution with 2 alpha degrees

@@ -63,7 +63,7 @@ def balanced(data: Splits, *, size: int | None, seed: int) -> Splits:
     return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
 
 
-def partial(data: Splits, *, fraction: float | int, seed: int) -> Splits:
+def partial(data: Splits, *, fraction: float, seed: int) -> Splits:
     """The data with a random `fraction` of the training samples, of every class where there are some.
 
     A smaller fraction by the same seed is part of a larger one.

@@ -23,7 +23,7 @@ IN_MEMORY_BYTES = 2**30  # more takes seconds to read, and may not fit beside a 
 MOST_CLASSES = 2**20  # more are no classes but numbers, and would make a last layer of gigabytes
 ROWS_AT_ONCE = 65_536  # of targets to predict, where their mean is taken
 
-Statistic = float | int | Sequence[float | int]
+Statistic = float | Sequence[float]
 
 
 def safetensors(

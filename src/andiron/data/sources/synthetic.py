@@ -23,7 +23,7 @@ def synthetic(
     num_samples: int,
     input_shape: Sequence[int],
     num_classes: int,
-    separation: float | int = 8.0,
+    separation: float = 8.0,
     dtype: Literal["uint8", "float32"] = "uint8",
     seed: int = 0,
     valid: Validation,

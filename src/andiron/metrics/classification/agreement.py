@@ -22,7 +22,7 @@ class BalancedAccuracy:
     Source: Brodersen et al. 2010, "The balanced accuracy and its posterior distribution".
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "balanced_accuracy"
     higher_is_better = True
     gathers = False
@@ -47,7 +47,7 @@ class MatthewsCorrelation:
     Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient", equation 8.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "matthews_correlation"
     higher_is_better = True
     gathers = False
@@ -74,7 +74,7 @@ class CohenKappa:
     Source: Cohen 1960, "A coefficient of agreement for nominal scales", equation 1.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "cohen_kappa"
     higher_is_better = True
     gathers = False
@@ -91,7 +91,7 @@ class CohenKappa:
         return (c * s - expected) / (s**2 - expected) if s**2 > expected else None
 
 
-def _counted(name: str, item: Any, threshold: float | int) -> tuple[Tensor]:
+def _counted(name: str, item: Any, threshold: float) -> tuple[Tensor]:
     kind = kind_of(item.output, item.targets)
     if kind == LABELS:
         raise refused(name, kind, "one of several classes, or yes or no")

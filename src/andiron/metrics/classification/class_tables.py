@@ -24,7 +24,7 @@ class ConfusionMatrix:
     A batch takes classes^2 numbers until its window is closed.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = "confusion_matrix"
     higher_is_better = True
@@ -58,7 +58,7 @@ class PerClass:
     A binary item has its two classes.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = "per_class"
     higher_is_better = True

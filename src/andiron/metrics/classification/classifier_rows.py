@@ -78,7 +78,7 @@ def refused(name: str, kind: Kind, allowed: str) -> errors.MismatchError:
     return errors.MismatchError(f"{name}: measures answers that are {allowed}, not {kind}; leave it out of this task's metrics")
 
 
-def check_threshold(threshold: float | int) -> None:
+def check_threshold(threshold: float) -> None:
     """Raises: ValueError for a probability that every prediction would be above, or none."""
     if not 0 < threshold < 1:
         raise ValueError(f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the usual one")

@@ -26,7 +26,7 @@ class Precision:
     """TP / (TP + FP): of what was predicted, how much is true."""
 
     average: str | None = "macro"
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = "precision"
     higher_is_better = True
@@ -47,7 +47,7 @@ class Recall:
     """TP / (TP + FN), also called sensitivity: of what is true, how much was predicted."""
 
     average: str | None = "macro"
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = "recall"
     higher_is_better = True
@@ -71,9 +71,9 @@ class FBeta:
     Source: van Rijsbergen 1979, "Information Retrieval", chapter 7.
     """
 
-    beta: float | int = 1.0
+    beta: float = 1.0
     average: str | None = "macro"
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = ""
     higher_is_better = True
@@ -100,7 +100,7 @@ class Specificity:
     """TN / (TN + FP): of what is not true, how much was not predicted; the recall of the rest."""
 
     average: str | None = "macro"
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     class_names: Sequence[str] | None = None
     name: str = "specificity"
     higher_is_better = True
@@ -116,7 +116,7 @@ class Specificity:
         return confusion_counts.score(parts[0], _specificity, average=self.average, class_names=self.class_names)
 
 
-def f_beta(of: Counts, beta: float | int) -> tuple[Tensor, Tensor]:
+def f_beta(of: Counts, beta: float) -> tuple[Tensor, Tensor]:
     """Numerator and denominator; TP + FP is what was predicted, TP + FN what is true."""
     return (1 + beta**2) * of.true_positives, beta**2 * of.support + of.predicted
 
@@ -133,6 +133,6 @@ def _specificity(of: Counts) -> tuple[Tensor, Tensor]:
     return of.true_negatives, of.total - of.support
 
 
-def _check(average: str | None, threshold: float | int) -> None:
+def _check(average: str | None, threshold: float) -> None:
     class_averages.check_average(average)
     check_threshold(threshold)

@@ -15,7 +15,7 @@ class HammingAccuracy:
     `threshold` is the probability above which an answer is yes.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "hamming_accuracy"
     higher_is_better = True
 
@@ -31,7 +31,7 @@ class HammingAccuracy:
 class HammingLoss:
     """The fraction of answers that are wrong: 1 - `HammingAccuracy`."""
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "hamming_loss"
     higher_is_better = False
 
@@ -50,7 +50,7 @@ class ExactMatch:
     A label that does not count cannot be wrong; a sample of which none counts is left out.
     """
 
-    threshold: float | int = 0.5
+    threshold: float = 0.5
     name: str = "exact_match"
     higher_is_better = True
 

@@ -1,0 +1,91 @@
+"""When something that repeats is due: every so many updates, epochs or minutes.
+
+    >>> Cadence.of("2epochs")
+    Cadence(updates=None, epochs=2.0, minutes=None)
+    >>> every = Ticker(Cadence.of(500))
+    >>> every.due(updates=500, epochs=None)
+    True
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from andiron.ranges import EVERY
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """Every so many updates, epochs or minutes since the last time, whichever comes first.
+
+    Raises: ValueError for a number that is not positive, and if none is given.
+    """
+
+    updates: int | None = None
+    epochs: float | None = None  # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        for name, value in given.items():
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name}={value}: should be a finite number above 0; give one, or leave it out")
+        if not given:
+            raise ValueError("nothing is ever due; give updates, epochs or minutes")
+
+    @classmethod
+    def of(cls, value: "int | str | Mapping[str, Any] | Cadence") -> "Cadence":
+        """The cadence that a configuration writes: `500` updates, `2epochs`, `10minutes`, or a mapping of several."""
+        if isinstance(value, Cadence):
+            return value
+        if isinstance(value, Mapping):
+            return cls(**value)
+        if isinstance(value, int):
+            return cls(updates=value)
+        match = EVERY.fullmatch(value)
+        if match is None:
+            raise ValueError(f"{value}: should be like 500 (updates), 2epochs or 10minutes; write one of these")
+        unit, number = match[2], float(match[1])
+        return cls(epochs=number) if unit == "epoch" else cls(minutes=number)
+
+    def in_updates(self, updates_per_epoch: int) -> "Cadence":
+        """The same with a fractional number of epochs counted in updates, at least 1."""
+        if self.epochs is None or self.epochs == int(self.epochs):
+            return self
+        updates = max(1, round(self.epochs * updates_per_epoch))
+        return replace(self, updates=min(updates, self.updates or updates), epochs=None)
+
+
+class Ticker:
+    """A cadence, and when it was last met; `now` gives seconds."""
+
+    def __init__(self, cadence: Cadence, now: Callable[[], float] = time.monotonic):
+        self.cadence = cadence
+        self._now = now
+        self._last_update = -1
+        self._last_time = now()
+
+    def due(self, *, updates: int, epochs: int | None) -> bool:
+        """Whether it is due after so many completed updates; `epochs` counts completed epochs at the end of one, else None."""
+        every = self.cadence
+        if updates == self._last_update:
+            return False
+        return (
+            (every.updates is not None and updates > 0 and updates % every.updates == 0)
+            or (every.epochs is not None and epochs is not None and epochs % every.epochs == 0)
+            or (every.minutes is not None and self._now() - self._last_time >= 60 * every.minutes)
+        )
+
+    def done(self, updates: int) -> None:
+        """Counts from here on: it is not due again after the same update."""
+        self._last_update, self._last_time = updates, self._now()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The update at which it was last met."""
+        return {"last_update": self._last_update}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from `state_dict`; minutes count from now."""
+        self._last_update, self._last_time = state["last_update"], self._now()
