@@ -20,7 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 
@@ -47,7 +49,13 @@ class Outcome:
 def andiron_run(seed: int, overrides: Sequence[str], split: str = "test") -> Outcome:
     """The outcome of `python train.py seed=<seed> <overrides>`, its accuracy as measured on `split`."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "train.py", f"seed={seed}", f"hydra.run.dir={folder}/run", *overrides]
+        command = [
+            sys.executable,
+            "train.py",
+            f"seed={seed}",
+            f"hydra.run.dir={folder}/run",
+            *overrides,
+        ]
         with rounds.stopwatch() as elapsed:
             process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
             _, status, usage = os.wait4(process.pid, 0)
@@ -57,18 +65,25 @@ def andiron_run(seed: int, overrides: Sequence[str], split: str = "test") -> Out
             raise SystemExit(f"{' '.join(command)} failed:\n{said.read()}")
         summary = json.loads(Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
     last = {(row["split"], row["metric"]): row["last"] for row in summary["metrics"]}
-    return Outcome(last[split, "accuracy"], summary["seconds"], elapsed(), usage.ru_utime + usage.ru_stime)
+    return Outcome(
+        last[split, "accuracy"], summary["seconds"], elapsed(), usage.ru_utime + usage.ru_stime
+    )
 
 
 def bare_run(seed: int, epochs: int) -> Outcome:
     """The outcome of the bare loop on MNIST."""
     splits = data.mnist(root=os.environ.get("ANDIRON_DATA_DIR", "data"), valid=0.1, split_seed=0)
     cpu = torch.device("cpu")
-    train, test = (splits.batcher(RawBatch(part.inputs, part.targets), cpu) for part in (splits.train, splits.test))
+    train, test = (
+        splits.batcher(RawBatch(part.inputs, part.targets), cpu)
+        for part in (splits.train, splits.test)
+    )
     torch.manual_seed(seed)
     model = bare.convnet()
     with rounds.stopwatch() as elapsed:
-        bare.with_loader(model, train.inputs, train.targets, lr=LR, batch_size=BATCH_SIZE, epochs=epochs)
+        bare.with_loader(
+            model, train.inputs, train.targets, lr=LR, batch_size=BATCH_SIZE, epochs=epochs
+        )
     return Outcome(bare.accuracy(model, test.inputs, test.targets), elapsed())
 
 
@@ -77,7 +92,12 @@ def digits(seeds: int, epochs: int | None) -> str:
     overrides = [f"num_epochs={epochs}"] if epochs else []
     outcomes = [andiron_run(seed, overrides) for seed in range(seeds)]
     rows = [
-        (f"{seed}", f"{100 * run.test_accuracy:.2f} %", f"{run.wall_seconds:.2f}", f"{run.cpu_seconds:.2f}")
+        (
+            f"{seed}",
+            f"{100 * run.test_accuracy:.2f} %",
+            f"{run.wall_seconds:.2f}",
+            f"{run.cpu_seconds:.2f}",
+        )
         for seed, run in enumerate(outcomes)
     ]
     walls, cpus = [run.wall_seconds for run in outcomes], [run.cpu_seconds for run in outcomes]
@@ -93,8 +113,14 @@ def mnist(seeds: int, epochs: int | None) -> str:
         andiron.append(andiron_run(seed, [*GUIDE, f"num_epochs={epochs}"]))
         plain.append(bare_run(seed, epochs))
         print(f"seed {seed}: Andiron {andiron[-1]}, bare loop {plain[-1]}", file=sys.stderr)
-    sides = {"`python train.py`, 54,000 images": andiron, "bare DataLoader loop, the same images": plain}
-    rows = [(side, _accuracy(runs), _mean([run.training_seconds for run in runs])) for side, runs in sides.items()]
+    sides = {
+        "`python train.py`, 54,000 images": andiron,
+        "bare DataLoader loop, the same images": plain,
+    }
+    rows = [
+        (side, _accuracy(runs), _mean([run.training_seconds for run in runs]))
+        for side, runs in sides.items()
+    ]
     return rounds.table(("side", "test accuracy", "training seconds"), rows)
 
 
@@ -112,10 +138,16 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", choices=("digits", "mnist"), default="digits")
     parser.add_argument("--seeds", type=int, default=5, help="seeds 0 to N - 1 (default: 5)")
-    parser.add_argument("--epochs", type=int, help="by default 10 of MNIST, and of the digits what conf/train.yaml says")
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        help="by default 10 of MNIST, and of the digits what conf/train.yaml says",
+    )
     arguments = parser.parse_args()
     table = {"digits": digits, "mnist": mnist}[arguments.data](arguments.seeds, arguments.epochs)
     print(f"{arguments.data}, seeds 0 to {arguments.seeds - 1}\n{rounds.machine()}\n\n{table}")

@@ -23,7 +23,9 @@ def convnet(dropout: Callable[[float], nn.Module] = nn.Dropout) -> nn.Sequential
     )  # fmt: skip
 
 
-def with_loader(model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int) -> None:
+def with_loader(
+    model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int
+) -> None:
     """Trains with what the tutorials use: torch's DataLoader over a TensorDataset, and Adam as torch sets it up."""
     loader = DataLoader(TensorDataset(inputs, targets), batch_size, shuffle=True)
     optimizer = torch.optim.Adam(model.parameters(), lr)
@@ -34,7 +36,9 @@ def with_loader(model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float,
             optimizer.step()
 
 
-def in_memory(model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int) -> None:
+def in_memory(
+    model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int
+) -> None:
     """Trains with the least that PyTorch needs: each batch is one indexing of a tensor, and Adam is fused."""
     optimizer = torch.optim.Adam(model.parameters(), lr, fused=True)
     for _ in range(epochs):

@@ -27,7 +27,9 @@ class Digits(Dataset[tuple[Tensor, int]]):
         tensors = safetensors.torch.load_file(FILE)
         self.images, self.targets = tensors["images"], tensors["targets"].tolist()
         # pixels go from 0 to 16; mean and standard deviation are those of all of them
-        self.transform = v2.Compose([v2.ToDtype(torch.float32), v2.Normalize([0.3053 * 16], [0.3760 * 16])])
+        self.transform = v2.Compose(
+            [v2.ToDtype(torch.float32), v2.Normalize([0.3053 * 16], [0.3760 * 16])]
+        )
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -48,7 +50,13 @@ def network() -> nn.Module:
     return nn.Sequential(*hidden, nn.Linear(128, 10))
 
 
-def train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader, writer: SummaryWriter, step: int) -> int:
+def train_epoch(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loader: DataLoader,
+    writer: SummaryWriter,
+    step: int,
+) -> int:
     """Trains for one epoch from update `step` on, logging the loss and accuracy of single batches; the updates since."""
     model.train()
     for images, targets in loader:
@@ -60,7 +68,9 @@ def train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, loader: Data
         step += 1
         if step % LOG_EVERY == 0:
             writer.add_scalar("train/loss", loss.item(), step)
-            writer.add_scalar("train/accuracy", (logits.argmax(1) == targets).float().mean().item(), step)
+            writer.add_scalar(
+                "train/accuracy", (logits.argmax(1) == targets).float().mean().item(), step
+            )
     return step
 
 
@@ -90,7 +100,9 @@ def main(folder: Path, epochs: int) -> None:
         writer.add_scalar("valid/accuracy", accuracy, step)
         print(f"epoch {epoch}: valid loss {loss:.4f}, accuracy {accuracy:.4f}")
     print("test loss {:.4f}, accuracy {:.4f}".format(*evaluate(model, test)))
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, folder / "model.pt")
+    torch.save(
+        {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, folder / "model.pt"
+    )
     writer.close()
 
 

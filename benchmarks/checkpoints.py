@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch import Tensor  # noqa: E402
@@ -32,8 +34,14 @@ Tensors = dict[str, Tensor]
 def state(megabytes: int) -> Checkpoint:
     """So much of it, random."""
     tensors = {f"layers.{number}": torch.randn(NUMBERS) for number in range(megabytes)}
-    model = {name: tensor for number, (name, tensor) in enumerate(tensors.items()) if number % 3 == 0}
-    return Checkpoint(model, {name: tensor for name, tensor in tensors.items() if name not in model}, {"updates": 0})
+    model = {
+        name: tensor for number, (name, tensor) in enumerate(tensors.items()) if number % 3 == 0
+    }
+    return Checkpoint(
+        model,
+        {name: tensor for name, tensor in tensors.items() if name not in model},
+        {"updates": 0},
+    )
 
 
 class Saving:
@@ -112,7 +120,11 @@ class Saving:
             if writing:
                 self._save(self.warm)
             began = time.perf_counter()
-            while self.warm._writer._running or self.warm._writer._asked if writing else steps % 200 or not steps:
+            while (
+                self.warm._writer._running or self.warm._writer._asked
+                if writing
+                else steps % 200 or not steps
+            ):
                 a = (a @ a).clamp(-1, 1)
                 steps += 1
             if not writing:
@@ -122,7 +134,11 @@ class Saving:
 
     def _save(self, saver: FileCheckpointer) -> None:
         self.updates += 1
-        saver.save(self.updates, Checkpoint(self.made.model, self.made.optimizer, {"updates": self.updates}), {})
+        saver.save(
+            self.updates,
+            Checkpoint(self.made.model, self.made.optimizer, {"updates": self.updates}),
+            {},
+        )
 
 
 def loading(made: Checkpoint, folder: Path) -> Sides:
@@ -147,7 +163,9 @@ def loading(made: Checkpoint, folder: Path) -> Sides:
         return {}
 
     return {
-        "torch.load, mmap": lambda: timed(lambda: torch.load(folder / "loaded.pt", mmap=True, weights_only=True)),
+        "torch.load, mmap": lambda: timed(
+            lambda: torch.load(folder / "loaded.pt", mmap=True, weights_only=True)
+        ),
         "torch.load": lambda: timed(lambda: torch.load(folder / "loaded.pt", weights_only=True)),
         "Andiron's load": lambda: timed(andiron),
         "of which the verification": lambda: timed(verified),
@@ -165,19 +183,28 @@ def measure(megabytes: int, number: int, folder: Path) -> str:
     }
     beside = rounds.compared(rounds.interleaved(loops, number), unit="ms a step")
     saving.warm.close()
-    loaded = rounds.compared(rounds.interleaved(loading(made, folder), number), unit="seconds to load")
+    loaded = rounds.compared(
+        rounds.interleaved(loading(made, folder), number), unit="seconds to load"
+    )
     return f"{megabytes} MB of state; {number} rounds\n\n{held}\n\n{beside}\n\n{loaded}\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="on the disk to be measured")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     checkpointer.SECONDS_BETWEEN_WRITES = 0.0
-    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)
+    git = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
     print(f"commit {git.stdout.strip() or 'unknown'}, {rounds.machine(1)}\n", flush=True)
     for megabytes in arguments.megabytes:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:

@@ -1,6 +1,6 @@
 """What torch's dropout costs on a CPU and what Andiron's does: in the convnet's whole training step, and alone.
 
-    python benchmarks/dropout.py [--rounds N] [--threads N]
+python benchmarks/dropout.py [--rounds N] [--threads N]
 """
 
 import argparse
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -30,7 +32,10 @@ KINDS: dict[str, Dropout] = {
 
 def step_milliseconds(dropout: Dropout) -> float:
     """The mean time of one training step: forward, backward, a fused Adam step."""
-    images, targets = torch.randn(STEPS * BATCH_SIZE, 1, 28, 28), torch.randint(10, (STEPS * BATCH_SIZE,))
+    images, targets = (
+        torch.randn(STEPS * BATCH_SIZE, 1, 28, 28),
+        torch.randint(10, (STEPS * BATCH_SIZE,)),
+    )
     model = bare.convnet(dropout)
     with rounds.stopwatch() as elapsed:
         bare.in_memory(model, images, targets, lr=1e-4, batch_size=BATCH_SIZE, epochs=1)
@@ -56,14 +61,22 @@ def table(milliseconds: Callable[[Dropout], float], number: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=11, help="measured rounds (default: 11)")
-    parser.add_argument("--threads", type=int, default=2, help="threads that torch computes with (default: 2)")
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads that torch computes with (default: 2)"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"{rounds.machine(arguments.threads)}; {arguments.rounds} rounds of {STEPS} steps\n")
-    print(f"a training step of the guide's convnet, batch {BATCH_SIZE}:\n\n{table(step_milliseconds, arguments.rounds)}\n")
-    print(f"the layer alone, forward and backward, {BATCH_SIZE}x16x24x24:\n\n{table(layer_milliseconds, arguments.rounds)}")
+    print(
+        f"a training step of the guide's convnet, batch {BATCH_SIZE}:\n\n{table(step_milliseconds, arguments.rounds)}\n"
+    )
+    print(
+        f"the layer alone, forward and backward, {BATCH_SIZE}x16x24x24:\n\n{table(layer_milliseconds, arguments.rounds)}"
+    )
 
 
 if __name__ == "__main__":

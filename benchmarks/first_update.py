@@ -1,6 +1,6 @@
 """Runs train.py up to its first update, and prints how many seconds after STARTED (in time.time()) that was done.
 
-    python benchmarks/first_update.py STARTED [OVERRIDE ...]
+python benchmarks/first_update.py STARTED [OVERRIDE ...]
 """
 
 import functools
@@ -25,7 +25,9 @@ class LearnerWatch(MetaPathFinder):
     def __init__(self, started: float):
         self._started = started
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != "andiron.learner.learner":
             return None
         sys.meta_path.remove(self)

@@ -13,7 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
@@ -34,12 +36,21 @@ def classifier(splits: data.Splits) -> nn.Module:
     """Trained on the digits in that size."""
     torch.manual_seed(0)
     model = Classifier(ResNet(splits.input_shape, 10, depth=8))
-    train = DataLoaderBuilder(splits.batcher).batch_size(BATCH).shuffle(0).augment(data.Shift(1)).build(splits.train)
+    train = (
+        DataLoaderBuilder(splits.batcher)
+        .batch_size(BATCH)
+        .shuffle(0)
+        .augment(data.Shift(1))
+        .build(splits.train)
+    )
     valid = DataLoaderBuilder(splits.batcher).batch_size(256).build(splits.valid)
     schedule = Cosine(initial_lr=3e-3, num_updates=EPOCHS * len(train))
-    with tempfile.TemporaryDirectory() as folder, LearnerBuilder(folder).num_epochs(EPOCHS).build(
-        model, optim.Optimizer(torch.optim.AdamW, model), schedule
-    ) as learner:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LearnerBuilder(folder)
+        .num_epochs(EPOCHS)
+        .build(model, optim.Optimizer(torch.optim.AdamW, model), schedule) as learner,
+    ):
         return learner.fit(train, valid)
 
 
@@ -64,7 +75,9 @@ def row(name: str, images: Tensor, model: nn.Module) -> tuple[str, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--images", type=int, default=1000)
     arguments = parser.parse_args()
@@ -72,9 +85,19 @@ def main() -> None:
     splits = drawn[0][1]
     with contextlib.redirect_stdout(sys.stderr):
         model = classifier(splits)
-    test = splits.batcher(splits.test.__getitems__(range(len(splits.test))), torch.device("cpu")).inputs
-    rows = [row(run.name, _as_data(images, splits), model) for run, (images, _) in zip(arguments.runs, drawn, strict=True)]
-    print(rounds.table(("images", "digits seen", "evenness", f"above {SURE}"), [*rows, row("test digits", test, model)]))
+    test = splits.batcher(
+        splits.test.__getitems__(range(len(splits.test))), torch.device("cpu")
+    ).inputs
+    rows = [
+        row(run.name, _as_data(images, splits), model)
+        for run, (images, _) in zip(arguments.runs, drawn, strict=True)
+    ]
+    print(
+        rounds.table(
+            ("images", "digits seen", "evenness", f"above {SURE}"),
+            [*rows, row("test digits", test, model)],
+        )
+    )
 
 
 def _as_data(images: Tensor, splits: data.Splits) -> Tensor:

@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -25,7 +27,11 @@ from andiron import models  # noqa: E402
 from andiron.optim import Group, GroupedOptimizer, Optimizer  # noqa: E402
 
 ALLOWED = 1.10
-ONE, TWO, DECAY = "one Adam", "two Adams, half of the tensors each", "two AdamWs, no decay for vectors"
+ONE, TWO, DECAY = (
+    "one Adam",
+    "two Adams, half of the tensors each",
+    "two AdamWs, no decay for vectors",
+)
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "a": lambda: models.MLP((1, 8, 8), 10, hidden=(64,)),
     "b": lambda: models.ConvNet((1, 28, 28), 10),
@@ -35,17 +41,29 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 def halves(model: nn.Module) -> GroupedOptimizer:
     """Two Adams: one for the first half of the tensors, one for the rest."""
     names = [name for name, _ in model.named_parameters()]
-    return _grouped(model, torch.optim.Adam, {"first": names[: len(names) // 2], "second": names[len(names) // 2 :]})
+    return _grouped(
+        model,
+        torch.optim.Adam,
+        {"first": names[: len(names) // 2], "second": names[len(names) // 2 :]},
+    )
 
 
 def no_decay(model: nn.Module) -> GroupedOptimizer:
     """Two AdamWs: one for matrices, one without decay for vectors."""
     names = {name: tensor.dim() for name, tensor in model.named_parameters()}
-    groups = {"matrices": [n for n in names if names[n] > 1], "vectors": [n for n in names if names[n] < 2]}
+    groups = {
+        "matrices": [n for n in names if names[n] > 1],
+        "vectors": [n for n in names if names[n] < 2],
+    }
     return _grouped(model, torch.optim.AdamW, groups, vectors={"weight_decay": 0.0})
 
 
-def _grouped(model: nn.Module, kind: type[torch.optim.Optimizer], groups: dict[str, list[str]], **options: dict[str, float]):
+def _grouped(
+    model: nn.Module,
+    kind: type[torch.optim.Optimizer],
+    groups: dict[str, list[str]],
+    **options: dict[str, float],
+):
     tensors = dict(model.named_parameters())
     return GroupedOptimizer(model, [
         Group(name=group, parameters={name: tensors[name] for name in names},
@@ -73,9 +91,13 @@ def measure(case: str, number: int | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--case", choices=(*NETWORKS, "both"), default="both")
-    parser.add_argument("--rounds", type=int, help="measured rounds; by default 11 of case a, 5 of case b")
+    parser.add_argument(
+        "--rounds", type=int, help="measured rounds; by default 11 of case a, 5 of case b"
+    )
     arguments = parser.parse_args()
     for case in NETWORKS if arguments.case == "both" else [arguments.case]:
         print(measure(case, arguments.rounds), flush=True)

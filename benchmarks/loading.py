@@ -14,7 +14,9 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch.utils import data as torch_data  # noqa: E402
@@ -56,8 +58,17 @@ class Memmapped(torch_data.Dataset):
 
 def sides(folder: Path) -> dict[str, Epoch]:
     """An epoch of each; the first of every three is torch's."""
-    options = {"path": str(folder), "size": SIZE, "channels": 1, "valid": 0.1, "test": 0.1, "split_seed": 0}
-    decoded, at_each_batch = (data.image_folder(**options, decoded=how) for how in ("once", "workers"))
+    options = {
+        "path": str(folder),
+        "size": SIZE,
+        "channels": 1,
+        "valid": 0.1,
+        "test": 0.1,
+        "split_seed": 0,
+    }
+    decoded, at_each_batch = (
+        data.image_folder(**options, decoded=how) for how in ("once", "workers")
+    )
     stored = decoded.train
     steps = [v2.Grayscale(), v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.ToImage(), v2.ToDtype(torch.float32, scale=True),
              v2.Normalize([0.45], [0.225])]  # fmt: skip
@@ -65,17 +76,27 @@ def sides(folder: Path) -> dict[str, Epoch]:
     files = torch_data.Subset(files, range(len(stored)))
 
     def theirs(dataset: torch_data.Dataset, workers: int) -> Epoch:
-        loader = torch_data.DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+        loader = torch_data.DataLoader(
+            dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+        )
         return lambda: loader
 
     def ours(dataset: data.Dataset, batcher: object, workers: int = 0) -> Epoch:
-        loader = DataLoaderBuilder(batcher).batch_size(BATCH).shuffle(0).num_workers(workers).build(dataset)
+        loader = (
+            DataLoaderBuilder(batcher)
+            .batch_size(BATCH)
+            .shuffle(0)
+            .num_workers(workers)
+            .build(dataset)
+        )
         return lambda: loader.epoch(0)
 
     in_memory = ArrayDataset(*stored.__getitems__(torch.arange(len(stored))))
     return {
         f"files, torch's DataLoader, {WORKERS} workers": theirs(files, WORKERS),
-        f"files, Andiron, {WORKERS} workers": ours(at_each_batch.train, at_each_batch.batcher, WORKERS),
+        f"files, Andiron, {WORKERS} workers": ours(
+            at_each_batch.train, at_each_batch.batcher, WORKERS
+        ),
         "files, Andiron, a thread": ours(at_each_batch.train, at_each_batch.batcher),
         "decoded, torch's DataLoader, no worker": theirs(Memmapped(stored), 0),
         "decoded, Andiron, from the file, a thread": ours(stored, decoded.batcher),
@@ -92,14 +113,18 @@ def seconds(epoch: Epoch) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", type=int, default=6000)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder), arguments.images)
-        epochs = {name: functools.partial(seconds, epoch) for name, epoch in sides(Path(folder)).items()}
+        epochs = {
+            name: functools.partial(seconds, epoch) for name, epoch in sides(Path(folder)).items()
+        }
         measured = rounds.interleaved(epochs, arguments.rounds)
     print(f"{rounds.machine(1)}\n\n{rounds.compared(measured)}")
 

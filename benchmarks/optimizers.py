@@ -35,7 +35,13 @@ COMPARED = ("param_groups=muon", "adam")
 
 def run(name: str, seed: int, epochs: int) -> dict[str, object]:
     """What one run came to."""
-    overrides = ["data=mnist", "model=convnet", f"num_epochs={epochs}", "render=plain", *SETUPS[name]]
+    overrides = [
+        "data=mnist",
+        "model=convnet",
+        f"num_epochs={epochs}",
+        "render=plain",
+        *SETUPS[name],
+    ]
     outcome = accuracy.andiron_run(seed, overrides, split=SPLIT.get(name, "test"))
     found = {"setup": name, "seed": seed, "epochs": epochs}
     return {**found, "accuracy": outcome.test_accuracy, "seconds": outcome.cpu_seconds}
@@ -46,9 +52,15 @@ def table(results: list[dict[str, object]]) -> str:
     by_setup: dict[str, list[dict[str, object]]] = {}
     for result in results:
         by_setup.setdefault(str(result["setup"]), []).append(result)
-    percents = {name: [100 * float(run["accuracy"]) for run in runs] for name, runs in by_setup.items()}  # type: ignore[arg-type]
+    percents = {
+        name: [100 * float(run["accuracy"]) for run in runs] for name, runs in by_setup.items()
+    }  # type: ignore[arg-type]
     rows = [
-        (name, _spread(percents[name], " %"), _spread([float(run["seconds"]) for run in by_setup[name]], ""))  # type: ignore[arg-type]
+        (
+            name,
+            _spread(percents[name], " %"),
+            _spread([float(run["seconds"]) for run in by_setup[name]], ""),
+        )  # type: ignore[arg-type]
         for name in sorted(percents, key=lambda name: -statistics.mean(percents[name]))
     ]
     written = rounds.table(("setup", "test accuracy", "CPU seconds, all of the process"), rows)
@@ -56,7 +68,13 @@ def table(results: list[dict[str, object]]) -> str:
         first, second = (percents[name] for name in COMPARED)
         error = sum(statistics.variance(side) / len(side) for side in (first, second)) ** 0.5
         gain = statistics.mean(first) - statistics.mean(second)
-        says = "beats" if gain > 2 * error else "does not beat" if gain <= 0 else "is not clearly ahead of"
+        says = (
+            "beats"
+            if gain > 2 * error
+            else "does not beat"
+            if gain <= 0
+            else "is not clearly ahead of"
+        )
         written += f"\n\n{COMPARED[0]} {says} {COMPARED[1]} at equal updates: {gain:+.2f} points, standard error {error:.2f}"
     return written
 
@@ -67,25 +85,41 @@ def _spread(values: list[float], unit: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=3, help="seeds 0 to N - 1 (default: 3)")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each with one thread (default: 1)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at a time, each with one thread (default: 1)"
+    )
     parser.add_argument("--only", nargs="+", choices=SETUPS, default=list(SETUPS), metavar="NAME")
-    parser.add_argument("--record", type=Path, help="JSON lines of the runs done, kept from one call to the next")
+    parser.add_argument(
+        "--record", type=Path, help="JSON lines of the runs done, kept from one call to the next"
+    )
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    done = [json.loads(line) for line in arguments.record.read_text().splitlines()] if _is_there(arguments.record) else []
-    wanted = [(name, seed, arguments.epochs) for seed in range(arguments.seeds) for name in arguments.only]
+    done = (
+        [json.loads(line) for line in arguments.record.read_text().splitlines()]
+        if _is_there(arguments.record)
+        else []
+    )
+    wanted = [
+        (name, seed, arguments.epochs) for seed in range(arguments.seeds) for name in arguments.only
+    ]
     known = {(result["setup"], result["seed"], result["epochs"]) for result in done}
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for result in pool.map(lambda each: run(*each), [each for each in wanted if each not in known]):
+        for result in pool.map(
+            lambda each: run(*each), [each for each in wanted if each not in known]
+        ):
             done.append(result)
             print(result, file=sys.stderr)
             if arguments.record:
                 with arguments.record.open("a") as file:
                     file.write(json.dumps(result) + "\n")
-    results = [result for result in done if (result["setup"], result["seed"], result["epochs"]) in wanted]
+    results = [
+        result for result in done if (result["setup"], result["seed"], result["epochs"]) in wanted
+    ]
     heading = f"{arguments.epochs} epochs of batches of 64, seeds 0 to {arguments.seeds - 1}, {arguments.jobs} runs at a time"
     print(f"{heading}\n{rounds.machine()}\n\n{table(results)}")
 

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -51,7 +53,9 @@ class Work:
 
     def andiron(self, network: nn.Module) -> float:
         """The seconds of the whole Learner, over images as they are stored."""
-        return whole.seconds(network, self.splits, lr=self.lr, batch_size=self.batch_size, epochs=self.epochs)
+        return whole.seconds(
+            network, self.splits, lr=self.lr, batch_size=self.batch_size, epochs=self.epochs
+        )
 
 
 def digits() -> tuple[Work, Sides]:
@@ -66,12 +70,16 @@ def digits() -> tuple[Work, Sides]:
 
 def mnist() -> tuple[Work, Sides]:
     """Case b, a real network: with torch's dropout and with Andiron's on both sides, to tell where the gain is from."""
-    splits = _shortened(data.mnist(root=os.environ.get("ANDIRON_DATA_DIR", "data"), valid=0.1, split_seed=0))
+    splits = _shortened(
+        data.mnist(root=os.environ.get("ANDIRON_DATA_DIR", "data"), valid=0.1, split_seed=0)
+    )
     work = Work(splits, batch_size=64, lr=1e-4, epochs=1)
     return work, {
         "bare DataLoader loop": lambda: work.bare(bare.with_loader, bare.convnet()),
         "bare in-memory loop, fused optimizer": lambda: work.bare(bare.in_memory, bare.convnet()),
-        "the same with andiron.models.Dropout": lambda: work.bare(bare.in_memory, bare.convnet(models.Dropout)),
+        "the same with andiron.models.Dropout": lambda: work.bare(
+            bare.in_memory, bare.convnet(models.Dropout)
+        ),
         "Andiron with nn.Dropout": lambda: work.andiron(bare.convnet()),
         "Andiron, everything on": lambda: work.andiron(models.ConvNet((1, 28, 28), 10)),
     }
@@ -90,7 +98,9 @@ class Case:
         """What was measured on what, and the table; `number` of rounds is the case's own by default."""
         torch.set_num_threads(self.threads)
         work, sides = self.sides()
-        images = f"{len(work.splits.train):,} training and {len(work.splits.valid):,} validation images"
+        images = (
+            f"{len(work.splits.train):,} training and {len(work.splits.valid):,} validation images"
+        )
         epochs = f"{work.epochs} epoch{'s' * (work.epochs > 1)} of batches of {work.batch_size}, Adam {work.lr:g}"
         number = number or self.rounds
         table = rounds.compared(rounds.interleaved(sides, number))
@@ -106,18 +116,26 @@ CASES = {
 
 def _shortened(splits: Splits) -> Splits:
     parts = {"train": MNIST_IMAGES, "valid": MNIST_IMAGES // 10}
-    return dataclasses.replace(splits, **{part: getattr(splits, part).subset(range(size)) for part, size in parts.items()})
+    return dataclasses.replace(
+        splits, **{part: getattr(splits, part).subset(range(size)) for part, size in parts.items()}
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--case", choices=(*CASES, "both"), default="both")
-    parser.add_argument("--rounds", type=int, help="measured rounds; by default 11 of case a, 5 of case b")
+    parser.add_argument(
+        "--rounds", type=int, help="measured rounds; by default 11 of case a, 5 of case b"
+    )
     arguments = parser.parse_args()
     if arguments.case != "both":
         print(CASES[arguments.case].measure(arguments.rounds), flush=True)
         return
-    for case in CASES:  # a process each, so that neither threads nor memory of one case are there in the next
+    for case in (
+        CASES
+    ):  # a process each, so that neither threads nor memory of one case are there in the next
         asked = ["--rounds", str(arguments.rounds)] if arguments.rounds else []
         subprocess.run([sys.executable, __file__, "--case", case, *asked], check=True)
 

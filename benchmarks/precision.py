@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install of its own
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install of its own
 
 import torch  # noqa: E402
 
@@ -39,7 +41,9 @@ def step(device: torch.device, *, precision: str = "fp32", **options: bool) -> C
     if options.get("compile"):
         network.compile()
     model = Classifier(network).to(device)
-    builder = LearnerBuilder(".").with_writers().precision(precision).devices([device]).log_every(10**9)
+    builder = (
+        LearnerBuilder(".").with_writers().precision(precision).devices([device]).log_every(10**9)
+    )
     learner = builder.build(model, Optimizer(torch.optim.Adam, model), 1e-4)
     inputs = torch.randn(BATCH, 1, 28, 28).to(device, memory_format=layout)
     batch = Batch(inputs, torch.randint(10, (BATCH,)).to(device))
@@ -62,8 +66,12 @@ def seconds(steps: int, run: Callable[[], None], device: torch.device) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=40, help="steps a round (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--steps", type=int, default=40, help="steps a round (default: %(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -79,13 +87,20 @@ def main() -> None:
         first[name] = seconds(1, runs[name], device)
         seconds(WARM_UP, runs[name], device)
     measured = rounds.interleaved(
-        {name: lambda run=run: 1000 * seconds(arguments.steps, run, device) / arguments.steps for name, run in runs.items()},
+        {
+            name: lambda run=run: 1000 * seconds(arguments.steps, run, device) / arguments.steps
+            for name, run in runs.items()
+        },
         arguments.rounds,
     )
     extra = {name: first[name] - statistics.median(measured[name]) / 1000 for name in runs}
-    print(f"convnet, batches of {BATCH}, on {device.type}\n{rounds.machine(torch.get_num_threads())}\n")
+    print(
+        f"convnet, batches of {BATCH}, on {device.type}\n{rounds.machine(torch.get_num_threads())}\n"
+    )
     print(rounds.compared(measured, unit="milliseconds a step"))
-    print(f"\nthe first step took longer by: {', '.join(f'{name} {value:.1f} s' for name, value in extra.items() if value > 0.5)}")
+    print(
+        f"\nthe first step took longer by: {', '.join(f'{name} {value:.1f} s' for name, value in extra.items() if value > 0.5)}"
+    )
 
 
 if __name__ == "__main__":

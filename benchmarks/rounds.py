@@ -47,7 +47,14 @@ def compared(seconds: Seconds, *, unit: str = "seconds") -> str:
     rows = []
     for side, measured in seconds.items():
         median = statistics.median(measured)
-        rows.append((side, f"{median:.3f}", f"{median / reference:.2f}", f"{min(measured):.3f} to {max(measured):.3f}"))
+        rows.append(
+            (
+                side,
+                f"{median:.3f}",
+                f"{median / reference:.2f}",
+                f"{min(measured):.3f} to {max(measured):.3f}",
+            )
+        )
     return table(("side", f"{unit} (median)", "ratio", "spread"), rows)
 
 

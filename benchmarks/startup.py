@@ -48,9 +48,15 @@ def _run(command: list[str]) -> str:
 
 
 SIDES = {
-    IMPORT: lambda: until_said(lambda _, start: ["-c", f"import torch, time; print(time.time() - {start!r})"]),
-    "`python -c 'import torch'`, until it has exited": lambda: until_exit(lambda _: ["-c", "import torch"]),
-    FIRST: lambda: until_said(lambda run, start: [str(HERE / "first_update.py"), repr(start), f"hydra.run.dir={run}"]),
+    IMPORT: lambda: until_said(
+        lambda _, start: ["-c", f"import torch, time; print(time.time() - {start!r})"]
+    ),
+    "`python -c 'import torch'`, until it has exited": lambda: until_exit(
+        lambda _: ["-c", "import torch"]
+    ),
+    FIRST: lambda: until_said(
+        lambda run, start: [str(HERE / "first_update.py"), repr(start), f"hydra.run.dir={run}"]
+    ),
     WHOLE: lambda: until_exit(lambda run: [str(TRAIN), "num_epochs=1", f"hydra.run.dir={run}"]),
     BARE: lambda: until_exit(lambda run: [str(HERE / "bare_script.py"), run]),
 }
@@ -70,7 +76,9 @@ def verdicts(seconds: rounds.Seconds) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds (default: 7)")
     number = parser.parse_args().rounds
     seconds = rounds.interleaved(SIDES, number)

@@ -31,7 +31,13 @@ def adam(model: nn.Module) -> Optimizer:
 
 
 def seconds(
-    network: nn.Module, splits: Splits, *, lr: float, batch_size: int, epochs: int, optimizer: MakeOptimizer = adam
+    network: nn.Module,
+    splits: Splits,
+    *,
+    lr: float,
+    batch_size: int,
+    epochs: int,
+    optimizer: MakeOptimizer = adam,
 ) -> float:
     """The time of `fit`, from before the first update until the last checkpoint is on the disk and all writers closed.
 
@@ -41,7 +47,9 @@ def seconds(
     valid = DataLoaderBuilder(splits.batcher).batch_size(EVALUATION_BATCH).build(splits.valid)
     with tempfile.TemporaryDirectory() as folder:
         with terminal() as (console, drawn):
-            learner = everything_on(network, Path(folder), console, lr=lr, epochs=epochs, optimizer=optimizer)
+            learner = everything_on(
+                network, Path(folder), console, lr=lr, epochs=epochs, optimizer=optimizer
+            )
             with rounds.stopwatch() as elapsed, learner:
                 learner.fit(train, valid)
         _check(Path(folder), bytes(drawn), updates=epochs * len(train), epochs=epochs)
@@ -49,7 +57,13 @@ def seconds(
 
 
 def everything_on(
-    network: nn.Module, run_dir: Path, console: Console, *, lr: float, epochs: int, optimizer: MakeOptimizer = adam
+    network: nn.Module,
+    run_dir: Path,
+    console: Console,
+    *,
+    lr: float,
+    epochs: int,
+    optimizer: MakeOptimizer = adam,
 ) -> Learner:
     """A learner as andiron.experiment builds it from the default configuration."""
     model, metrics = Classifier(network), (Loss(), Accuracy())
@@ -57,8 +71,12 @@ def everything_on(
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
-        .with_writers(JsonLinesWriter(run_dir / "metrics.jsonl"), TensorBoardWriter(run_dir / "tensorboard"))
-        .with_file_checkpointer(last_and_best(last=2, metric="loss", split="valid", direction="lowest"))
+        .with_writers(
+            JsonLinesWriter(run_dir / "metrics.jsonl"), TensorBoardWriter(run_dir / "tensorboard")
+        )
+        .with_file_checkpointer(
+            last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+        )
         .renderer(Live(console))
         .num_epochs(epochs)
         .summary()
@@ -91,8 +109,16 @@ def _check(run_dir: Path, drawn: bytes, *, updates: int, epochs: int) -> None:
     """That the time was spent on what it is said to have been spent on."""
     expected = ("metrics.jsonl", "summary.json", f"checkpoints/step-{updates}/manifest.json")
     absent = [name for name in expected if not (run_dir / name).is_file()]
-    absent += [f"events of {split}" for split in ("train", "valid") if not any(run_dir.glob(f"tensorboard/{split}/*"))]
-    shown = (f"epoch {epochs}/{epochs}  update", "━", "trained in")  # the last epoch's line, the bar, the summary
+    absent += [
+        f"events of {split}"
+        for split in ("train", "valid")
+        if not any(run_dir.glob(f"tensorboard/{split}/*"))
+    ]
+    shown = (
+        f"epoch {epochs}/{epochs}  update",
+        "━",
+        "trained in",
+    )  # the last epoch's line, the bar, the summary
     absent += [f"{text!r} on the terminal" for text in shown if text.encode() not in drawn]
     if absent:
         raise RuntimeError(f"not everything was on; there is no {', no '.join(absent)}")

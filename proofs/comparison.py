@@ -20,10 +20,7 @@ LEFT_OUT = {  # what is a matter of time or place, by file; all below it is left
         "journal.writers": "sizes of the files that are logged to",
         "checkpoints": "which ones are kept: an interrupted run has saved more of them",
     },
-    SUMMARY: {
-        "seconds": "how long training took",
-        "run_dir": "where the run lies",
-    },
+    SUMMARY: {"seconds": "how long training took", "run_dir": "where the run lies"},
 }
 MISSING = "missing"
 
@@ -69,11 +66,15 @@ def compare(straight: Path, other: Path) -> list[Difference]:
         *_of_logged(expected, found),
         *_of_logged(logged_values.curves(straight), logged_values.curves(other)),
     ]
-    differences.sort(key=lambda difference: difference.updates or 0)  # a stable sort: lines before curves
+    differences.sort(
+        key=lambda difference: difference.updates or 0
+    )  # a stable sort: lines before curves
     saved, other_saved = newest_checkpoint(straight), newest_checkpoint(other)
     differences += [
         *_of_tensors("newest checkpoint: ", _weights(saved, "*"), _weights(other_saved, "*")),
-        *_of_values(f"newest checkpoint: {STATE}", _plain(saved, STATE), _plain(other_saved, STATE)),
+        *_of_values(
+            f"newest checkpoint: {STATE}", _plain(saved, STATE), _plain(other_saved, STATE)
+        ),
         *_of_tensors("", _weights(straight, "model*"), _weights(other, "model*")),
         *_of_values(SUMMARY, _plain(straight, SUMMARY), _plain(other, SUMMARY)),
     ]
@@ -86,7 +87,10 @@ def counts(folder: Path) -> Counts:
     Raises: as `compare`.
     """
     check_finished(folder)
-    paths = [*_weights(newest_checkpoint(folder), "*").values(), *_weights(folder, "model*").values()]
+    paths = [
+        *_weights(newest_checkpoint(folder), "*").values(),
+        *_weights(folder, "model*").values(),
+    ]
     return Counts(
         tensors=sum(len(serialization.load_tensors(path)) for path in paths),
         values=_number(logged_values.lines(folder)),
@@ -128,7 +132,13 @@ def _in_order(expected: Logged, found: Logged) -> Iterator[Difference]:
         return  # told line by line
     for one, other in zip(expected, found, strict=True):
         if one != other:
-            yield Difference(logged_values.LINES, "the line in this place", _named(one), _named(other), min(one, other).updates)
+            yield Difference(
+                logged_values.LINES,
+                "the line in this place",
+                _named(one),
+                _named(other),
+                min(one, other).updates,
+            )
             return
 
 
@@ -140,7 +150,9 @@ def _of_logged(expected: Logged, found: Logged) -> Iterator[Difference]:
     for place in dict.fromkeys([*expected, *found]):
         ours, theirs = expected.get(place, []), found.get(place, [])
         if len(ours) != len(theirs):
-            yield Difference(place.where, "what was logged", _times(ours), _times(theirs), place.updates)
+            yield Difference(
+                place.where, "what was logged", _times(ours), _times(theirs), place.updates
+            )
         for one, other in zip(ours, theirs, strict=False):
             yield from _of_values(place.where, one, other, place.updates)
 
@@ -164,7 +176,11 @@ def _plain(folder: Path | None, name: str) -> dict[str, str]:
     if path is None or not path.exists():
         return {}
     left_out = tuple(LEFT_OUT[name])
-    return {key: value for key, value in _flat(files.read_json(path), "") if not _is_below(key, left_out)}
+    return {
+        key: value
+        for key, value in _flat(files.read_json(path), "")
+        if not _is_below(key, left_out)
+    }
 
 
 def _is_below(key: str, names: tuple[str, ...]) -> bool:
@@ -172,7 +188,9 @@ def _is_below(key: str, names: tuple[str, ...]) -> bool:
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(value, dict | list) or not value:  # an empty one is a value too: it differs from a missing one
+    if (
+        not isinstance(value, dict | list) or not value
+    ):  # an empty one is a value too: it differs from a missing one
         yield name, logged_values.written(value)
         return
     for key, part in value.items() if isinstance(value, dict) else enumerate(value):
@@ -185,21 +203,36 @@ def _weights(folder: Path | None, kind: str) -> dict[str, Path]:
     return {path.name: path for path in paths}
 
 
-def _of_tensors(prefix: str, expected: Mapping[str, Path], found: Mapping[str, Path]) -> Iterator[Difference]:
+def _of_tensors(
+    prefix: str, expected: Mapping[str, Path], found: Mapping[str, Path]
+) -> Iterator[Difference]:
     for name in dict.fromkeys([*expected, *found]):
         if name not in expected or name not in found:
-            yield Difference(f"{prefix}{name}", "the file", *(("there", MISSING) if name in expected else (MISSING, "there")))
+            yield Difference(
+                f"{prefix}{name}",
+                "the file",
+                *(("there", MISSING) if name in expected else (MISSING, "there")),
+            )
             continue
-        ours, theirs = serialization.load_tensors(expected[name]), serialization.load_tensors(found[name])
+        ours, theirs = (
+            serialization.load_tensors(expected[name]),
+            serialization.load_tensors(found[name]),
+        )
         for tensor in dict.fromkeys([*sorted(ours), *sorted(theirs)]):
             difference = _of_tensor(f"{prefix}{name}", tensor, ours.get(tensor), theirs.get(tensor))
             if difference:
                 yield difference
 
 
-def _of_tensor(where: str, name: str, expected: Tensor | None, found: Tensor | None) -> Difference | None:
+def _of_tensor(
+    where: str, name: str, expected: Tensor | None, found: Tensor | None
+) -> Difference | None:
     """How the two differ, if they do: in kind, or at the first element."""
-    if expected is None or found is None or (expected.dtype, expected.shape) != (found.dtype, found.shape):
+    if (
+        expected is None
+        or found is None
+        or (expected.dtype, expected.shape) != (found.dtype, found.shape)
+    ):
         return None if expected is found else Difference(where, name, _kind(expected), _kind(found))
     ours, theirs = _bits(expected), _bits(found)
     if torch.equal(ours, theirs):
@@ -211,7 +244,11 @@ def _of_tensor(where: str, name: str, expected: Tensor | None, found: Tensor | N
 
 
 def _kind(tensor: Tensor | None) -> str:
-    return MISSING if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {[*tensor.shape]}"
+    return (
+        MISSING
+        if tensor is None
+        else f"{str(tensor.dtype).removeprefix('torch.')} {[*tensor.shape]}"
+    )
 
 
 def _bits(tensor: Tensor) -> Tensor:

@@ -32,7 +32,10 @@ DEFAULT = ("batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every_u
 OWN = ("resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=", "hydra.run.dir=", "hydra.sweep.dir=",
        "-m", "--multirun")  # fmt: skip
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.main())"
-REQUEUED, TERMINATED = 75, 143  # the second as long as the config, which asks for the first, is not read
+REQUEUED, TERMINATED = (
+    75,
+    143,
+)  # the second as long as the config, which asks for the first, is not read
 SECONDS_BETWEEN_LOOKS = 0.001
 SECONDS_AT_MOST = 600.0  # of one process: one that takes longer hangs
 SIGTERM_SHARE = 0.2  # of the signals
@@ -50,9 +53,15 @@ class Trial:
     at: Sequence[str] = (*AIMS, "training", "write")
 
     def __post_init__(self) -> None:
-        problems = [f"{each}: the trial says this itself; leave it out" for each in self.overrides if each.startswith(OWN)]
+        problems = [
+            f"{each}: the trial says this itself; leave it out"
+            for each in self.overrides
+            if each.startswith(OWN)
+        ]
         if min(self.runs, self.kills, self.jobs) < 1:
-            problems.append(f"--runs {self.runs} --kills {self.kills} --jobs {self.jobs}: should be numbers from 1 up")
+            problems.append(
+                f"--runs {self.runs} --kills {self.kills} --jobs {self.jobs}: should be numbers from 1 up"
+            )
         if problems:
             raise errors.ConfigError(problems)
 
@@ -88,7 +97,9 @@ def show(trial: Trial, below: Path) -> list[Outcome]:
     """
     straight = below / "straight"
     lengths = measured(trial, straight)
-    print(f"straight: {lengths.whole:.1f} s, of which {lengths.start:.1f} s of start-up", flush=True)
+    print(
+        f"straight: {lengths.whole:.1f} s, of which {lengths.start:.1f} s of start-up", flush=True
+    )
 
     def one(number: int) -> Outcome:
         run_dir = below / f"run-{number}"
@@ -125,14 +136,23 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
         while process.poll() is None:
             seen.look()
             phase = seen.phase
-            at = observed_phase.END if seen.is_measured and phase != observed_phase.AFTER else phase  # whatever it writes there
+            at = (
+                observed_phase.END if seen.is_measured and phase != observed_phase.AFTER else phase
+            )  # whatever it writes there
             first.setdefault(at, seen.running_for)
             time.sleep(SECONDS_BETWEEN_LOOKS)
         whole = seen.running_for
         if process.returncode:
-            raise errors.RunFolderError(f"the straight run ended with exit code {process.returncode}:\n{_text(said)}")
+            raise errors.RunFolderError(
+                f"the straight run ended with exit code {process.returncode}:\n{_text(said)}"
+            )
     after = first.get(observed_phase.AFTER, whole)
-    return Lengths(whole, first.get(observed_phase.TRAINING, whole), after - first.get(observed_phase.END, after), whole - after)
+    return Lengths(
+        whole,
+        first.get(observed_phase.TRAINING, whole),
+        after - first.get(observed_phase.END, after),
+        whole - after,
+    )
 
 
 def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcome:
@@ -150,13 +170,17 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
         outcome.hits += [hit] if hit else []
         outcome.problems += _not_whole(run_dir)
         if code not in _expected(hit):
-            outcome.problems.append(f"a process ended with exit code {code} ({hit or 'by itself'}):\n{text}")
+            outcome.problems.append(
+                f"a process ended with exit code {code} ({hit or 'by itself'}):\n{text}"
+            )
         if outcome.problems or code == 0:
             break
     return outcome
 
 
-def _hit(process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: signal.Signals) -> Hit | None:
+def _hit(
+    process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: signal.Signals
+) -> Hit | None:
     """Waits for the end of the process; how it was hit, if it did not come to its end by itself."""
     phase = None
     try:
@@ -175,7 +199,9 @@ def _hit(process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: si
     seen.look()
     if phase is None or process.returncode == 0:
         return None
-    return Hit(by.name, seen.phase if by == signal.SIGKILL else phase)  # what it left is what it was at
+    return Hit(
+        by.name, seen.phase if by == signal.SIGKILL else phase
+    )  # what it left is what it was at
 
 
 def _expected(hit: Hit | None) -> tuple[int, ...]:
@@ -185,11 +211,17 @@ def _expected(hit: Hit | None) -> tuple[int, ...]:
     if hit.signal == "SIGKILL":
         return (-signal.SIGKILL,)
     # before there is somebody to hear it, and when nobody does any more
-    return (REQUEUED, TERMINATED, -signal.SIGTERM) if hit.phase in (observed_phase.START, observed_phase.AFTER) else (REQUEUED,)
+    return (
+        (REQUEUED, TERMINATED, -signal.SIGTERM)
+        if hit.phase in (observed_phase.START, observed_phase.AFTER)
+        else (REQUEUED,)
+    )
 
 
 def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-    package = str(Path(__file__).resolve().parents[1] / "src")  # a plain checkout needs no install of its own
+    package = str(
+        Path(__file__).resolve().parents[1] / "src"
+    )  # a plain checkout needs no install of its own
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     # one thread: with two, a tiny step waits for a busy neighbour many times its own length
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
@@ -259,10 +291,31 @@ def _parser() -> argparse.ArgumentParser:
         "The overrides of train.py come first.",
         allow_abbrev=False,
     )
-    parser.add_argument("--runs", type=int, default=100, metavar="N", help="how many are killed (default: 100)")
-    parser.add_argument("--kills", type=int, default=3, metavar="K", help="of each run, at most (default: 3)")
-    parser.add_argument("--at", nargs="+", choices=AIMS, default=Trial.at, help="what to aim at (default: all of it)")
-    parser.add_argument("--seed", type=int, help="of the random moments (default: another one each time, which is printed)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to make the runs; the straight one stays there")
+    parser.add_argument(
+        "--runs", type=int, default=100, metavar="N", help="how many are killed (default: 100)"
+    )
+    parser.add_argument(
+        "--kills", type=int, default=3, metavar="K", help="of each run, at most (default: 3)"
+    )
+    parser.add_argument(
+        "--at",
+        nargs="+",
+        choices=AIMS,
+        default=Trial.at,
+        help="what to aim at (default: all of it)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="of the random moments (default: another one each time, which is printed)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)"
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="where to make the runs; the straight one stays there",
+    )
     return parser

@@ -35,7 +35,9 @@ def _at(phase: str, late: float, *, logging_for: float = 0.0) -> Aim:
 
 
 def _logging_for(draw: random.Random, of: Lengths) -> float:
-    return draw.uniform(0, (of.whole - of.start) / 2)  # seconds: what is left is less from kill to kill
+    return draw.uniform(
+        0, (of.whole - of.start) / 2
+    )  # seconds: what is left is less from kill to kill
 
 
 def _in_training(draw: random.Random, of: Lengths) -> Aim:
@@ -44,7 +46,9 @@ def _in_training(draw: random.Random, of: Lengths) -> Aim:
 
 
 def _in_writing(draw: random.Random, of: Lengths) -> Aim:
-    logging_for = draw.choice([0.0, _logging_for(draw, of)])  # the first is written before the first update
+    logging_for = draw.choice(
+        [0.0, _logging_for(draw, of)]
+    )  # the first is written before the first update
     return _at(observed_phase.WRITE, _a_little(draw), logging_for=logging_for)
 
 
@@ -57,7 +61,9 @@ AIMS: dict[str, Callable[[random.Random, Lengths], Aim]] = {
     "any": lambda draw, of: _after(draw.uniform(0, of.whole)),
     "start": lambda draw, of: _after(draw.uniform(0, of.start)),
     "training": _in_training,
-    "validation": lambda draw, of: _at(observed_phase.VALIDATION, 0.0, logging_for=_logging_for(draw, of)),
+    "validation": lambda draw, of: _at(
+        observed_phase.VALIDATION, 0.0, logging_for=_logging_for(draw, of)
+    ),
     "write": _in_writing,
     "end": lambda draw, of: Aim(lambda seen: seen.is_measured, draw.uniform(0, of.end)),
     "weights": lambda draw, of: _at(observed_phase.WEIGHTS, _a_little(draw)),

@@ -21,7 +21,9 @@ class Place(NamedTuple):
     where: str
 
 
-Logged = dict[Place, list[dict[str, str]]]  # a list: what is there twice must be seen; the values as Python writes them
+Logged = dict[
+    Place, list[dict[str, str]]
+]  # a list: what is there twice must be seen; the values as Python writes them
 
 
 def lines(folder: Path) -> Logged:
@@ -31,14 +33,20 @@ def lines(folder: Path) -> Logged:
     """
     found: Logged = {}
     path = folder / LINES
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], 1):
+    for number, text in enumerate(
+        path.read_text(encoding="utf-8").splitlines() if path.exists() else [], 1
+    ):
         try:
             line = json.loads(text)
             split, epoch, over = (line.pop(name) for name in ("split", "epoch", "over"))
             place = Place(line.pop("updates"), f"{LINES}: {split}, epoch {epoch}, of the {over}")
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise errors.DataError(f"{path}, line {number}: no line of a run ({error}); was it cut off or edited?") from error
-        found.setdefault(place, []).append({name: written(value) for name, value in line.items() if is_compared(name)})
+            raise errors.DataError(
+                f"{path}, line {number}: no line of a run ({error}); was it cut off or edited?"
+            ) from error
+        found.setdefault(place, []).append(
+            {name: written(value) for name, value in line.items() if is_compared(name)}
+        )
     return found
 
 
@@ -63,7 +71,9 @@ def written(value: Any) -> str:
 
 
 def _scalars(below: Path) -> Iterator[tuple[str, int, float]]:
-    logging.getLogger("tensorboard").setLevel(logging.ERROR)  # says that a resumed run was purged, as it should be
+    logging.getLogger("tensorboard").setLevel(
+        logging.ERROR
+    )  # says that a resumed run was purged, as it should be
     read = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all of them
     for tag in read.Tags()["scalars"]:
         if is_compared(tag):

@@ -66,17 +66,29 @@ class Seen:
             return START
         if self._status == "done":
             return AFTER
-        partials = {path: name for path, name in self._partials().items() if path not in self._partials_before}
-        if self._weights_written() != self._weights_before or any(name.startswith("model") for name in partials.values()):
+        partials = {
+            path: name
+            for path, name in self._partials().items()
+            if path not in self._partials_before
+        }
+        if self._weights_written() != self._weights_before or any(
+            name.startswith("model") for name in partials.values()
+        ):
             return WEIGHTS
         for path, name in partials.items():
-            if step_names.place_of(name) or name == directory.LATEST:  # of a checkpoint the manifest is the last to come and to go
+            if (
+                step_names.place_of(name) or name == directory.LATEST
+            ):  # of a checkpoint the manifest is the last to come and to go
                 return REMOVAL if (path / contents.MANIFEST).exists() else WRITE
         if not self.has_logged:
             return START
         if self.is_measured:
             return END
-        return VALIDATION if b'"split": "train"' in self._last_line and b'"over": "epoch"' in self._last_line else TRAINING
+        return (
+            VALIDATION
+            if b'"split": "train"' in self._last_line and b'"over": "epoch"' in self._last_line
+            else TRAINING
+        )
 
     @property
     def is_measured(self) -> bool:

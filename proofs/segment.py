@@ -67,7 +67,10 @@ def run_here(piece: Piece) -> Ended:
     """Runs a piece in this process: sooner, for what is imported already; but what one piece leaves there the next one finds."""
     watched = Watched(piece.stop, functools.partial(signal.raise_signal, signal.SIGTERM))
     started = time.perf_counter()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()) as said,
+    ):
         try:
             code = _run(piece, watched)
         except Exception as error:  # what a process would end with
@@ -83,7 +86,9 @@ def run_apart(piece: Piece) -> Ended:
     with tempfile.TemporaryDirectory(prefix="andiron-piece-") as folder:
         order, said = Path(folder) / "order.json", Path(folder) / "said"
         conf_dir = str(piece.conf_dir) if piece.conf_dir else None
-        files.write_json(order, {"arguments": list(piece.arguments), "stop": piece.stop, "conf_dir": conf_dir})
+        files.write_json(
+            order, {"arguments": list(piece.arguments), "stop": piece.stop, "conf_dir": conf_dir}
+        )
         started = time.perf_counter()
         with said.open("w+", encoding="utf-8", errors="replace") as errors_said:
             process = _start(order, errors_said.fileno())
@@ -92,26 +97,38 @@ def run_apart(piece: Piece) -> Ended:
                     _terminate_when(process, _known(order))
                 code = process.wait()
             finally:
-                if process.poll() is None:  # Ctrl-C: it may have heard it too, and is left to end in its own way
+                if (
+                    process.poll() is None
+                ):  # Ctrl-C: it may have heard it too, and is left to end in its own way
                     process.terminate()
                     process.wait()
             errors_said.seek(0)
             text = errors_said.read()
         moments = files.read_json(_moments(order)) if _moments(order).exists() else []
-        return Ended(code, [Moment(*moment) for moment in moments], text, time.perf_counter() - started)
+        return Ended(
+            code, [Moment(*moment) for moment in moments], text, time.perf_counter() - started
+        )
 
 
 def _run(piece: Piece, watched: Watched) -> int:
     task = functools.partial(train.train, interrupter=watched)
-    return command_line.main(task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True)
+    return command_line.main(
+        task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True
+    )
 
 
 def _start(order: Path, standard_error: int) -> "subprocess.Popen[bytes]":
     root = Path(__file__).resolve().parents[1]  # a plain checkout needs no install of its own
-    path = os.pathsep.join(filter(None, [str(root), str(root / "src"), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(
+        filter(None, [str(root), str(root / "src"), os.environ.get("PYTHONPATH")])
+    )
     command = [sys.executable, "-P", "-m", __spec__.name, str(order)]
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=standard_error, env={**os.environ, "PYTHONPATH": path}
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=standard_error,
+        env={**os.environ, "PYTHONPATH": path},
     )
 
 

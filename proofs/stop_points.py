@@ -42,7 +42,8 @@ def check(points: Sequence[str]) -> None:
     """
     remedy = "overrides come before the options"
     problems = [
-        f"--at {point}: no point to stop at; should be {KINDS}" + (f" ({remedy})" if "=" in point else "")
+        f"--at {point}: no point to stop at; should be {KINDS}"
+        + (f" ({remedy})" if "=" in point else "")
         for point in points
         if not POINT.fullmatch(point)
     ]
@@ -50,7 +51,9 @@ def check(points: Sequence[str]) -> None:
         raise errors.ConfigError(problems)
 
 
-def chosen(points: Sequence[str], moments: Sequence[Moment], *, at_random: int = 0, seed: int = 0) -> list[Stop]:
+def chosen(
+    points: Sequence[str], moments: Sequence[Moment], *, at_random: int = 0, seed: int = 0
+) -> list[Stop]:
     """The stops at `points` and at so many random ones, in the order that the run comes by them, each moment once.
 
     Of `moments`, those that the run came by, in order. The random ones are a function of `seed`.
@@ -76,7 +79,9 @@ def chosen(points: Sequence[str], moments: Sequence[Moment], *, at_random: int =
 def _place(point: str, moments: Sequence[Moment]) -> int | None:
     """The number of the moment that a word chooses; None if there is none."""
     if point.isdecimal():
-        return _first(moments, lambda moment: moment.split == "train" and moment.updates == int(point))
+        return _first(
+            moments, lambda moment: moment.split == "train" and moment.updates == int(point)
+        )
     word, _, number = point.partition(":")
     training = [place for place, moment in enumerate(moments) if moment.split == "train"]
     heads = [place for place in training if moments[place].batch == 0]
@@ -90,8 +95,14 @@ def _place(point: str, moments: Sequence[Moment]) -> int | None:
     if epoch > len(heads):
         return None
     first = heads[epoch - 1]
-    last = max(place for place in training if place < (heads[epoch] if epoch < len(heads) else len(moments)))
-    return {"mid": (first + last) // 2, "edge": last}.get(word) or _second_batch("valid", moments, after=last)
+    last = max(
+        place
+        for place in training
+        if place < (heads[epoch] if epoch < len(heads) else len(moments))
+    )
+    return {"mid": (first + last) // 2, "edge": last}.get(word) or _second_batch(
+        "valid", moments, after=last
+    )
 
 
 def _second_batch(split: str, moments: Sequence[Moment], *, after: int) -> int | None:
@@ -99,11 +110,17 @@ def _second_batch(split: str, moments: Sequence[Moment], *, after: int) -> int |
     first = _first(moments, lambda moment: moment.split == split, after + 1)
     if first is None:
         return None
-    is_one_more = first + 1 < len(moments) and moments[first + 1].split == split and moments[first + 1].batch > 0
+    is_one_more = (
+        first + 1 < len(moments)
+        and moments[first + 1].split == split
+        and moments[first + 1].batch > 0
+    )
     return first + 1 if is_one_more else first
 
 
-def _first(moments: Sequence[Moment], wanted: Callable[[Moment], bool], start: int = 0) -> int | None:
+def _first(
+    moments: Sequence[Moment], wanted: Callable[[Moment], bool], start: int = 0
+) -> int | None:
     return next((place for place in range(start, len(moments)) if wanted(moments[place])), None)
 
 

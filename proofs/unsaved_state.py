@@ -59,10 +59,20 @@ def _held(model: nn.Module, built: Parts) -> Iterator[Held]:
         of = f"of {name or 'the task'} ({type(module).__name__})"
         for buffer in sorted(module._non_persistent_buffers_set):
             value = _value(module._buffers[buffer])
-            yield Held(f"the non-persistent buffer {buffer!r} {of}", value or "None", "register it with persistent=True")
-        yield from _attributes({key: value for key, value in vars(module).items() if key not in OF_EVERY_MODULE}, of)
+            yield Held(
+                f"the non-persistent buffer {buffer!r} {of}",
+                value or "None",
+                "register it with persistent=True",
+            )
+        yield from _attributes(
+            {key: value for key, value in vars(module).items() if key not in OF_EVERY_MODULE}, of
+        )
     for what, part in (("data", built.splits.train), ("batcher", built.splits.batcher)):
-        generators = {key: value for key, value in getattr(part, "__dict__", {}).items() if isinstance(value, GENERATORS)}
+        generators = {
+            key: value
+            for key, value in getattr(part, "__dict__", {}).items()
+            if isinstance(value, GENERATORS)
+        }
         yield from _attributes(generators, f"of the {what} ({type(part).__name__})")
 
 
@@ -75,7 +85,11 @@ def _attributes(named: dict[str, Any], of: str) -> Iterator[Held]:
             remedy = "draw from torch's default generators, which start anew at every update"
             yield Held(f"the generator {key!r} {of}", told, remedy)
         else:
-            yield Held(f"the attribute {key!r} {of}", told, "keep it in a buffer, or let it follow from what is saved")
+            yield Held(
+                f"the attribute {key!r} {of}",
+                told,
+                "keep it in a buffer, or let it follow from what is saved",
+            )
 
 
 def _value(value: Any) -> str | None:

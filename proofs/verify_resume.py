@@ -21,7 +21,9 @@ from andiron.config.schema import Train
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 STOPPED = (130, 143)  # exit codes of a piece: asked to stop, sent SIGTERM
-OWN = re.compile(r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)=|(-m|--multirun)$")
+OWN = re.compile(
+    r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)=|(-m|--multirun)$"
+)
 RunPiece = Callable[[Piece], Ended]
 
 
@@ -33,19 +35,25 @@ class Trial:
     points: Sequence[str]
     at_random: int = 0  # further moments to stop at, drawn by the seed
     seed: int = 0
-    workers: Sequence[int] = ()  # at the first resume, the second, ...; then from the start again; none: as configured
+    workers: Sequence[
+        int
+    ] = ()  # at the first resume, the second, ...; then from the start again; none: as configured
     conf_dir: Path | None = None
 
     def __post_init__(self) -> None:
         stop_points.check(self.points)
         refused = [override for override in self.overrides if OWN.match(override)]
         if refused:
-            raise errors.ConfigError(f"{override}: the proof says this itself; leave it out" for override in refused)
+            raise errors.ConfigError(
+                f"{override}: the proof says this itself; leave it out" for override in refused
+            )
         if any(number < 0 for number in self.workers) or self.at_random < 0:
             given = f"--workers {' '.join(map(str, self.workers))} --random {self.at_random}"
             raise errors.ConfigError([f"{given}: should be numbers from 0 up"])
         if not self.points and not self.at_random:
-            raise errors.ConfigError(["--at: names no point, and --random no number of them; give one"])
+            raise errors.ConfigError(
+                ["--at: names no point, and --random no number of them; give one"]
+            )
 
 
 def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
@@ -55,7 +63,9 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
     """
     straight, interrupted = folder / "straight", folder / "interrupted"
     ended = _ran(run_piece, Piece(_fresh(trial, straight), conf_dir=trial.conf_dir), "straight")
-    stops = stop_points.chosen(trial.points, ended.moments, at_random=trial.at_random, seed=trial.seed)
+    stops = stop_points.chosen(
+        trial.points, ended.moments, at_random=trial.at_random, seed=trial.seed
+    )
     stopped = _interrupted(trial, interrupted, stops, ended.moments, run_piece)
     differences = comparison.compare(straight, interrupted)
     if not differences:
@@ -86,8 +96,13 @@ def _ran(run_piece: RunPiece, piece: Piece, name: str) -> Ended:
     ended = run_piece(piece)
     if ended.code not in ((0, *STOPPED) if piece.stop else (0,)):
         said = ended.said.strip() or "it said nothing"
-        raise errors.RunFolderError(f"`{name}` ended with exit code {ended.code}, so there is nothing to compare:\n{said}")
-    print(f"{name}: {'to the end' if ended.code == 0 else _where(ended)}, {ended.seconds:.1f} s", flush=True)
+        raise errors.RunFolderError(
+            f"`{name}` ended with exit code {ended.code}, so there is nothing to compare:\n{said}"
+        )
+    print(
+        f"{name}: {'to the end' if ended.code == 0 else _where(ended)}, {ended.seconds:.1f} s",
+        flush=True,
+    )
     return ended
 
 
@@ -96,7 +111,11 @@ def _where(ended: Ended) -> str:
 
 
 def _interrupted(
-    trial: Trial, run_dir: Path, stops: Sequence[Stop], passed: Sequence[stop_points.Moment], run_piece: RunPiece
+    trial: Trial,
+    run_dir: Path,
+    stops: Sequence[Stop],
+    passed: Sequence[stop_points.Moment],
+    run_piece: RunPiece,
 ) -> list[Stop]:
     """Runs the chain of pieces; the stops that were made, where they were.
 
@@ -109,7 +128,11 @@ def _interrupted(
         if passed.index(stop.moment) <= reached:
             print(f"{stop}: left out, the run was there before the signal was heard")
             continue
-        ended = _ran(run_piece, Piece(arguments, stop, trial.conf_dir), f"piece {len(made) + 1} ({stop.point})")
+        ended = _ran(
+            run_piece,
+            Piece(arguments, stop, trial.conf_dir),
+            f"piece {len(made) + 1} ({stop.point})",
+        )
         if ended.code == 0:
             print(f"{stop}: the run was at its end before it could be stopped")
             return made
@@ -126,22 +149,33 @@ def _going_on(run_dir: Path, num_workers: int | None) -> list[str]:
     return [f"resume={_quoted(run_dir)}", *more]
 
 
-def _cause(folder: Path, first: Difference, by_itself: Sequence[Difference], stopped: Sequence[Stop]) -> str:
+def _cause(
+    folder: Path, first: Difference, by_itself: Sequence[Difference], stopped: Sequence[Stop]
+) -> str:
     if by_itself:
         return (
             f"the run is not reproducible by itself: made straight a second time it differs too, first in {by_itself[0]}. Look "
             "for kernels that are not deterministic, more than one thread, the time, and generators of one's own"
         )
-    from proofs import unsaved_state  # imports torch: only who has something to look for waits for it
+    from proofs import (
+        unsaved_state,
+    )  # imports torch: only who has something to look for waits for it
 
     found = unsaved_state.found(Train.load(folder / "straight" / "config.json"), folder)
-    causes = "; ".join(found) or "none was found in the modules: look at metrics, losses and schedules of one's own"
+    causes = (
+        "; ".join(found)
+        or "none was found in the modules: look at metrics, losses and schedules of one's own"
+    )
     return f"state that is not saved (made straight a second time the run is the same). {_begins(first, stopped)}{causes}"
 
 
 def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
     """When it began, against the stops before it."""
-    before = [stop for stop in stopped if first.updates is not None and stop.moment.updates <= first.updates]
+    before = [
+        stop
+        for stop in stopped
+        if first.updates is not None and stop.moment.updates <= first.updates
+    ]
     if first.updates is None or not before:
         return ""
     stop = before[-1]
@@ -181,7 +215,11 @@ def _claim(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        why = "is there already" if isinstance(error, FileExistsError) else f"cannot be made ({error.strerror})"
+        why = (
+            "is there already"
+            if isinstance(error, FileExistsError)
+            else f"cannot be made ({error.strerror})"
+        )
         raise errors.RunFolderError(f"{folder} {why}; name another with --keep") from error
 
 
@@ -196,11 +234,29 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     defaults = f"{' '.join(stop_points.DEFAULT)} and two random ones"
-    parser.add_argument("--at", nargs="+", metavar="POINT", help=f"where to stop: {stop_points.KINDS} (default: {defaults})")
+    parser.add_argument(
+        "--at",
+        nargs="+",
+        metavar="POINT",
+        help=f"where to stop: {stop_points.KINDS} (default: {defaults})",
+    )
     parser.add_argument("--random", type=int, metavar="K", help="stop at K random moments too")
-    parser.add_argument("--seed", type=int, help="of the random moments (default: another one each time, which is printed)")
-    parser.add_argument("--workers", type=int, nargs="+", default=[], metavar="N", help="num_workers at each resume in turn")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="of the random moments (default: another one each time, which is printed)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="num_workers at each resume in turn",
+    )
     here = "make all pieces in this process: sooner, but what one leaves there the next one finds"
     parser.add_argument("--here", action="store_true", help=here)
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to make the runs; they stay there")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="where to make the runs; they stay there"
+    )
     return parser

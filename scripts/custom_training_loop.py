@@ -9,7 +9,9 @@ the last layer at another, and the rest of the model with the remaining gradient
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain checkout needs no install
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "src")
+)  # a plain checkout needs no install
 
 import torch  # noqa: E402
 
@@ -27,7 +29,9 @@ BIAS = "network.layers.5.bias"  # of the last layer
 def train(num_epochs: int = 10) -> dict[str, float]:
     """The means of loss and accuracy on the test set after training on the digits."""
     splits = digits(valid=0.1, split_seed=0)
-    train_batches = DataLoaderBuilder(splits.batcher).batch_size(64).shuffle(SEED).build(splits.train)
+    train_batches = (
+        DataLoaderBuilder(splits.batcher).batch_size(64).shuffle(SEED).build(splits.train)
+    )
     valid_batches = DataLoaderBuilder(splits.batcher).batch_size(256).build(splits.valid)
 
     randomness.start_stream(SEED, "init")
@@ -48,7 +52,9 @@ def train(num_epochs: int = 10) -> dict[str, float]:
             model = optimizer.step(2 * lr, model, bias)
             model = optimizer.step(lr, model, gradients)  # the remaining gradients
             updates += 1
-        print(f"epoch {epoch + 1}/{num_epochs}  update {updates}  valid {measure(model, valid_batches)}")
+        print(
+            f"epoch {epoch + 1}/{num_epochs}  update {updates}  valid {measure(model, valid_batches)}"
+        )
 
     test = measure(model, DataLoaderBuilder(splits.batcher).batch_size(256).build(splits.test))
     print(f"test {test}")

@@ -1,6 +1,6 @@
 """Makes src/andiron/data/sources/diabetes.safetensors from the diabetes that scikit-learn bundles, and prints its SHA-256.
 
-    python scripts/make_diabetes.py [FILE]
+python scripts/make_diabetes.py [FILE]
 """
 
 import hashlib
@@ -27,7 +27,9 @@ def main(path: Path) -> None:
         "targets": torch.from_numpy(bundle.target).to(torch.float32).unsqueeze(1),
     }
     path.write_bytes(safetensors.torch.save(tensors, metadata={"about": ABOUT}))
-    print(f"{path}: {path.stat().st_size} bytes, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    print(
+        f"{path}: {path.stat().st_size} bytes, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from andiron.commands import train  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-torch.set_num_threads(1)  # with more, a tiny step waits a thousand times its own length for a busy neighbour
+torch.set_num_threads(
+    1
+)  # with more, a tiny step waits a thousand times its own length for a busy neighbour
 
 
 @pytest.fixture

@@ -59,7 +59,9 @@ def test_a_full_disk_is_said_once_and_nothing_is_lost_when_there_is_space_again(
         file.append(line)
         written += len(line)
         on_disk = (small_disk / "log").read_bytes()
-        assert on_disk == b"".join(LINES)[: len(on_disk)] and on_disk.endswith(b"\n")  # no half line
+        assert on_disk == b"".join(LINES)[: len(on_disk)] and on_disk.endswith(
+            b"\n"
+        )  # no half line
         assert (file.size, file.size + file.pending, file.end) == (len(on_disk), written, written)
     assert 8192 - len(max(LINES, key=len)) < file.size <= 8192
     assert said() == [(
@@ -106,12 +108,16 @@ def test_what_is_lost_in_the_end_is_said(small_disk, said):
     fill(small_disk)
     file.append(bytes(5000))
     file.close()
-    assert said()[1:] == [("WARNING", f"{small_disk}/log still cannot be written: 5000 bytes of it are lost")]
+    assert said()[1:] == [
+        ("WARNING", f"{small_disk}/log still cannot be written: 5000 bytes of it are lost")
+    ]
     with pytest.raises(ValueError, match="was closed: nothing can be appended to it"):
         file.append(b"more")
 
 
-def test_of_more_than_memory_may_hold_the_oldest_is_dropped_and_how_much_is_said(small_disk, said, monkeypatch):
+def test_of_more_than_memory_may_hold_the_oldest_is_dropped_and_how_much_is_said(
+    small_disk, said, monkeypatch
+):
     monkeypatch.setattr(append_only, "KEPT_BYTES", 10_000)
     file = AppendOnlyFile(small_disk / "log")
     filler = fill(small_disk)
@@ -120,7 +126,9 @@ def test_of_more_than_memory_may_hold_the_oldest_is_dropped_and_how_much_is_said
     assert file.pending == 10_000
     filler.unlink()
     file.append(b"end")
-    assert (small_disk / "log").read_bytes() == b"".join(bytes([number]) * 1000 for number in range(15, 25)) + b"end"
+    assert (small_disk / "log").read_bytes() == b"".join(
+        bytes([number]) * 1000 for number in range(15, 25)
+    ) + b"end"
     assert said()[1:] == [
         ("WARNING", f"{small_disk}/log: more than 10000 bytes wait; the oldest are dropped"),
         ("INFO", f"{small_disk}/log is written again"),
@@ -149,7 +157,9 @@ def test_a_removed_folder_is_made_again_and_the_file_goes_on(tmp_path, said):
     for line in (b"two\n", b"three\n"):
         file.append(line)
     assert path.read_bytes() == b"header\ntwo\nthree\n"
-    assert said() == [("WARNING", f"{path} was removed, with all that was in it; what comes goes to a new file")]
+    assert said() == [
+        ("WARNING", f"{path} was removed, with all that was in it; what comes goes to a new file")
+    ]
     assert file.size == file.end == 17
     file.close()
 
@@ -245,7 +255,12 @@ def test_cutting_back_forgets_what_waits(small_disk):
 
 def test_threads_never_mix_their_lines(tmp_path):
     file = AppendOnlyFile(tmp_path / "log")
-    threads = [threading.Thread(target=lambda k=k: [file.append(f"{k} {n}\n".encode()) for n in range(500)]) for k in range(5)]
+    threads = [
+        threading.Thread(
+            target=lambda k=k: [file.append(f"{k} {n}\n".encode()) for n in range(500)]
+        )
+        for k in range(5)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -253,7 +268,10 @@ def test_threads_never_mix_their_lines(tmp_path):
     file.close()
     lines = (tmp_path / "log").read_text().splitlines()
     assert sorted(lines) == sorted(f"{k} {n}" for k in range(5) for n in range(500))
-    assert all([line for line in lines if line[0] == str(k)] == [f"{k} {n}" for n in range(500)] for k in range(5))
+    assert all(
+        [line for line in lines if line[0] == str(k)] == [f"{k} {n}" for n in range(500)]
+        for k in range(5)
+    )
 
 
 def test_a_signal_in_the_midst_of_an_append_may_append_too(small_disk):
@@ -280,7 +298,9 @@ def test_a_signal_in_the_midst_of_an_append_may_append_too(small_disk):
     file.close()
     lines = (small_disk / "log").read_bytes().splitlines(keepends=True)
     assert [line for line in lines if line.startswith(b"line")] == LINES
-    assert sorted(line for line in lines if line.startswith(b"signal")) == sorted(seen)  # a handler may break into itself
+    assert sorted(line for line in lines if line.startswith(b"signal")) == sorted(
+        seen
+    )  # a handler may break into itself
     assert len(seen) >= 50
 
 
@@ -321,7 +341,9 @@ def test_a_forked_process_leaves_what_waits_to_its_parent(small_disk):
     assert os.waitpid(child, 0)[1] == 0
     file.append(b"the last\n")
     file.close()
-    assert (small_disk / "log").read_bytes() == b"of the child\n" + b"of the parent\n" * 1000 + b"the last\n"
+    assert (
+        small_disk / "log"
+    ).read_bytes() == b"of the child\n" + b"of the parent\n" * 1000 + b"the last\n"
 
 
 def test_a_file_that_is_refused_is_closed_and_raises(tmp_path):

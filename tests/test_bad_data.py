@@ -12,7 +12,14 @@ COLUMNS = "height,weight,answer\n"
 ROWS = [f"{number},{number * 7 % 13},{'yes' if number % 2 else 'no'}\n" for number in range(40)]
 TABLE = ["data=csv", "data.path=table.csv", "data.target=answer"]
 ARRAYS = ["data=safetensors", "data.path=arrays.safetensors"]
-IMAGES = ["data=image_folder", "data.path=images", "data.size=8", "data.channels=1", "model=mlp", "num_workers=0"]
+IMAGES = [
+    "data=image_folder",
+    "data.path=images",
+    "data.size=8",
+    "data.channels=1",
+    "model=mlp",
+    "num_workers=0",
+]
 
 
 def table(columns=COLUMNS, rows=ROWS, **changed):
@@ -40,17 +47,29 @@ def images(**changed):
     buffer = io.BytesIO()
     Image.frombytes("L", (8, 8), bytes(range(64))).save(buffer, format="PNG")
     png = buffer.getvalue()
-    files = {f"images/{name}/{number:02}.png": png for name in ("cat", "dog") for number in range(20)}
-    return {path: content for path, content in (files | {key: value(png) for key, value in changed.items()}).items() if content}
+    files = {
+        f"images/{name}/{number:02}.png": png for name in ("cat", "dog") for number in range(20)
+    }
+    return {
+        path: content
+        for path, content in (files | {key: value(png) for key, value in changed.items()}).items()
+        if content
+    }
 
 
 def idx(*, missing=0):
     """MNIST in its four files, the training images cut short by some bytes."""
     files = {}
     for part, number in (("train", 60_000), ("t10k", 10_000)):
-        header = b"\x00\x00\x08\x03" + b"".join(size.to_bytes(4, "big") for size in (number, 28, 28))
-        files[f"data/MNIST/raw/{part}-images-idx3-ubyte"] = header + bytes(number * 784 - (missing if part == "train" else 0))
-        files[f"data/MNIST/raw/{part}-labels-idx1-ubyte"] = b"\x00\x00\x08\x01" + number.to_bytes(4, "big") + bytes(number)
+        header = b"\x00\x00\x08\x03" + b"".join(
+            size.to_bytes(4, "big") for size in (number, 28, 28)
+        )
+        files[f"data/MNIST/raw/{part}-images-idx3-ubyte"] = header + bytes(
+            number * 784 - (missing if part == "train" else 0)
+        )
+        files[f"data/MNIST/raw/{part}-labels-idx1-ubyte"] = (
+            b"\x00\x00\x08\x01" + number.to_bytes(4, "big") + bytes(number)
+        )
     return files
 
 
@@ -91,5 +110,9 @@ def test_bad_data_is_named_and_the_folder_says_so(name, command, here):
     said = command("hydra.run.dir=run", *arguments)
 
     assert words in said.errors and said.errors.count("\n") == 1, said.errors
-    assert (said.code, status(here / "run")["status"], said.errors) == (1, "failed", f"error: {status(here / 'run')['reason']}\n")
+    assert (said.code, status(here / "run")["status"], said.errors) == (
+        1,
+        "failed",
+        f"error: {status(here / 'run')['reason']}\n",
+    )
     assert not (here / "run" / "model.safetensors").exists()

@@ -31,7 +31,9 @@ FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
     "cifar100": "cifar-100-binary", "image_folder": "images", "convnet_mnist": MNIST, "mnist_strong": MNIST,
     "cifar10_resnet": "cifar-10-batches-bin", "cifar10_cpu": "cifar-10-batches-bin", "text_bytes": "tinyshakespeare",
 }  # fmt: skip
-TABLE = "height,weight,tall\n" + "".join(f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60))
+TABLE = "height,weight,tall\n" + "".join(
+    f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60)
+)
 EXAMPLES = (
     "python train.py optimizer=adam lr=1e-3",
     "python train.py data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
@@ -60,7 +62,8 @@ def asked_for(choice, folder):
     (folder / "table.csv").write_text(TABLE)
     (folder / "text.txt").write_text("to be, or not to be. " * 900)
     safetensors.torch.save_file(
-        {"inputs": torch.zeros(60, 1, 5, 5, dtype=torch.uint8), "targets": torch.arange(60) % 3}, folder / "arrays.safetensors"
+        {"inputs": torch.zeros(60, 1, 5, 5, dtype=torch.uint8), "targets": torch.arange(60) % 3},
+        folder / "arrays.safetensors",
     )
     weights = Classifier(ResNet((1, 28, 28), 10, depth=8)).state_dict()
     safetensors.torch.save_file(weights, folder / "weights.safetensors")
@@ -101,15 +104,24 @@ def test_every_file_composes_with_the_defaults_of_all_others(choice, tmp_path):
     if group in {field.name for field in dataclasses.fields(Train)}:
         stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
         defaults = [entry for entry in stated.pop("defaults", []) if isinstance(entry, dict)]
-        brought = {key.partition("@")[2] for entry in defaults for key in entry if not key.startswith("override ")}
+        brought = {
+            key.partition("@")[2]
+            for entry in defaults
+            for key in entry
+            if not key.startswith("override ")
+        }
         stated = stated.get(group, stated)
-        assert set(getattr(config, group)) == set(stated) | {key for key in brought if "." not in key}
+        assert set(getattr(config, group)) == set(stated) | {
+            key for key in brought if "." not in key
+        }
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, data_dir, tmp_path):
     if choice == "optimizer=muon":
-        pytest.skip("takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here")
+        pytest.skip(
+            "takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here"
+        )
     config = composed(choice, "device=cpu", *asked_for(choice, tmp_path))
 
     built = experiment.build(config, tmp_path)
@@ -119,14 +131,20 @@ def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, d
             tally.add(learner.model.valid_step(next(iter(built.parts.valid))))
 
     assert set(tally.close_epoch()) <= set(config.metrics) | {"loss"}
-    assert set(learner.optimizer.parameters) == {name for name, _ in learner.model.named_parameters()}
+    assert set(learner.optimizer.parameters) == {
+        name for name, _ in learner.model.named_parameters()
+    }
     assert learner.schedule(0) > 0
     assert learner.journal.renderer is not None and learner.checkpointer is not None
 
 
 @pytest.mark.parametrize("name", GROUPS["optimizer"])
 def test_every_optimizer_brings_its_own_learning_rate(name):
-    (rate,) = [line for line in (CONF / "optimizer" / f"{name}.yaml").read_text().splitlines() if line.startswith("lr: ")]
+    (rate,) = [
+        line
+        for line in (CONF / "optimizer" / f"{name}.yaml").read_text().splitlines()
+        if line.startswith("lr: ")
+    ]
 
     assert composed(f"optimizer={name}").lr == float(rate.removeprefix("lr: ").partition("#")[0])
     assert composed(f"optimizer={name}", "lr=0.125").lr == 0.125
@@ -155,7 +173,14 @@ def test_the_command_line_beats_the_experiment_and_the_experiment_the_groups_and
     assert (config.num_epochs, config.lr, config.model["hidden"]) == (77, 0.5, [3])
     assert (config.seed, config.batch_size) == (page.seed, page.batch_size)
 
-    config = composed("experiment=probe", "lr=0.25", "num_epochs=5", "optimizer=adamw", "model.hidden=[2]", conf=conf)
+    config = composed(
+        "experiment=probe",
+        "lr=0.25",
+        "num_epochs=5",
+        "optimizer=adamw",
+        "model.hidden=[2]",
+        conf=conf,
+    )
     assert config.optimizer["_target_"] == "torch.optim.AdamW"
     assert (config.num_epochs, config.lr, config.model["hidden"]) == (5, 0.25, [2])
 
@@ -164,7 +189,9 @@ def test_the_shipped_experiment_gives_way_to_the_command_line():
     assert composed("experiment=convnet_mnist").lr == 1e-4
     assert composed("experiment=convnet_mnist").model["_target_"] == "andiron.models.ConvNet"
     assert composed("experiment=convnet_mnist", "lr=0.5", "model=mlp").lr == 0.5
-    assert composed("experiment=convnet_mnist", "model=mlp").model["_target_"] == "andiron.models.MLP"
+    assert (
+        composed("experiment=convnet_mnist", "model=mlp").model["_target_"] == "andiron.models.MLP"
+    )
 
 
 def test_the_page_has_every_option_of_the_schema_and_no_other():
@@ -186,7 +213,9 @@ def test_the_defaults_on_the_page_are_those_of_the_schema():
             assert page[field.name] == field.default, field.name
 
 
-@pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda path: path.relative_to(CONF).as_posix())
+@pytest.mark.parametrize(
+    "path", sorted(CONF.rglob("*.yaml")), ids=lambda path: path.relative_to(CONF).as_posix()
+)
 def test_a_file_is_short_enough_to_be_read_at_a_glance(path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
 
@@ -215,7 +244,9 @@ def test_every_example_of_the_help_is_sound(example):
 def test_cfg_job_prints_the_configuration_of_a_run_and_starts_none(tmp_path):
     text = train("--cfg", "job", "--resolve", "optimizer=sgd", "num_epochs=3", cwd=tmp_path)
 
-    assert Train(**OmegaConf.to_container(OmegaConf.create(text))) == composed("optimizer=sgd", "num_epochs=3")
+    assert Train(**OmegaConf.to_container(OmegaConf.create(text))) == composed(
+        "optimizer=sgd", "num_epochs=3"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -232,7 +263,9 @@ def test_a_run_started_elsewhere_writes_its_folder_there_and_nothing_beside_it(t
 
 @pytest.mark.parametrize("name", GROUPS["experiment"])
 def test_an_experiment_opens_with_what_it_has_come_to_or_that_it_was_not_run(name):
-    header = (CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8").split("defaults:")[0]
+    header = (
+        (CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8").split("defaults:")[0]
+    )
 
     is_measured = re.search(r"\d.*seeds?.*\d+ (s|min).*\bat [0-9a-f]{7}\b", header, flags=re.DOTALL)
     assert is_measured or "Not run yet: " in header

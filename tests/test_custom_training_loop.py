@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("custom_training_loop", ROOT / "scripts" / "custom_training_loop.py")
+    spec = importlib.util.spec_from_file_location(
+        "custom_training_loop", ROOT / "scripts" / "custom_training_loop.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -31,7 +33,10 @@ def test_the_custom_loop_reaches_the_accuracy_of_the_learner(script, tmp_path):
     model = Classifier(MLP(splits.input_shape, splits.num_classes))
     builder = LearnerBuilder(tmp_path).metric_valid_numeric(Accuracy()).with_writers()
     with builder.build(model, Optimizer(torch.optim.Adam, model), 1e-3) as learner:
-        loaders = (DataLoader(splits.train, splits.batcher, shuffle_seed=0), DataLoader(splits.valid, splits.batcher))
+        loaders = (
+            DataLoader(splits.train, splits.batcher, shuffle_seed=0),
+            DataLoader(splits.valid, splits.batcher),
+        )
         learner.fit(*loaders, DataLoader(splits.test, splits.batcher))
     learned = learner.journal.history.standings["test"]["accuracy"].last
 

@@ -32,7 +32,9 @@ def run(folder: Path, *overrides: str) -> Path:
     """A real `python train.py` into `folder`."""
     command = [sys.executable, ROOT / "train.py", f"hydra.run.dir={folder}", *overrides]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=folder.parent)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env=environment, cwd=folder.parent
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -57,15 +59,24 @@ def test_everything_about_the_run_is_in_its_folder(folder):
         "config.json", ".hydra", "provenance.json", "data.json", "param_groups.json", "metrics.jsonl", "experiment.log",
         "status.json", "tensorboard", "checkpoints", "model.safetensors", "summary.json",
     }  # fmt: skip
-    assert {path.name for path in (folder / ".hydra").iterdir()} == {"config.yaml", "hydra.yaml", "overrides.yaml"}
-    assert all(any((folder / "tensorboard" / split).glob("events.*")) for split in (".", "train", "valid"))
+    assert {path.name for path in (folder / ".hydra").iterdir()} == {
+        "config.yaml",
+        "hydra.yaml",
+        "overrides.yaml",
+    }
+    assert all(
+        any((folder / "tensorboard" / split).glob("events.*")) for split in (".", "train", "valid")
+    )
     assert not (folder / "tensorboard" / "test").exists()
     assert read(folder, "status.json")["status"] == "done"
 
 
 def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
     names = {path.name for path in folder.iterdir()}
-    names |= {"dirty.patch", "nonfinite"}  # which a clean checkout and a run that went well have not
+    names |= {
+        "dirty.patch",
+        "nonfinite",
+    }  # which a clean checkout and a run that went well have not
     assert names == {*run_folder.OWN_FILES, *run_folder.OWN_FOLDERS}
 
 
@@ -86,24 +97,36 @@ def test_provenance_has_the_command_the_seed_and_every_sample(folder):
 
 def test_a_checkpoints_files_are_those_of_its_manifest(folder):
     for saved in (folder / "checkpoints").glob("step-*"):
-        contents = {path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"}
+        contents = {
+            path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"
+        }
         assert read(saved, "manifest.json")["files"] == {
-            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in contents.items()
         }
 
 
 def test_tensorboard_has_the_values_of_the_metrics_file(folder):
     for split, over in (("train", "window"), ("valid", "epoch")):
         shown = EventAccumulator(str(folder / "tensorboard" / split)).Reload()
-        written = [point for point in points(folder) if (point["split"], point["over"]) == (split, over)]
+        written = [
+            point for point in points(folder) if (point["split"], point["over"]) == (split, over)
+        ]
         for tag in ("loss", "accuracy"):
             events = [(event.step, event.value) for event in shown.Scalars(tag)]
-            assert events == [(point["updates"], float(np.float32(point[tag]))) for point in written]
+            assert events == [
+                (point["updates"], float(np.float32(point[tag]))) for point in written
+            ]
 
 
 def test_the_config_is_plain_resolved_and_loads(folder):
     config = Train.load(folder / "config.json")
-    assert (config.lr, config.scheduler["lr"], config.num_epochs, config.seed) == (1e-3, 1e-3, 3, 42)
+    assert (config.lr, config.scheduler["lr"], config.num_epochs, config.seed) == (
+        1e-3,
+        1e-3,
+        3,
+        42,
+    )
     assert "${" not in (folder / "config.json").read_text()
 
 
@@ -111,7 +134,9 @@ def test_the_config_alone_makes_the_same_weights_again(folder, tmp_path):
     """`config.json` re-runs on its own, without Hydra."""
     torch.set_num_threads(1)
     experiment.build(Train.load(folder / "config.json"), tmp_path).run()
-    assert (tmp_path / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    assert (tmp_path / "model.safetensors").read_bytes() == (
+        folder / "model.safetensors"
+    ).read_bytes()
 
 
 def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(folder):
@@ -122,16 +147,26 @@ def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(f
 
 
 def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folder):
-    windows = [point["updates"] for point in points(folder) if (point["split"], point["over"]) == ("train", "window")]
+    windows = [
+        point["updates"]
+        for point in points(folder)
+        if (point["split"], point["over"]) == ("train", "window")
+    ]
     assert windows == [9, 18, 21, 27, 36, 42, 45, 54, 63]  # 21 updates an epoch
-    epochs = [(point["split"], point["updates"], point["epoch"]) for point in points(folder) if point["over"] == "epoch"]
+    epochs = [
+        (point["split"], point["updates"], point["epoch"])
+        for point in points(folder)
+        if point["over"] == "epoch"
+    ]
     each = [(split, 21 * epoch, epoch) for epoch in (1, 2, 3) for split in ("train", "valid")]
     assert epochs == [*each, ("test", 63, 3)]
 
 
 def test_the_summary_is_what_the_points_say(folder):
     for row in read(folder, "summary.json")["metrics"]:
-        of_epochs = [p for p in points(folder) if p["over"] == "epoch" and p["split"] == row["split"]]
+        of_epochs = [
+            p for p in points(folder) if p["over"] == "epoch" and p["split"] == row["split"]
+        ]
         values = [point[row["metric"]] for point in of_epochs]
         best = max(values) if row["metric"] == "accuracy" else min(values)
         assert (row["best"], row["last"]) == (best, values[-1])
@@ -155,25 +190,37 @@ def test_the_log_tells_of_data_and_epochs(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("overrides", [(), ("num_workers=1",), ("num_workers=2", "render=plain")], ids=["same", "1", "2"])
-def test_the_same_seed_gives_the_same_weights_with_any_number_of_workers(folder, tmp_path, overrides):
+@pytest.mark.parametrize(
+    "overrides", [(), ("num_workers=1",), ("num_workers=2", "render=plain")], ids=["same", "1", "2"]
+)
+def test_the_same_seed_gives_the_same_weights_with_any_number_of_workers(
+    folder, tmp_path, overrides
+):
     again = run(tmp_path / "run", *THREE_EPOCHS, *overrides)
     assert (again / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     if overrides:
-        assert f"gathered by {overrides[0][-1]} worker process" in (again / "experiment.log").read_text()
+        assert (
+            f"gathered by {overrides[0][-1]} worker process"
+            in (again / "experiment.log").read_text()
+        )
 
 
 @pytest.mark.slow
 def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path):
     seeds = {"a": 1, "b": 1, "c": 2}
-    runs = [run(tmp_path / name, "num_epochs=1", "model=convnet", f"seed={seed}") for name, seed in seeds.items()]
+    runs = [
+        run(tmp_path / name, "num_epochs=1", "model=convnet", f"seed={seed}")
+        for name, seed in seeds.items()
+    ]
     a, b, c = [(folder / "model.safetensors").read_bytes() for folder in runs]
     assert a == b != c
 
 
 def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(folder, tmp_path):
     config = Train.load(folder / "config.json")
-    diverging = dataclasses.replace(config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None)
+    diverging = dataclasses.replace(
+        config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None
+    )
     with pytest.raises(errors.NonFiniteError):
         experiment.build(diverging, tmp_path).run()
 
@@ -186,15 +233,24 @@ def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(fo
 def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
     config = Train.load(folder / "config.json")
     with pytest.raises(errors.ConfigError) as caught:
-        experiment.build(dataclasses.replace(config, checkpoint={**config.checkpoint, "metric": "f1"}), tmp_path)
+        experiment.build(
+            dataclasses.replace(config, checkpoint={**config.checkpoint, "metric": "f1"}), tmp_path
+        )
 
-    assert caught.value.problems == ("checkpoint.metric=f1: not measured on valid; there is: loss, accuracy",)
+    assert caught.value.problems == (
+        "checkpoint.metric=f1: not measured on valid; there is: loss, accuracy",
+    )
     assert open_below(tmp_path) == []
 
 
 def session_end(logdir):
     """How the run's row in the HParams tab ends."""
-    plugin = EventAccumulator(str(logdir)).Reload().summary_metadata[metadata.SESSION_END_INFO_TAG].plugin_data
+    plugin = (
+        EventAccumulator(str(logdir))
+        .Reload()
+        .summary_metadata[metadata.SESSION_END_INFO_TAG]
+        .plugin_data
+    )
     return metadata.parse_session_end_info_plugin_data(plugin.content)
 
 
@@ -203,15 +259,24 @@ def open_below(path):
     descriptors = Path("/proc/self/fd")
     if not descriptors.is_dir():
         pytest.skip("only Linux tells which files are open")
-    links = [descriptor.readlink() for descriptor in descriptors.iterdir() if descriptor.is_symlink()]
+    links = [
+        descriptor.readlink() for descriptor in descriptors.iterdir() if descriptor.is_symlink()
+    ]
     return [link for link in links if link.is_relative_to(path)]
 
 
 def test_validating_on_the_test_set_is_said(tmp_path):
     folder = run(tmp_path / "run", "num_epochs=1", "data.valid=test")
-    assert "data.valid=test: validation runs on the test set" in (folder / "experiment.log").read_text()
+    assert (
+        "data.valid=test: validation runs on the test set"
+        in (folder / "experiment.log").read_text()
+    )
     assert "1438 train, 359 valid, 359 test" in (folder / "experiment.log").read_text()
-    assert read(folder, "provenance.json")["data"]["sizes"] == {"train": 1438, "valid": 359, "test": 359}
+    assert read(folder, "provenance.json")["data"]["sizes"] == {
+        "train": 1438,
+        "valid": 359,
+        "test": 359,
+    }
 
 
 def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
@@ -227,10 +292,18 @@ def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
 
 
 def test_auto_is_the_best_device_there_is():
-    best = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    best = (
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
+    )
     assert devices.resolve("auto").type == best
     assert devices.resolve("cpu") == torch.device("cpu")
-    with pytest.raises(errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"):
+    with pytest.raises(
+        errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"
+    ):
         devices.resolve("cuda:77")
 
 
@@ -241,10 +314,16 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     told = (again / "experiment.log").read_text()
 
     assert f"weights from {weights}: 6 tensors\n" in told
-    before, after = serialization.load_tensors(weights), serialization.load_tensors(again / "model.safetensors")
+    before, after = (
+        serialization.load_tensors(weights),
+        serialization.load_tensors(again / "model.safetensors"),
+    )
     assert all(torch.equal(before[name], after[name]) for name in before)
     other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
-    assert "5 tensors, but for network.layers.1.weight 512x81 (512x64)" in (other / "experiment.log").read_text()
+    assert (
+        "5 tensors, but for network.layers.1.weight 512x81 (512x64)"
+        in (other / "experiment.log").read_text()
+    )
 
 
 def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
@@ -256,14 +335,19 @@ def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
         ("a.mpk.gz", "torch", serialization.Recorder(format="msgpack", gzip=True)),
     ):
         serialization.save_file(model, tmp_path / name, recorder, layout=layout)
-        found = experiment.parts(dataclasses.replace(config, start_from=str(tmp_path / name))).model.state_dict()
+        found = experiment.parts(
+            dataclasses.replace(config, start_from=str(tmp_path / name))
+        ).model.state_dict()
         assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
 
 
 def test_weights_that_do_not_fit_at_all_are_refused(folder):
     config = Train.load(folder / "config.json")
     slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
-    with pytest.raises(errors.ConfigError, match=f"start_from={slots}: no tensor fits by name and shape; there are "):
+    with pytest.raises(
+        errors.ConfigError,
+        match=f"start_from={slots}: no tensor fits by name and shape; there are ",
+    ):
         experiment.parts(dataclasses.replace(config, start_from=str(slots)))
     with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
         experiment.parts(dataclasses.replace(config, start_from=str(folder / "summary.json")))

@@ -50,7 +50,9 @@ def fail_in_rename(patch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 Failure = Callable[[pytest.MonkeyPatch, BaseException], None]
 each_failure = pytest.mark.parametrize("fail", [fail_in_write, fail_in_fsync, fail_in_rename])
-each_error = pytest.mark.parametrize("error", [DISK_FULL, KeyboardInterrupt()], ids=["disk-full", "interrupted"])
+each_error = pytest.mark.parametrize(
+    "error", [DISK_FULL, KeyboardInterrupt()], ids=["disk-full", "interrupted"]
+)
 
 
 def test_write_makes_the_file_with_its_content(tmp_path: Path) -> None:
@@ -68,9 +70,13 @@ def test_write_replaces_the_whole_of_a_longer_file(tmp_path: Path) -> None:
     assert (tmp_path / "status").read_bytes() == b""
 
 
-def test_write_goes_on_when_the_system_takes_only_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_goes_on_when_the_system_takes_only_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, bytes(content)[:3]))
+    monkeypatch.setattr(
+        os, "write", lambda descriptor, content: write(descriptor, bytes(content)[:3])
+    )
     files.write(tmp_path / "status", b"eleven byte")
     assert (tmp_path / "status").read_bytes() == b"eleven byte"
 
@@ -109,12 +115,16 @@ def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -
         "files.write(Path(sys.argv[1]), b'the new content')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "status")], env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "status")], env=environment
+    )
     assert done.returncode == 9
     assert (tmp_path / "status").read_bytes() == b"the old content"
 
 
-def test_the_new_file_is_on_the_disk_before_it_has_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_new_file_is_on_the_disk_before_it_has_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     fsync = os.fsync
 
@@ -162,12 +172,16 @@ CONTENTS = {"model.safetensors": bytes(range(256)), "state.json": b'{"updates": 
 
 def pieces() -> dict[str, files.Pieces]:
     """CONTENTS, each cut in two."""
-    return {name: iter([content[:3], memoryview(content)[3:]]) for name, content in CONTENTS.items()}
+    return {
+        name: iter([content[:3], memoryview(content)[3:]]) for name, content in CONTENTS.items()
+    }
 
 
 def test_write_folder_makes_the_folder_with_all_its_files(tmp_path: Path) -> None:
     files.write_folder(tmp_path / "checkpoints" / "step-7", pieces())
-    assert {path.name: path.read_bytes() for path in (tmp_path / "checkpoints" / "step-7").iterdir()} == CONTENTS
+    assert {
+        path.name: path.read_bytes() for path in (tmp_path / "checkpoints" / "step-7").iterdir()
+    } == CONTENTS
     assert names(tmp_path / "checkpoints") == ["step-7"]
 
 
@@ -196,7 +210,13 @@ def test_the_folder_has_its_name_only_when_every_file_is_on_the_disk(
 
     monkeypatch.setattr(os, "fsync", watched)
     files.write_folder(tmp_path / "step-7", pieces())
-    assert seen == [False, False, False, False, True]  # three files, their names in the folder, the folder's own name
+    assert seen == [
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]  # three files, their names in the folder, the folder's own name
 
 
 def test_write_folder_refuses_a_folder_that_holds_something_and_leaves_it(tmp_path: Path) -> None:
@@ -247,7 +267,9 @@ def test_a_piece_that_cannot_be_made_leaves_no_folder(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_folder_whose_own_name_is_not_durable_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_whose_own_name_is_not_durable_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fsync, calls = os.fsync, []
 
     def fail_at_last(descriptor: int) -> None:
@@ -262,7 +284,9 @@ def test_a_folder_whose_own_name_is_not_durable_is_not_there(tmp_path: Path, mon
     assert names(tmp_path) == []
 
 
-def test_remove_folder_removes_the_files_named_the_folder_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_remove_folder_removes_the_files_named_the_folder_and_nothing_beside_it(
+    tmp_path: Path,
+) -> None:
     files.write_folder(tmp_path / "step-7", pieces())
     files.write_folder(tmp_path / "step-8", pieces())
     assert files.remove_folder(tmp_path / "step-7", CONTENTS) == []
@@ -275,7 +299,10 @@ def test_remove_folder_leaves_what_is_not_named_where_it_was_and_says_what(tmp_p
     (tmp_path / "step-7" / "notes").mkdir()
     (tmp_path / "step-7" / "notes" / "state.json").write_bytes(b"somebody's")
     (tmp_path / "step-7" / "thoughts").write_bytes(b"somebody's")
-    assert files.remove_folder(tmp_path / "step-7", [*CONTENTS, "never there"]) == ["notes", "thoughts"]
+    assert files.remove_folder(tmp_path / "step-7", [*CONTENTS, "never there"]) == [
+        "notes",
+        "thoughts",
+    ]
     assert names(tmp_path) == ["step-7"]
     assert names(tmp_path / "step-7") == ["notes", "thoughts"]
     assert (tmp_path / "step-7" / "notes" / "state.json").read_bytes() == b"somebody's"
@@ -287,7 +314,9 @@ def test_a_folder_in_the_place_of_a_file_that_is_to_be_removed_stays(tmp_path: P
     assert names(tmp_path / "step-7") == ["empty"]
 
 
-def test_a_folder_half_removed_has_its_name_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_half_removed_has_its_name_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files.write_folder(tmp_path / "step-7", pieces())
     unlink, removed = Path.unlink, []
 
@@ -307,7 +336,9 @@ def test_a_folder_half_removed_has_its_name_no_more(tmp_path: Path, monkeypatch:
     assert names(tmp_path) == []
 
 
-def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_like_it(tmp_path: Path) -> None:
+def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_like_it(
+    tmp_path: Path,
+) -> None:
     program = (
         "import os, sys; from pathlib import Path; from andiron import files\n"
         "os.fsync = lambda descriptor: os._exit(9)\n"
@@ -318,8 +349,18 @@ def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_lik
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     for what in ("folder", "file"):
-        assert subprocess.run([sys.executable, "-c", program, str(tmp_path), what], env=environment).returncode == 9
-    for name in (".step-7.partial", ".step-7.0123456.partial", "step-7.01234567.partial", ".step-7.0123456z.partial"):
+        assert (
+            subprocess.run(
+                [sys.executable, "-c", program, str(tmp_path), what], env=environment
+            ).returncode
+            == 9
+        )
+    for name in (
+        ".step-7.partial",
+        ".step-7.0123456.partial",
+        "step-7.01234567.partial",
+        ".step-7.0123456z.partial",
+    ):
         (tmp_path / name).write_bytes(b"somebody's")
     found = files.partials(tmp_path)
     assert sorted(found.values()) == ["status", "step-7"]

@@ -41,7 +41,10 @@ def is_in_training(run_dir):
 
 def said_of_a_full_disk(process):
     """Both of what is logged, and of a checkpoint."""
-    return "cannot be written (No space left on device)" in process.output and "COULD NOT BE WRITTEN" in process.output
+    return (
+        "cannot be written (No space left on device)" in process.output
+        and "COULD NOT BE WRITTEN" in process.output
+    )
 
 
 def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight):
@@ -63,7 +66,9 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight)
     assert "No space left on device" in said and said.count("epoch 60/60") == 1
 
 
-def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_is_lost(disk, tmp_path, straight):
+def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_is_lost(
+    disk, tmp_path, straight
+):
     run_dir = disk / "run"
     with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir))
@@ -74,7 +79,9 @@ def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_i
         assert process.end() == 1
         said, last_words = process.output, process.errors
     assert "free space there, or make the folder writable" in said
-    assert last_words.startswith(f"error: {run_dir}") and last_words.endswith(LAST_WORDS.format(run_dir))
+    assert last_words.startswith(f"error: {run_dir}") and last_words.endswith(
+        LAST_WORDS.format(run_dir)
+    )
     assert before[-1] <= updates_saved(run_dir)[-1] < LAST_UPDATE
     assert not (run_dir / "model.safetensors").exists() and not list(run_dir.rglob("*.partial"))
     assert status(run_dir)["status"] in ("running", "failed")  # the truth may have found no room
@@ -94,7 +101,9 @@ def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
     assert updates_saved(disk / "run") == []
 
 
-def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_that(disk, tmp_path, straight):
+def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_that(
+    disk, tmp_path, straight
+):
     run_dir = disk / "run"
     with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir) and len(updates_saved(run_dir)) > 1)
@@ -120,8 +129,13 @@ def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(tmp_pat
         shutil.rmtree(tmp_path / "gone")
         assert process.end() == 0
         said = process.output
-    assert f"{run_dir / 'metrics.jsonl'} was removed, with all that was in it; what comes goes to a new file" in said
-    assert (run_dir / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    assert (
+        f"{run_dir / 'metrics.jsonl'} was removed, with all that was in it; what comes goes to a new file"
+        in said
+    )
+    assert (run_dir / "model.safetensors").read_bytes() == (
+        straight / "model.safetensors"
+    ).read_bytes()
     assert status(run_dir)["status"] == "done"
     numbers = [line["updates"] for line in lines(run_dir)]
     assert numbers == sorted(numbers) and 0 < len(numbers) < len(lines(straight))
@@ -146,7 +160,9 @@ def immutable():
         subprocess.run(["chattr", "-i", str(folder)], check=True)
 
 
-def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_has(tmp_path, straight, immutable):
+def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_has(
+    tmp_path, straight, immutable
+):
     run_dir = tmp_path / "run"
     with Training(tmp_path, *RUN, "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))
@@ -156,14 +172,25 @@ def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_ha
         assert process.end() == 0
         said = process.output
     shelf = run_dir / "checkpoints"
-    assert f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there is step-" in said
+    assert (
+        f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there is step-"
+        in said
+    )
     assert saved and updates_saved(run_dir) == saved
-    assert "not on the disk, and lost when this process ends: step-" in (run_dir / "experiment.log").read_text()
-    assert (run_dir / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    assert (
+        "not on the disk, and lost when this process ends: step-"
+        in (run_dir / "experiment.log").read_text()
+    )
+    assert (run_dir / "model.safetensors").read_bytes() == (
+        straight / "model.safetensors"
+    ).read_bytes()
     assert lines_compared(run_dir) == lines_compared(straight)
 
 
 def lines_compared(run_dir):
     """What the lines of metrics.jsonl say, but for what they say of the machine."""
     machine = ("time/", "system/")
-    return [{name: value for name, value in line.items() if not name.startswith(machine)} for line in lines(run_dir)]
+    return [
+        {name: value for name, value in line.items() if not name.startswith(machine)}
+        for line in lines(run_dir)
+    ]

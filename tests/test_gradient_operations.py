@@ -18,7 +18,10 @@ def network(seed=0):
 
 def loss_of(model, size=7):
     stream = torch.Generator().manual_seed(3)
-    inputs, targets = torch.randn(size, 6, generator=stream), torch.randint(3, (size,), generator=stream)
+    inputs, targets = (
+        torch.randn(size, 6, generator=stream),
+        torch.randint(3, (size,), generator=stream),
+    )
     return functional.cross_entropy(model(inputs), targets)
 
 
@@ -50,7 +53,9 @@ def test_the_global_norm_is_that_of_all_gradients_as_one_vector():
     found = taken()
     joint = torch.cat([tensor.flatten() for tensor in found.values()]).double().norm()
     # a float32 sum of 53 squares, each step rounded by at most 2**-24
-    torch.testing.assert_close(gradients.global_norm(found).double(), joint, rtol=53 * 2**-24, atol=0)
+    torch.testing.assert_close(
+        gradients.global_norm(found).double(), joint, rtol=53 * 2**-24, atol=0
+    )
     assert gradients.global_norm({}) == 0
 
 
@@ -69,7 +74,10 @@ def test_clipping_by_value_gives_torchs_bits():
     model = network()
     loss_of(model).backward()
     torch.nn.utils.clip_grad_value_(model.parameters(), 0.05)
-    assert same(dict(gradients.clip_by_value(taken(), 0.05)), {name: p.grad for name, p in model.named_parameters()})
+    assert same(
+        dict(gradients.clip_by_value(taken(), 0.05)),
+        {name: p.grad for name, p in model.named_parameters()},
+    )
 
 
 def test_clipping_by_norm_holds_for_each_tensor_and_keeps_its_direction():
@@ -77,16 +85,22 @@ def test_clipping_by_norm_holds_for_each_tensor_and_keeps_its_direction():
     for name, tensor in found.items():
         assert tensor.norm() <= 0.1 * (1 + 1e-6)
         # parallel, to the rounding of one product in float32 for each element
-        torch.testing.assert_close(tensor / tensor.norm(), before[name] / before[name].norm(), rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(
+            tensor / tensor.norm(), before[name] / before[name].norm(), rtol=1e-6, atol=1e-7
+        )
 
 
-@pytest.mark.parametrize("clip", [gradients.clip_by_global_norm, gradients.clip_by_norm, gradients.clip_by_value])
+@pytest.mark.parametrize(
+    "clip", [gradients.clip_by_global_norm, gradients.clip_by_norm, gradients.clip_by_value]
+)
 def test_what_is_below_the_threshold_comes_back_unchanged_and_a_threshold_is_positive(clip):
     found = taken()
     assert same(dict(clip(found, 1e3)), dict(taken()))
     assert dict(clip(Gradients({}, network()), 1.0)) == {}
     for bad in (0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="should be greater than 0; leave clipping out to have none"):
+        with pytest.raises(
+            ValueError, match="should be greater than 0; leave clipping out to have none"
+        ):
             clip(found, bad)
 
 
@@ -100,7 +114,9 @@ def test_one_value_that_is_no_number_is_found_wherever_it_is(bad, place):
     assert not gradients.all_finite(found)
     assert gradients.not_finite(found) == ([] if place == "loss" else [place])
     assert gradients.all_finite(taken())  # the next is judged anew
-    assert all(torch.equal(found[name], before[name]) for name in before if name != place)  # and nothing was written
+    assert all(
+        torch.equal(found[name], before[name]) for name in before if name != place
+    )  # and nothing was written
 
 
 def test_gradients_as_large_as_a_float_can_be_are_finite_numbers():
@@ -139,4 +155,6 @@ def test_the_way_back_does_not_run_in_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         found = gradients.backward(loss_of(model), model)
         assert torch.is_autocast_enabled("cpu")
-    assert same(dict(found), {name: parameter.grad for name, parameter in expected.named_parameters()})
+    assert same(
+        dict(found), {name: parameter.grad for name, parameter in expected.named_parameters()}
+    )

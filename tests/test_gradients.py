@@ -18,10 +18,14 @@ class Scaled(nn.Module):
         self.body = nn.Sequential(
             nn.Linear(5, 7), nn.Sequential(nn.Tanh(), nn.LayerNorm(7)), nn.Linear(7, 3, bias=False)
         )
-        self.gains = nn.ParameterList([nn.Parameter(torch.ones(3)), nn.Parameter(torch.full((3,), 0.5))])
+        self.gains = nn.ParameterList(
+            [nn.Parameter(torch.ones(3)), nn.Parameter(torch.full((3,), 0.5))]
+        )
         self.frozen = nn.Parameter(torch.full((3,), 2.0), requires_grad=False)
         self.unused = nn.Linear(3, 2)
-        self.scale = nn.Parameter(torch.tensor(1.5))  # the model's own comes first in named_parameters()
+        self.scale = nn.Parameter(
+            torch.tensor(1.5)
+        )  # the model's own comes first in named_parameters()
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.scale * self.body(inputs) * (self.gains[0] + self.gains[1]) * self.frozen
@@ -64,13 +68,17 @@ def plain(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
 
 
 def same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> bool:
-    return list(found) == list(expected) and all(torch.equal(found[name], expected[name]) for name in expected)
+    return list(found) == list(expected) and all(
+        torch.equal(found[name], expected[name]) for name in expected
+    )
 
 
 def test_backward_gives_what_a_plain_loop_finds_on_grad() -> None:
     model = scaled()
     for size in (13, 1, 6):
-        assert same(gradients.backward(loss_of(model, size), model), plain(loss_of(model, size), model))
+        assert same(
+            gradients.backward(loss_of(model, size), model), plain(loss_of(model, size), model)
+        )
 
 
 def test_names_and_order_are_those_of_named_parameters() -> None:

@@ -24,7 +24,9 @@ NUMBERS = st.floats(-1e6, 1e6)
         (-0.25, -1.0, 0.5, False, True),
     ],
 )
-def test_an_absolute_margin_is_added_to_the_best_or_taken_from_it(value, best, margin, lowest, highest):
+def test_an_absolute_margin_is_added_to_the_best_or_taken_from_it(
+    value, best, margin, lowest, highest
+):
     assert is_better(value, best, "lowest", margin=margin) is lowest
     assert is_better(value, best, "highest", margin=margin) is highest
 
@@ -42,7 +44,9 @@ def test_an_absolute_margin_is_added_to_the_best_or_taken_from_it(value, best, m
         (0.25, 0.0, False, True),
     ],
 )
-def test_a_relative_margin_is_a_part_of_the_best_on_the_right_side_of_it(value, best, lowest, highest):
+def test_a_relative_margin_is_a_part_of_the_best_on_the_right_side_of_it(
+    value, best, lowest, highest
+):
     assert is_better(value, best, "lowest", margin=0.5, is_relative=True) is lowest
     assert is_better(value, best, "highest", margin=0.5, is_relative=True) is highest
 

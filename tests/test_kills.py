@@ -18,8 +18,23 @@ from proofs.kill_test import Hit, Outcome, Trial
 from proofs.observed_phase import Seen
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
-LONG = ("model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1", "device=cpu", "render=plain")
-SHORT = ("data=partial", "model.hidden=[32]", "batch_size=20", "num_epochs=2", "log_every=1", "device=cpu", "render=plain")
+LONG = (
+    "model.hidden=[32]",
+    "batch_size=20",
+    "num_epochs=25",
+    "checkpoint.every_updates=1",
+    "device=cpu",
+    "render=plain",
+)
+SHORT = (
+    "data=partial",
+    "model.hidden=[32]",
+    "batch_size=20",
+    "num_epochs=2",
+    "log_every=1",
+    "device=cpu",
+    "render=plain",
+)
 HELD = (*SHORT, "checkpoint.every_updates=1", "model._target_=parts.Held")
 PARTS = """
 import time
@@ -78,7 +93,9 @@ def is_in_training(run_dir):
 
 @pytest.mark.slow
 def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
-    trial = Trial(["num_epochs=20"], runs=3, kills=3, seed=11, at=("any", "training", "write", "weights"))
+    trial = Trial(
+        ["num_epochs=20"], runs=3, kills=3, seed=11, at=("any", "training", "write", "weights")
+    )
     outcomes = kill_test.show(trial, tmp_path)
 
     assert [outcome.problems for outcome in outcomes] == [[], [], []]
@@ -90,7 +107,9 @@ def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
 
 @pytest.mark.slow
 def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_path):
-    outcomes = kill_test.show(Trial(["num_epochs=12"], runs=2, kills=3, seed=5, at=["write"]), tmp_path)
+    outcomes = kill_test.show(
+        Trial(["num_epochs=12"], runs=2, kills=3, seed=5, at=["write"]), tmp_path
+    )
 
     assert [outcome.problems for outcome in outcomes] == [[], []]
     hits = [hit for outcome in outcomes for hit in outcome.hits]
@@ -102,14 +121,19 @@ def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
     command = [sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs", "1", "--seed", "1",
                "--at", "training", "--keep", "runs"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(parts)}
-    done = subprocess.run(command, cwd=parts, env=environment, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(
+        command, cwd=parts, env=environment, capture_output=True, text=True, timeout=400
+    )
 
     assert (done.returncode, done.stderr) == (1, "")
     said = done.stdout.splitlines()
     assert said[0] == "moments are drawn with --seed 1" and said[1].startswith("straight: ")
     where = r"(train|valid), epoch \d+, of the (window|epoch), update \d+"  # the first after a kill
     assert re.match(rf"run 1: SIG(KILL|TERM) in .*: metrics\.jsonl: {where}: loss is ", said[2])
-    assert said[-2:] == ["0 of 1 runs end bit-identical", f"those that do not are in {parts / 'runs'}"]
+    assert said[-2:] == [
+        "0 of 1 runs end bit-identical",
+        f"those that do not are in {parts / 'runs'}",
+    ]
     assert sorted(path.name for path in (parts / "runs").iterdir()) == ["run-1", "straight"]
 
 
@@ -133,8 +157,16 @@ def test_the_summary_counts_signals_phases_and_runs():
     ]
 
     said = kill_test.summary(outcomes).splitlines()
-    assert said[:4] == ["2 times SIGKILL", "1 times SIGTERM", "    0 in start-up", "    2 in training"]
-    assert "    1 in the writing of a checkpoint" in said and said[-1] == "2 of 3 runs end bit-identical"
+    assert said[:4] == [
+        "2 times SIGKILL",
+        "1 times SIGTERM",
+        "    0 in start-up",
+        "    2 in training",
+    ]
+    assert (
+        "    1 in the writing of a checkpoint" in said
+        and said[-1] == "2 of 3 runs end bit-identical"
+    )
     assert list(map(str, outcomes)) == [
         "run 1: SIGKILL in the writing of a checkpoint, SIGKILL in training: the same bits",
         "run 2: SIGTERM in training: metrics.jsonl differs",
@@ -174,7 +206,9 @@ def test_a_folder_shows_what_its_process_is_at(tmp_path):
         observed_phase.WEIGHTS, observed_phase.AFTER,
     ]  # fmt: skip
     assert seen.is_measured
-    assert Seen(tmp_path, pid=8).phase == observed_phase.START  # what others left behind is not its own
+    assert (
+        Seen(tmp_path, pid=8).phase == observed_phase.START
+    )  # what others left behind is not its own
 
 
 @pytest.mark.slow
@@ -227,12 +261,17 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
     trained(parts, *HELD, "hydra.run.dir=straight")
     with held(parts) as process:
         process.process.send_signal(signal.SIGINT)
-        process.until(lambda: "Ctrl-C again ends the run at once" in process.errors and updates_saved(run_dir))
+        process.until(
+            lambda: "Ctrl-C again ends the run at once" in process.errors and updates_saved(run_dir)
+        )
         process.process.send_signal(signal.SIGINT)
         assert process.process.wait(timeout=10) == 130  # the update under way never ends
 
     found = status(run_dir)
-    assert [found[key] for key in ("status", "reason")] == ["interrupted", "SIGINT for the second time: ended at once"]
+    assert [found[key] for key in ("status", "reason")] == [
+        "interrupted",
+        "SIGINT for the second time: ended at once",
+    ]
     assert 0 <= updates_saved(run_dir)[-1] <= 3
     (parts / "hold").unlink()
     trained(parts, "resume=run")
@@ -252,7 +291,9 @@ def test_a_second_sigterm_changes_nothing(parts):
 
 
 @pytest.mark.slow
-def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_saved(tmp_path, straight):
+def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_saved(
+    tmp_path, straight
+):
     run_dir = tmp_path / "run"
     with Training(tmp_path, *LONG, "num_workers=2", "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))
@@ -292,7 +333,10 @@ def test_a_run_that_is_done_is_left_alone_by_the_same_command(tmp_path):
     before = contents(tmp_path / "run")
 
     said = trained(tmp_path, *again)
-    assert said == f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert (
+        said
+        == f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    )
     assert contents(tmp_path / "run") == before
 
 
@@ -306,7 +350,9 @@ def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, st
 
     with Training(tmp_path, *again) as one, Training(tmp_path, *again) as other:
         codes = [one.end(), other.end()]
-        (refused,) = [process.errors for process, code in zip((one, other), codes, strict=True) if code]
+        (refused,) = [
+            process.errors for process, code in zip((one, other), codes, strict=True) if code
+        ]
     assert sorted(codes) == [0, 1]
     assert refused == (
         f"error: another process is at the run in this folder: it has {run_dir / 'experiment.log'} locked; end it first, "

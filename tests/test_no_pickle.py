@@ -68,7 +68,9 @@ print("read without unpickling")
 def run(script, folder):
     command = [sys.executable, "-c", script]
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=alone)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=alone
+    )
 
 
 def test_training_resuming_measuring_and_exporting_unpickle_nothing(tmp_path):
@@ -88,7 +90,13 @@ def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
     naming = [
         path.relative_to(ROOT / "src" / "andiron").as_posix()
         for path in sorted((ROOT / "src").rglob("*.py"))
-        if any(word in path.read_text() for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle"))
+        if any(
+            word in path.read_text()
+            for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle")
+        )
     ]
     assert naming == ["commands/import_state_dict.py"]
-    assert "weights_only=True" in (ROOT / "src" / "andiron" / "commands" / "import_state_dict.py").read_text()
+    assert (
+        "weights_only=True"
+        in (ROOT / "src" / "andiron" / "commands" / "import_state_dict.py").read_text()
+    )

@@ -25,7 +25,9 @@ def checkout(tmp_path: Path) -> Path:
     for name in sources:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            shutil.copytree(
+                source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+            )
         else:
             copy.mkdir(exist_ok=True)
             shutil.copy(source, copy / name)
@@ -41,7 +43,9 @@ def environment(folder: Path) -> Path:
 
 
 def said(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -51,13 +55,26 @@ def where_from(python: Path, cwd: Path) -> Path:
 
 
 def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout, tmp_path):
-    said(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, checkout, cwd=tmp_path)
+    said(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "-w",
+        tmp_path,
+        checkout,
+        cwd=tmp_path,
+    )
     (wheel,) = tmp_path.glob("andiron-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}
     assert {f"andiron/{name}" for name in shipped} <= names
     assert {"andiron/data/sources/digits.safetensors", "andiron/py.typed"} <= names
-    assert not [name for name in names if name.startswith(("tests", "train.py", "scripts", "benchmarks"))]
+    assert not [
+        name for name in names if name.startswith(("tests", "train.py", "scripts", "benchmarks"))
+    ]
 
     python = environment(tmp_path / "env")
     said(python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=tmp_path)

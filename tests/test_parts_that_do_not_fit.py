@@ -8,17 +8,36 @@ from conftest import status
 TABLE = "size,price\n" + "".join(f"{number},{number * 7 % 13 + 0.5}\n" for number in range(40))
 PRICES = ["data=csv", "data.path=table.csv", "data.target=price"]
 REFUSED = {  # with the exit code 2, and nothing left
-    "values as classes": (PRICES, "task: Classifier is for num_classes, and table.csv has num_outputs; say task=regression"),
-    "classes as values": (["task=regression"], "task: Regressor is for num_outputs, and digits has num_classes; say task=classif"),
-    "a loss of classes": (["data=diabetes", "loss=cross_entropy"], "task: loss: CrossEntropy is of classes; choose one of values"),
-    "a loss that none uses": (["task=adversarial", "loss=cross_entropy"], "loss=andiron.tasks.CrossEntropy: Adversarial has two"),
-    "no metric": (["+metrics.odd={_target_:torch.nn.Identity}"], "metrics.odd._target_=torch.nn.Identity: gives no metric; "),
+    "values as classes": (
+        PRICES,
+        "task: Classifier is for num_classes, and table.csv has num_outputs; say task=regression",
+    ),
+    "classes as values": (
+        ["task=regression"],
+        "task: Regressor is for num_outputs, and digits has num_classes; say task=classif",
+    ),
+    "a loss of classes": (
+        ["data=diabetes", "loss=cross_entropy"],
+        "task: loss: CrossEntropy is of classes; choose one of values",
+    ),
+    "a loss that none uses": (
+        ["task=adversarial", "loss=cross_entropy"],
+        "loss=andiron.tasks.CrossEntropy: Adversarial has two",
+    ),
+    "no metric": (
+        ["+metrics.odd={_target_:torch.nn.Identity}"],
+        "metrics.odd._target_=torch.nn.Identity: gives no metric; ",
+    ),
     "a loss that is no mean": (
         ["~loss", "+loss._target_=torch.nn.functional.cross_entropy", "+loss.reduction=none"],
         "task: loss.reduction=none: should be mean, by which batches of any size weigh alike",
     ),
     "waiting for worse": (
-        ["early_stopping=patience", "early_stopping.patience.metric=accuracy", "early_stopping.patience.direction=lowest"],
+        [
+            "early_stopping=patience",
+            "early_stopping.patience.metric=accuracy",
+            "early_stopping.patience.direction=lowest",
+        ],
         "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it null, or say highest",
     ),
     "keeping the worst": (
@@ -27,8 +46,14 @@ REFUSED = {  # with the exit code 2, and nothing left
     ),
 }
 ENDED = {  # with the exit code 1, and the status saying so
-    "a metric of another task": (["metrics=regression"], "mae: measures a value against each target, but has "),
-    "a square that covers all": (["augmentation=cutout"], "augmentation.cutout.size=16: should be below 8, as images are 8x8"),
+    "a metric of another task": (
+        ["metrics=regression"],
+        "mae: measures a value against each target, but has ",
+    ),
+    "a square that covers all": (
+        ["augmentation=cutout"],
+        "augmentation.cutout.size=16: should be below 8, as images are 8x8",
+    ),
     "a folder without weights": (["start_from=empty"], "/empty/model.safetensors: no such file"),
 }
 
@@ -59,7 +84,9 @@ def test_what_is_found_at_the_first_batch_is_told_without_a_traceback(name, comm
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("row", [[1.0], [0.7, 0.7], [-0.5, 1.5]], ids=["one column", "no sum of 1", "negative"])
+@pytest.mark.parametrize(
+    "row", [[1.0], [0.7, 0.7], [-0.5, 1.5]], ids=["one column", "no sum of 1", "negative"]
+)
 def test_targets_that_are_no_probabilities_are_no_classes(row):
     from andiron import errors
     from andiron.data import Batch
@@ -67,7 +94,10 @@ def test_targets_that_are_no_probabilities_are_no_classes(row):
 
     targets = torch.tensor([[1.0] + [0.0] * (len(row) - 1), row])
     model = Classifier(torch.nn.Linear(3, len(row)))
-    with pytest.raises(errors.SampleError, match=r"^sample [01] of the batch has targets \[.*; should be probabilities of two"):
+    with pytest.raises(
+        errors.SampleError,
+        match=r"^sample [01] of the batch has targets \[.*; should be probabilities of two",
+    ):
         model.classify(Batch(torch.zeros(2, 3), targets))
 
 
@@ -83,9 +113,14 @@ def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, her
 
 def test_labels_that_are_booleans_are_classes_of_two(command, here):
     targets = torch.arange(60) % 2 == 0
-    content = {"inputs": torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), "targets": targets}
+    content = {
+        "inputs": torch.randn(60, 4, generator=torch.Generator().manual_seed(0)),
+        "targets": targets,
+    }
     safetensors.torch.save_file(content, here / "arrays.safetensors")
 
-    said = command("hydra.run.dir=run", "data=safetensors", "data.path=arrays.safetensors", "task=binary")
+    said = command(
+        "hydra.run.dir=run", "data=safetensors", "data.path=arrays.safetensors", "task=binary"
+    )
 
     assert (said.code, status(here / "run")["status"]) == (0, "done"), said.errors

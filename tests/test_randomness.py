@@ -27,18 +27,26 @@ def splitmix64(state: int) -> Iterator[int]:
 
 def test_the_reference_gives_the_published_first_numbers() -> None:
     numbers = splitmix64(1234567)  # https://rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
-    assert [next(numbers) for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert [next(numbers) for _ in range(3)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
 def test_counters_number_the_outputs_of_splitmix64(purpose: str) -> None:
     numbers = splitmix64(randomness.derive(42, purpose))
-    assert [randomness.derive(42, purpose, counter) for counter in range(100)] == [next(numbers) for _ in range(100)]
+    assert [randomness.derive(42, purpose, counter) for counter in range(100)] == [
+        next(numbers) for _ in range(100)
+    ]
 
 
 def test_a_second_counter_goes_on_from_the_first() -> None:
     numbers = splitmix64(randomness.derive(42, "augment", 3))
-    assert [randomness.derive(42, "augment", 3, index) for index in range(100)] == [next(numbers) for _ in range(100)]
+    assert [randomness.derive(42, "augment", 3, index) for index in range(100)] == [
+        next(numbers) for _ in range(100)
+    ]
 
 
 def test_derived_seeds_never_change() -> None:
@@ -54,7 +62,9 @@ def test_derived_seeds_never_change() -> None:
 
 
 def test_no_two_of_half_a_million_streams_share_a_seed() -> None:
-    derive = inspect.unwrap(randomness.derive)  # the check of its types while tests run takes ten times its own time
+    derive = inspect.unwrap(
+        randomness.derive
+    )  # the check of its types while tests run takes ten times its own time
     found = [derive(seed, "update", t) for seed in range(8) for t in range(25_000)]
     found += [derive(42, "augment", epoch, index) for epoch in range(10) for index in range(20_000)]
     found += [derive(seed, purpose) for seed in range(20_000) for purpose in PURPOSES]
@@ -96,12 +106,18 @@ def test_permutation_is_a_function_of_seed_and_epoch_alone() -> None:
 
 
 def test_permutations_of_all_epochs_and_seeds_differ() -> None:
-    found = {tuple(randomness.permutation(23, seed, epoch).tolist()) for seed in range(20) for epoch in range(50)}
+    found = {
+        tuple(randomness.permutation(23, seed, epoch).tolist())
+        for seed in range(20)
+        for epoch in range(50)
+    }
     assert len(found) == 1000
 
 
 def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
-    firsts = torch.stack([randomness.permutation(5, seed=0, epoch=epoch)[0] for epoch in range(4_000)])
+    firsts = torch.stack(
+        [randomness.permutation(5, seed=0, epoch=epoch)[0] for epoch in range(4_000)]
+    )
     counts = torch.bincount(firsts, minlength=5).double()
     # chi-squared with 4 degrees of freedom exceeds 33.4 with probability 1e-6
     assert ((counts - 800).square() / 800).sum() < 33.4
@@ -109,13 +125,21 @@ def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
 
 def draws() -> list[torch.Tensor]:
     """Uniform, normal and integer numbers, and a mask of torch's own dropout."""
-    return [torch.rand(17), torch.randn(5), torch.randint(10, (9,)), nn.Dropout(0.5)(torch.ones(33)), torch.randn(1)]
+    return [
+        torch.rand(17),
+        torch.randn(5),
+        torch.randint(10, (9,)),
+        nn.Dropout(0.5)(torch.ones(33)),
+        torch.randn(1),
+    ]
 
 
 def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> None:
     found = []
     for drawn_before in (0, 1, 6):
-        torch.randn(drawn_before)  # an odd number of normals leaves one of a pair behind in the generator
+        torch.randn(
+            drawn_before
+        )  # an odd number of normals leaves one of a pair behind in the generator
         randomness.start_stream(42, "update", 17)
         found.append(torch.cat([draw.double() for draw in draws()]))
     assert torch.equal(found[1], found[0])
@@ -124,7 +148,13 @@ def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> No
 
 def test_start_stream_of_another_update_seed_or_purpose_draws_other_numbers() -> None:
     found = set()
-    for stream in [(42, "update", 17), (42, "update", 18), (43, "update", 17), (42, "init", 17), (42, "update")]:
+    for stream in [
+        (42, "update", 17),
+        (42, "update", 18),
+        (43, "update", 17),
+        (42, "init", 17),
+        (42, "update"),
+    ]:
         randomness.start_stream(*stream)
         found.add(tuple(torch.rand(3).tolist()))
     assert len(found) == 5
@@ -143,7 +173,10 @@ def test_uniform_numbers_are_those_of_the_counters_in_python():
 
     for row, index in enumerate((0, 5, 2**40)):
         for column in range(4):
-            assert float(found[row, column]) == (mixed(mixed(randomness.derive(7, "flip", 3), index), column) >> 40) * 2.0**-24
+            assert (
+                float(found[row, column])
+                == (mixed(mixed(randomness.derive(7, "flip", 3), index), column) >> 40) * 2.0**-24
+            )
 
 
 def mixed(state, counter):
@@ -159,7 +192,9 @@ def test_the_uniform_numbers_of_an_index_do_not_depend_on_its_neighbours():
     together = randomness.uniform(1, "crop", 2, indices, 3)
 
     for place, index in enumerate(indices.tolist()):
-        assert torch.equal(randomness.uniform(1, "crop", 2, torch.tensor([index]), 3)[0], together[place])
+        assert torch.equal(
+            randomness.uniform(1, "crop", 2, torch.tensor([index]), 3)[0], together[place]
+        )
 
 
 def test_uniform_numbers_are_uniform_and_differ_by_seed_purpose_epoch_index_and_number():
@@ -184,11 +219,17 @@ def test_pythons_and_numpys_generators_are_put_back_where_they_stood():
     random.gauss(0, 1)
     np.random.standard_normal()  # each then holds a second normal number
     state = json.loads(json.dumps(randomness.others()))
-    drawn = [(random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand()) for _ in range(2)]
+    drawn = [
+        (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
+        for _ in range(2)
+    ]
     randomness.seed_others(6)
     other = (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
     randomness.put_others(state)
-    again = [(random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand()) for _ in range(2)]
+    again = [
+        (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
+        for _ in range(2)
+    ]
 
     assert again == drawn and other not in drawn
 

@@ -22,7 +22,9 @@ def test_the_first_two_commands_are_one_line_each_and_set_everything_up():
 
     for block, requirements in ((train, "requirements.txt"), (test, "requirements-dev.txt")):
         assert block.count("\n") == 1
-        assert block.startswith(f"python3 -m venv .venv && .venv/bin/pip install -q -r {requirements} && ")
+        assert block.startswith(
+            f"python3 -m venv .venv && .venv/bin/pip install -q -r {requirements} && "
+        )
     assert train.endswith(".venv/bin/python train.py optimizer=adam lr=1e-3\n")
     assert test.endswith(".venv/bin/python -m pytest -n auto\n")
 
@@ -31,7 +33,11 @@ def test_every_override_in_a_command_is_sound():
     for command in COMMANDS:
         if "train.py" in command:
             overrides = shlex.split(command.split("train.py")[1])
-            assert not [line for line in diagnosis.explain(overrides, ROOT / "conf", Exception("sound")) if line != "sound"]
+            assert not [
+                line
+                for line in diagnosis.explain(overrides, ROOT / "conf", Exception("sound"))
+                if line != "sound"
+            ]
 
 
 def test_every_table_row_of_choices_is_the_folder_of_the_group():
@@ -44,7 +50,11 @@ def test_every_table_row_of_choices_is_the_folder_of_the_group():
 
 
 def test_every_path_named_exists():
-    walk = re.findall(r"^(?:src/andiron/)?((?:data|learner|tasks|metrics|checkpoint)/(?:\w+\.py)?)  ", README, flags=re.M)
+    walk = re.findall(
+        r"^(?:src/andiron/)?((?:data|learner|tasks|metrics|checkpoint)/(?:\w+\.py)?)  ",
+        README,
+        flags=re.M,
+    )
     house = re.findall(r"(?<![\w/.-])(?:[a-z]+/)*[a-z_-]+\.(?:py|yaml|png|txt)\b", README)
 
     assert len(walk) >= 8 and len(house) >= 20
@@ -67,7 +77,9 @@ def test_every_file_a_run_leaves_is_named():
 
 
 def test_the_mistakes_shown_are_the_mistakes_told():
-    shown = re.search(r"^\$ python train.py (optimizer=adamm .*)\n.*\n((?:  .*\n)+)", README, flags=re.MULTILINE)
+    shown = re.search(
+        r"^\$ python train.py (optimizer=adamm .*)\n.*\n((?:  .*\n)+)", README, flags=re.MULTILINE
+    )
 
     told = diagnosis.explain(shlex.split(shown[1]), ROOT / "conf", Exception())
     assert told == [line.strip() for line in shown[2].splitlines()]
@@ -80,7 +92,11 @@ def test_the_code_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     exec(compile(code, "README.md", "exec"), {})
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:9] for line in lines if line.startswith("epoch")] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
+    assert [line[:9] for line in lines if line.startswith("epoch")] == [
+        "epoch 1/3",
+        "epoch 2/3",
+        "epoch 3/3",
+    ]
     assert (tmp_path / "outputs" / "by-hand" / "summary.json").is_file()
 
 
@@ -94,7 +110,11 @@ def test_every_measured_table_stands_beside_its_command():
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
 def test_every_requirement_is_pinned_and_says_why(name):
-    lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if not line.startswith(("#", "-r"))]
+    lines = [
+        line
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if not line.startswith(("#", "-r"))
+    ]
 
     assert lines
     for line in lines:
@@ -103,9 +123,22 @@ def test_every_requirement_is_pinned_and_says_why(name):
 
 @pytest.mark.slow
 def test_the_table_of_groups_is_what_the_command_over_it_prints(tmp_path):
-    overrides = shlex.split(next(line for line in COMMANDS if line.endswith("param_groups=muon")).split("train.py")[1])
-    command = [sys.executable, ROOT / "train.py", *overrides, "num_epochs=1", f"hydra.run.dir={tmp_path}", "render=plain"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout
+    overrides = shlex.split(
+        next(line for line in COMMANDS if line.endswith("param_groups=muon")).split("train.py")[1]
+    )
+    command = [
+        sys.executable,
+        ROOT / "train.py",
+        *overrides,
+        "num_epochs=1",
+        f"hydra.run.dir={tmp_path}",
+        "render=plain",
+    ]
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=240
+    ).stdout
 
-    (table,) = [block for language, block in BLOCKS if language == "text" and block.startswith("┏━━━━━━━━┳")]
+    (table,) = [
+        block for language, block in BLOCKS if language == "text" and block.startswith("┏━━━━━━━━┳")
+    ]
     assert table in printed

@@ -37,15 +37,34 @@ ROUNDING = 1e-15
 
 TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
     "constant": (Constant(0.3), {0: 0.3, 1: 0.3, 1_000_000: 0.3}),
-    "linear down": (Linear(1.0, 0.25, 4), {0: 1.0, 1: 0.8125, 2: 0.625, 3: 0.4375, 4: 0.25, 5: 0.25, 99: 0.25}),
+    "linear down": (
+        Linear(1.0, 0.25, 4),
+        {0: 1.0, 1: 0.8125, 2: 0.625, 3: 0.4375, 4: 0.25, 5: 0.25, 99: 0.25},
+    ),
     "linear up": (Linear(0.0, 0.75, 3), {0: 0.0, 1: 0.25, 2: 0.5, 3: 0.75, 4: 0.75}),
     # the cosine of 0, 30, 60, 90, 120, 150, 180 degrees is 1, sqrt(3)/2, 1/2, 0, -1/2, -sqrt(3)/2, -1
     "cosine": (
         Cosine(1.0, 6),
-        {0: 1.0, 1: 0.9330127018922193, 2: 0.75, 3: 0.5, 4: 0.25, 5: 0.0669872981077807, 6: 0.0, 7: 0.0, 99: 0.0},
+        {
+            0: 1.0,
+            1: 0.9330127018922193,
+            2: 0.75,
+            3: 0.5,
+            4: 0.25,
+            5: 0.0669872981077807,
+            6: 0.0,
+            7: 0.0,
+            99: 0.0,
+        },
     ),
-    "cosine with a floor": (Cosine(0.9, 4, min_lr=0.1), {0: 0.9, 2: 0.5, 4: 0.1, 5: 0.1, 1_000: 0.1}),
-    "exponential": (Exponential(0.8, 0.5), {0: 0.8, 1: 0.4, 2: 0.2, 3: 0.1, 4: 0.05, 10: 0.00078125}),
+    "cosine with a floor": (
+        Cosine(0.9, 4, min_lr=0.1),
+        {0: 0.9, 2: 0.5, 4: 0.1, 5: 0.1, 1_000: 0.1},
+    ),
+    "exponential": (
+        Exponential(0.8, 0.5),
+        {0: 0.8, 1: 0.4, 2: 0.2, 3: 0.1, 4: 0.05, 10: 0.00078125},
+    ),
     # d = 4, w = 4: 1/2 * s / 8 up to s = 4, where 1/2 * 1/2 is the peak; then 1/2 / sqrt(s) at s = 9, 16, 25, 100
     "noam": (
         Noam(1.0, warmup_updates=4, model_size=4),
@@ -53,10 +72,22 @@ TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
     ),
     # d = 512, w = 4000: 1 / (sqrt(512) * 4000 * sqrt(4000)) at s = 1, and at the peak 1 / sqrt(512 * 4000); by `bc -l`
     "noam by default": (Noam(1.0), {0: 1.746928107421710711e-07, 3999: 0.00069877124296868428}),
-    "step": (Step(1.0, step_size=3, gamma=0.5), {0: 1, 2: 1, 3: 0.5, 5: 0.5, 6: 0.25, 8: 0.25, 9: 0.125, 30: 2**-10}),
-    "step by tenths": (Step(0.5, step_size=2), {0: 0.5, 1: 0.5, 2: 0.05, 3: 0.05, 4: 0.005, 5: 0.005, 6: 0.0005}),
-    "polynomial": (Polynomial(1.0, 4, power=2.0, final_lr=0.5), {0: 1.0, 1: 0.78125, 2: 0.625, 3: 0.53125, 4: 0.5, 9: 0.5}),
-    "polynomial by default": (Polynomial(1.0, 4), {0: 1.0, 1: 0.75, 2: 0.5, 3: 0.25, 4: 0.0, 5: 0.0}),
+    "step": (
+        Step(1.0, step_size=3, gamma=0.5),
+        {0: 1, 2: 1, 3: 0.5, 5: 0.5, 6: 0.25, 8: 0.25, 9: 0.125, 30: 2**-10},
+    ),
+    "step by tenths": (
+        Step(0.5, step_size=2),
+        {0: 0.5, 1: 0.5, 2: 0.05, 3: 0.05, 4: 0.005, 5: 0.005, 6: 0.0005},
+    ),
+    "polynomial": (
+        Polynomial(1.0, 4, power=2.0, final_lr=0.5),
+        {0: 1.0, 1: 0.78125, 2: 0.625, 3: 0.53125, 4: 0.5, 9: 0.5},
+    ),
+    "polynomial by default": (
+        Polynomial(1.0, 4),
+        {0: 1.0, 1: 0.75, 2: 0.5, 3: 0.25, 4: 0.0, 5: 0.0},
+    ),
     # the peak is at 0.5 * 6 - 1 = 2, the end at 5
     "one cycle, linear": (
         OneCycle(1.0, 6, warmup_fraction=0.5, initial_divisor=2, final_divisor=2, shape="linear"),
@@ -68,7 +99,18 @@ TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
     ),
     "cosine restarts": (
         CosineRestarts(1.0, 2, multiplier=2),
-        {0: 1.0, 1: 0.5, 2: 1.0, 4: 0.5, 6: 1.0, 8: 0.8535533905932737, 10: 0.5, 14: 1.0, 22: 0.5, 30: 1.0},
+        {
+            0: 1.0,
+            1: 0.5,
+            2: 1.0,
+            4: 0.5,
+            6: 1.0,
+            8: 0.8535533905932737,
+            10: 0.5,
+            14: 1.0,
+            22: 0.5,
+            30: 1.0,
+        },
     ),
     "warm-up, stable, linear decay": (
         WarmupStableDecay(1.0, 2, 4, 8, min_lr=0.5),
@@ -77,16 +119,37 @@ TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
     # the square roots of 1/4, 2/4, 3/4 are 1/2, sqrt(2)/2, sqrt(3)/2
     "warm-up, stable, square root decay": (
         WarmupStableDecay(1.0, 2, 4, 8, shape="sqrt"),
-        {0: 0.5, 1: 1.0, 4: 1.0, 5: 0.5, 6: 0.2928932188134525, 7: 0.1339745962155614, 8: 0.0, 99: 0.0},
+        {
+            0: 0.5,
+            1: 1.0,
+            4: 1.0,
+            5: 0.5,
+            6: 0.2928932188134525,
+            7: 0.1339745962155614,
+            8: 0.0,
+            99: 0.0,
+        },
     ),
     "sequential": (
         Sequential([Linear(0.0, 1.0, 2), Constant(1.0), Step(1.0, step_size=2, gamma=0.5)], [2, 4]),
         {0: 0.0, 1: 0.5, 2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0, 6: 0.5, 7: 0.5, 8: 0.25},
     ),
-    "product": (Composed([Linear(1.0, 0.0, 4), Constant(0.5)]), {0: 0.5, 1: 0.375, 2: 0.25, 3: 0.125, 4: 0.0}),
-    "sum": (Composed([Linear(1.0, 0.0, 4), Constant(0.5)], "sum"), {0: 1.5, 1: 1.25, 2: 1.0, 3: 0.75, 4: 0.5}),
-    "mean": (Composed([Linear(1.0, 0.0, 4), Constant(0.5)], "mean"), {0: 0.75, 1: 0.625, 2: 0.5, 3: 0.375, 4: 0.25}),
-    "warm-up": (Warmup(Linear(1.0, 0.0, 8), 4), {0: 0.25, 1: 0.4375, 2: 0.5625, 3: 0.625, 4: 0.5, 8: 0.0, 9: 0.0}),
+    "product": (
+        Composed([Linear(1.0, 0.0, 4), Constant(0.5)]),
+        {0: 0.5, 1: 0.375, 2: 0.25, 3: 0.125, 4: 0.0},
+    ),
+    "sum": (
+        Composed([Linear(1.0, 0.0, 4), Constant(0.5)], "sum"),
+        {0: 1.5, 1: 1.25, 2: 1.0, 3: 0.75, 4: 0.5},
+    ),
+    "mean": (
+        Composed([Linear(1.0, 0.0, 4), Constant(0.5)], "mean"),
+        {0: 0.75, 1: 0.625, 2: 0.5, 3: 0.375, 4: 0.25},
+    ),
+    "warm-up": (
+        Warmup(Linear(1.0, 0.0, 8), 4),
+        {0: 0.25, 1: 0.4375, 2: 0.5625, 3: 0.625, 4: 0.5, 8: 0.0, 9: 0.0},
+    ),
     "plateau": (Plateau(0.3), {0: 0.3, 1: 0.3, 1_000_000: 0.3}),
 }
 NAMES = list(TABLES)
@@ -95,13 +158,31 @@ NAMES = list(TABLES)
 @pytest.mark.parametrize("name", NAMES)
 def test_schedule_is_the_table_worked_out_by_hand(name: str) -> None:
     schedule, table = TABLES[name]
-    assert {t: schedule(t) for t in table} == pytest.approx(table, rel=0, abs=ROUNDING * max(table.values()))
+    assert {t: schedule(t) for t in table} == pytest.approx(
+        table, rel=0, abs=ROUNDING * max(table.values())
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["constant", "linear down", "linear up", "exponential", "step", "polynomial", "polynomial by default"]
-    + ["one cycle, linear", "warm-up, stable, linear decay", "sequential", "product", "sum", "mean", "warm-up"],
+    [
+        "constant",
+        "linear down",
+        "linear up",
+        "exponential",
+        "step",
+        "polynomial",
+        "polynomial by default",
+    ]
+    + [
+        "one cycle, linear",
+        "warm-up, stable, linear decay",
+        "sequential",
+        "product",
+        "sum",
+        "mean",
+        "warm-up",
+    ],
 )
 def test_schedule_of_exact_fractions_is_exact(name: str) -> None:
     schedule, table = TABLES[name]
@@ -111,8 +192,17 @@ def test_schedule_of_exact_fractions_is_exact(name: str) -> None:
 @pytest.mark.parametrize(
     "schedule",
     [Linear(0.3, 0.1, 7), Linear(0.001, 0.0, 7), Cosine(0.3, 7), Cosine(0.3, 7, min_lr=0.1)]
-    + [Polynomial(0.3, 7, power=0.9), Polynomial(0.3, 7, final_lr=0.1), OneCycle(0.3, 8), OneCycle(0.3, 8, shape="linear")]
-    + [WarmupStableDecay(0.3, 2, 3, 7, shape, min_lr) for shape in ("linear", "sqrt") for min_lr in (0.0, 0.1)]
+    + [
+        Polynomial(0.3, 7, power=0.9),
+        Polynomial(0.3, 7, final_lr=0.1),
+        OneCycle(0.3, 8),
+        OneCycle(0.3, 8, shape="linear"),
+    ]
+    + [
+        WarmupStableDecay(0.3, 2, 3, 7, shape, min_lr)
+        for shape in ("linear", "sqrt")
+        for min_lr in (0.0, 0.1)
+    ]
     + [Warmup(Cosine(0.3, 7, min_lr=0.1), 7), Sequential([Constant(0.1), Cosine(0.3, 4)], [3])],
     ids=repr,
 )
@@ -162,7 +252,9 @@ def rates(make, *, lr, number):
     scheduler = make(optimizer)
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # SequentialLR passes an epoch to its own parts, and warns of it
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # SequentialLR passes an epoch to its own parts, and warns of it
         for _ in range(number):
             found.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
@@ -178,7 +270,13 @@ def test_one_cycle_with_a_cosine_is_torchs(number, fraction):
 
     theirs = rates(
         lambda optimizer: lr_scheduler.OneCycleLR(
-            optimizer, 0.3, number, pct_start=fraction, div_factor=10.0, final_div_factor=300.0, cycle_momentum=False
+            optimizer,
+            0.3,
+            number,
+            pct_start=fraction,
+            div_factor=10.0,
+            final_div_factor=300.0,
+            cycle_momentum=False,
         ),
         lr=0.1,
         number=number,
@@ -190,7 +288,9 @@ def test_one_cycle_with_straight_lines_is_torchs():
     ours = OneCycle(0.3, 311, shape="linear")
 
     theirs = rates(
-        lambda optimizer: lr_scheduler.OneCycleLR(optimizer, 0.3, 311, anneal_strategy="linear", cycle_momentum=False),
+        lambda optimizer: lr_scheduler.OneCycleLR(
+            optimizer, 0.3, 311, anneal_strategy="linear", cycle_momentum=False
+        ),
         lr=0.1,
         number=311,
     )
@@ -207,7 +307,9 @@ def test_cosine_restarts_are_torchs(first, multiplier):
     ours = CosineRestarts(0.3, first, multiplier, min_lr=0.01)
 
     theirs = rates(
-        lambda optimizer: lr_scheduler.CosineAnnealingWarmRestarts(optimizer, first, multiplier, eta_min=0.01),
+        lambda optimizer: lr_scheduler.CosineAnnealingWarmRestarts(
+            optimizer, first, multiplier, eta_min=0.01
+        ),
         lr=0.3,
         number=400,
     )
@@ -223,7 +325,9 @@ RECURSION = 4e-12
 def test_polynomial_is_torchs(power):
     ours = Polynomial(0.3, 350, power)
 
-    theirs = rates(lambda optimizer: lr_scheduler.PolynomialLR(optimizer, 350, power), lr=0.3, number=400)
+    theirs = rates(
+        lambda optimizer: lr_scheduler.PolynomialLR(optimizer, 350, power), lr=0.3, number=400
+    )
     assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=RECURSION, abs=0)
 
 
@@ -261,9 +365,15 @@ def test_warmup_is_torchs_lambda():
     ours = Warmup(Exponential(0.3, 0.99), 60)
 
     theirs = rates(
-        lambda optimizer: lr_scheduler.LambdaLR(optimizer, lambda t: 0.99**t * min((t + 1) / 60, 1)), lr=0.3, number=400
+        lambda optimizer: lr_scheduler.LambdaLR(
+            optimizer, lambda t: 0.99**t * min((t + 1) / 60, 1)
+        ),
+        lr=0.3,
+        number=400,
     )
-    assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=ROUNDING, abs=0)  # the product in another order
+    assert [ours(t) for t in range(400)] == pytest.approx(
+        theirs, rel=ROUNDING, abs=0
+    )  # the product in another order
 
 
 @pytest.mark.parametrize("direction", ["lowest", "highest"])
@@ -271,10 +381,25 @@ def test_warmup_is_torchs_lambda():
 def test_plateau_is_torchs(direction, seed):
     stream = random.Random(seed)
     values = [math.exp(stream.gauss(0, 1) - t / 200) for t in range(400)]
-    ours = Plateau(0.3, 0.7, patience=3, threshold=0.01, min_lr=0.002, metric="score", split="train", direction=direction)
+    ours = Plateau(
+        0.3,
+        0.7,
+        patience=3,
+        threshold=0.01,
+        min_lr=0.002,
+        metric="score",
+        split="train",
+        direction=direction,
+    )
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.3)
     theirs = lr_scheduler.ReduceLROnPlateau(
-        optimizer, {"lowest": "min", "highest": "max"}[direction], 0.7, patience=3, threshold=0.01, min_lr=0.002, eps=0
+        optimizer,
+        {"lowest": "min", "highest": "max"}[direction],
+        0.7,
+        patience=3,
+        threshold=0.01,
+        min_lr=0.002,
+        eps=0,
     )
 
     for t, value in enumerate(values):
@@ -296,18 +421,39 @@ def observed(plateau, *losses):
 def test_plateau_waits_longer_than_its_patience_and_begins_again():
     plateau = Plateau(1.0, 0.5, patience=1, threshold=0.0, min_lr=0.2)
 
-    assert observed(plateau, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == [1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2]
+    assert observed(plateau, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == [
+        1,
+        1,
+        1,
+        0.5,
+        0.5,
+        0.5,
+        0.5,
+        0.25,
+        0.25,
+        0.2,
+    ]
 
 
 def test_a_gain_smaller_than_the_threshold_is_none():
-    assert observed(Plateau(1.0, 0.5, patience=0, threshold=0.1), 1.0, 0.91, 0.89, 0.82) == [1, 0.5, 0.5, 0.25]
+    assert observed(Plateau(1.0, 0.5, patience=0, threshold=0.1), 1.0, 0.91, 0.89, 0.82) == [
+        1,
+        0.5,
+        0.5,
+        0.25,
+    ]
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("lowest", 1), ("highest", -1)])
 def test_the_same_negative_value_again_is_no_gain(direction, sign):
     plateau = Plateau(1.0, 0.5, patience=0, threshold=0.1, direction=direction)
 
-    assert observed(plateau, -1.0, -1.0, -1.0 - sign * 0.05, -1.0 - sign * 0.2) == [1, 0.5, 0.25, 0.25]
+    assert observed(plateau, -1.0, -1.0, -1.0 - sign * 0.05, -1.0 - sign * 0.2) == [
+        1,
+        0.5,
+        0.25,
+        0.25,
+    ]
 
 
 def test_a_value_that_is_no_number_is_no_gain():
@@ -316,7 +462,9 @@ def test_a_value_that_is_no_number_is_no_gain():
 
 def test_a_metric_that_was_not_measured_is_named_with_those_that_were():
     with pytest.raises(KeyError) as caught:
-        Plateau(1.0, metric="accuracy").observe({"train": {"loss": 1.0}, "valid": {"loss": 1.0, "f1": 0.0}})
+        Plateau(1.0, metric="accuracy").observe(
+            {"train": {"loss": 1.0}, "valid": {"loss": 1.0, "f1": 0.0}}
+        )
     assert caught.value.args == (
         "the learning rate waits for valid/accuracy, which was not measured; "
         "there is: train/loss, valid/loss, valid/f1; name one of these as split and metric",
@@ -352,8 +500,14 @@ def falling(draw):
     """A schedule that falls to a horizon, and the horizon."""
     top, length = draw(LEARNING_RATES), draw(COUNTS)
     low, power = draw(st.floats(0, top)), draw(st.floats(0.1, 5))
-    kinds = [(Linear, top, low, length), (Cosine, top, length, low), (Polynomial, top, length, power, low)]
-    kinds += [(WarmupStableDecay, top, 1, length, length + 1, shape, low) for shape in ("linear", "sqrt")]
+    kinds = [
+        (Linear, top, low, length),
+        (Cosine, top, length, low),
+        (Polynomial, top, length, power, low),
+    ]
+    kinds += [
+        (WarmupStableDecay, top, 1, length, length + 1, shape, low) for shape in ("linear", "sqrt")
+    ]
     return draw(st.sampled_from(kinds)), length + 1
 
 
@@ -362,7 +516,13 @@ def simple(draw):
     """A schedule with none inside."""
     schedule, length = draw(falling())
     top, width, share = draw(LEARNING_RATES), draw(COUNTS), draw(st.floats(0, 1))
-    kinds = [schedule, (Constant, top), (Plateau, top), (Noam, top, width), (Exponential, top, share)]
+    kinds = [
+        schedule,
+        (Constant, top),
+        (Plateau, top),
+        (Noam, top, width),
+        (Exponential, top, share),
+    ]
     kinds += [(OneCycle, top, length, share, 25.0, 1e4, shape) for shape in ("cosine", "linear")]
     kinds += [(CosineRestarts, top, width, multiplier) for multiplier in (1, 2, 3)]
     return draw(st.sampled_from(kinds))
@@ -373,7 +533,11 @@ ANY = st.recursive(
     lambda inner: st.one_of(
         st.tuples(st.just(Warmup), inner, COUNTS),
         st.tuples(st.just(Composed), st.lists(inner, min_size=1, max_size=3), REDUCTIONS),
-        st.tuples(st.just(Sequential), st.lists(inner, min_size=2, max_size=2), st.lists(COUNTS, min_size=1, max_size=1)),
+        st.tuples(
+            st.just(Sequential),
+            st.lists(inner, min_size=2, max_size=2),
+            st.lists(COUNTS, min_size=1, max_size=1),
+        ),
     ),
     max_leaves=4,
 )
@@ -410,7 +574,9 @@ def test_sequential_is_the_first_and_then_the_second_shifted(first, second, mile
 
 
 @given(ANY, COUNTS, st.integers(0, 200))
-def test_a_warmup_reaches_its_schedule_with_its_last_update_and_is_not_above_it_before(drawn, width, updates):
+def test_a_warmup_reaches_its_schedule_with_its_last_update_and_is_not_above_it_before(
+    drawn, width, updates
+):
     schedule = made(drawn)
     warm = Warmup(schedule, width)
 
@@ -425,11 +591,17 @@ def test_a_warmup_is_a_straight_line_where_its_schedule_is_constant():
 
 def test_what_has_a_state_is_found_at_any_depth_first_to_last_each_once():
     a, b, c = Plateau(0.1), Plateau(0.1), Plateau(0.1)
-    tree = Sequential([Warmup(Composed([Constant(1.0), b, a]), 3), c, Cosine(0.1, 5), a], [5, 10, 15])
+    tree = Sequential(
+        [Warmup(Composed([Constant(1.0), b, a]), 3), c, Cosine(0.1, 5), a], [5, 10, 15]
+    )
 
     assert schedules.stateful(a) == [a]
     assert schedules.stateful(tree) == [b, a, c]
-    assert schedules.stateful(Warmup(Cosine(0.1, 5), 3)) == schedules.stateful(lambda updates: 0.1) == []
+    assert (
+        schedules.stateful(Warmup(Cosine(0.1, 5), 3))
+        == schedules.stateful(lambda updates: 0.1)
+        == []
+    )
 
 
 def test_a_plateau_lowers_the_schedule_that_it_is_within():
@@ -457,42 +629,93 @@ TWO = [Constant(0.1), Constant(0.2)]
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Cosine(0.1, 0), "num_updates=0: should be 1 or more; give it as a whole number of updates"),
+        (
+            lambda: Cosine(0.1, 0),
+            "num_updates=0: should be 1 or more; give it as a whole number of updates",
+        ),
         (lambda: Linear(0.1, 0.0, -1), "num_updates=-1: should be 1 or more"),
         (lambda: Noam(0.1, 0), "warmup_updates=0: should be 1 or more"),
         (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
         (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
-        (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be a finite number above 0; leave it out for the usual one"),
-        (lambda: Polynomial(-0.1, 5), "initial_lr=-0.1: should be a finite number from 0 up; a learning rate is never neg"),
+        (
+            lambda: Polynomial(0.1, 5, 0.0),
+            "power=0.0: should be a finite number above 0; leave it out for the usual one",
+        ),
+        (
+            lambda: Polynomial(-0.1, 5),
+            "initial_lr=-0.1: should be a finite number from 0 up; a learning rate is never neg",
+        ),
         (lambda: OneCycle(math.nan, 5), "max_lr=nan: should be a finite number from 0 up"),
-        (lambda: OneCycle(0.1, 5, 1.5), "warmup_fraction=1.5: should be from 0 to 1; 0.3 is three tenths of the run"),
-        (lambda: OneCycle(0.1, 5, final_divisor=0.0), "final_divisor=0.0: should be a finite number above 0"),
-        (lambda: OneCycle(0.1, 5, shape="sqrt"), "shape=sqrt: should be cosine or linear; choose one of these"),
+        (
+            lambda: OneCycle(0.1, 5, 1.5),
+            "warmup_fraction=1.5: should be from 0 to 1; 0.3 is three tenths of the run",
+        ),
+        (
+            lambda: OneCycle(0.1, 5, final_divisor=0.0),
+            "final_divisor=0.0: should be a finite number above 0",
+        ),
+        (
+            lambda: OneCycle(0.1, 5, shape="sqrt"),
+            "shape=sqrt: should be cosine or linear; choose one of these",
+        ),
         (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
-        (lambda: CosineRestarts(0.1, 5, 0), "multiplier=0: should be 1 or more; 1 makes all cycles equally long"),
-        (lambda: CosineRestarts(0.1, 5, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1; lower min_lr, or raise"),
+        (
+            lambda: CosineRestarts(0.1, 5, 0),
+            "multiplier=0: should be 1 or more; 1 makes all cycles equally long",
+        ),
+        (
+            lambda: CosineRestarts(0.1, 5, min_lr=0.2),
+            "min_lr=0.2: should be at most initial_lr=0.1; lower min_lr, or raise",
+        ),
         (lambda: WarmupStableDecay(0.1, 0, 1, 9), "warmup_updates=0: should be 1 or more"),
-        (lambda: WarmupStableDecay(0.1, 1, 1, 9, "cosine"), "shape=cosine: should be linear or sqrt"),
-        (lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2), "min_lr=0.2: should be at most lr=0.1"),
+        (
+            lambda: WarmupStableDecay(0.1, 1, 1, 9, "cosine"),
+            "shape=cosine: should be linear or sqrt",
+        ),
+        (
+            lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2),
+            "min_lr=0.2: should be at most lr=0.1",
+        ),
         (
             lambda: WarmupStableDecay(0.1, 4, 6, 9),
             "warmup_updates=4 and decay_updates=6: together should be at most num_updates=9; shorten one of them, or train",
         ),
-        (lambda: Plateau(0.1, 1.0), "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the learning rate"),
-        (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be from 0 to below 1; 0 counts the smallest gain"),
-        (lambda: Plateau(0.1, patience=-1), "patience=-1: should be 0 or more epochs; 0 waits for none"),
+        (
+            lambda: Plateau(0.1, 1.0),
+            "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the learning rate",
+        ),
+        (
+            lambda: Plateau(0.1, threshold=1.0),
+            "threshold=1.0: should be from 0 to below 1; 0 counts the smallest gain",
+        ),
+        (
+            lambda: Plateau(0.1, patience=-1),
+            "patience=-1: should be 0 or more epochs; 0 waits for none",
+        ),
         (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
-        (lambda: Plateau(0.1, direction="min"), "direction=min: should be lowest or highest; choose one of these"),
-        (lambda: Sequential([], []), "schedules=[]: should hold at least one schedule; Constant(lr) is the simplest"),
+        (
+            lambda: Plateau(0.1, direction="min"),
+            "direction=min: should be lowest or highest; choose one of these",
+        ),
+        (
+            lambda: Sequential([], []),
+            "schedules=[]: should hold at least one schedule; Constant(lr) is the simplest",
+        ),
         (
             lambda: Sequential(TWO, [1, 2]),
             "milestones=[1, 2]: 2 for 2 schedules, should be 1; give the update at which each schedule but the first begins",
         ),
         (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
-        (lambda: Sequential([*TWO, Constant(0.3)], [5, 5]), "milestones=[5, 5]: should rise from 1 up; put them in order, and"),
+        (
+            lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
+            "milestones=[5, 5]: should rise from 1 up; put them in order, and",
+        ),
         (lambda: Sequential(TWO, [0]), "milestones=[0]: should rise from 1 up"),
         (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
-        (lambda: Composed(TWO, "max"), "reduction=max: should be product or sum or mean; choose one of these"),
+        (
+            lambda: Composed(TWO, "max"),
+            "reduction=max: should be product or sum or mean; choose one of these",
+        ),
         (lambda: Warmup(Constant(0.1), 0), "warmup_updates=0: should be 1 or more"),
     ],
 )

@@ -25,35 +25,79 @@ CONFIG_MISTAKES = {
         ["optimizer=adamm"],
         [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"],
     ),
-    "no choice at all": (["render=null"], ["render=null: no such render; there is: auto, live, plain; ~render leaves it out"]),
-    "a number for a choice": (["render=3"], ["render=3: no such render; there is: auto, live, plain"]),
-    "unknown experiment": (["experiment=convnet"], ["experiment=convnet: no such experiment; did you mean 'convnet_mnist'?"]),
-    "unknown option": (["bacth_size=3"], ["bacth_size: no such option; did you mean 'batch_size'?"]),
-    "unknown nested option": (["optimizer.beta1=0.9"], ["optimizer.beta1: no such option; did you mean 'betas'?"]),
-    "unknown option added": (["+model.activation=relu"], ["model.activation: no such option; allowed here: hidden, dropout"]),
+    "no choice at all": (
+        ["render=null"],
+        ["render=null: no such render; there is: auto, live, plain; ~render leaves it out"],
+    ),
+    "a number for a choice": (
+        ["render=3"],
+        ["render=3: no such render; there is: auto, live, plain"],
+    ),
+    "unknown experiment": (
+        ["experiment=convnet"],
+        ["experiment=convnet: no such experiment; did you mean 'convnet_mnist'?"],
+    ),
+    "unknown option": (
+        ["bacth_size=3"],
+        ["bacth_size: no such option; did you mean 'batch_size'?"],
+    ),
+    "unknown nested option": (
+        ["optimizer.beta1=0.9"],
+        ["optimizer.beta1: no such option; did you mean 'betas'?"],
+    ),
+    "unknown option added": (
+        ["+model.activation=relu"],
+        ["model.activation: no such option; allowed here: hidden, dropout"],
+    ),
     "unknown group": (["optimiser=adam"], ["optimiser: no such option; did you mean 'optimizer'?"]),
     "option of another choice": (
         ["optimizer=sgd", "optimizer.betas=[0.9,0.99]"],
-        ["optimizer.betas: no such option; allowed here: momentum, dampening, weight_decay, nesterov"],
+        [
+            "optimizer.betas: no such option; allowed here: momentum, dampening, weight_decay, nesterov"
+        ],
     ),
     "wrong type": (["lr=abc"], ["lr=abc: should be a valid number"]),
     "float for integer": (["batch_size=3.5"], ["batch_size=3.5: should be a valid integer"]),
     "bool for integer": (["seed=true"], ["seed=True: should be a valid integer"]),
     "out of range": (["lr=-1"], ["lr=-1: should be greater than 0"]),
     "infinite": (["lr=inf"], ["lr=inf: should be a finite number"]),
-    "negative workers": (["num_workers=-1"], ["num_workers=-1: should be greater than or equal to 0"]),
-    "item out of range": (["model.hidden=[7,0]"], ["model.hidden=[7, 0]: should be greater than or equal to 1 (item 1)"]),
+    "negative workers": (
+        ["num_workers=-1"],
+        ["num_workers=-1: should be greater than or equal to 0"],
+    ),
+    "item out of range": (
+        ["model.hidden=[7,0]"],
+        ["model.hidden=[7, 0]: should be greater than or equal to 1 (item 1)"],
+    ),
     "half a pair": (["optimizer.betas=[0.9]"], ["optimizer.betas=[0.9]: item 1 is missing"]),
-    "one of few words": (["checkpoint.split=test"], ["checkpoint.split=test: should be 'train' or 'valid'"]),
+    "one of few words": (
+        ["checkpoint.split=test"],
+        ["checkpoint.split=test: should be 'train' or 'valid'"],
+    ),
     "missing value": (["lr=???"], ["lr: no value; give one as lr=..."]),
     "group left out": (["~model"], ["model: no value; give one as model=..."]),
-    "unresolvable interpolation": (["lr=${learning_rate}"], ["lr: Interpolation key 'learning_rate' not found"]),
-    "unresolvable folder": (["hydra.run.dir=${nothing}"], ["hydra.run.dir: Interpolation key 'nothing' not found"]),
-    "unset environment variable": (["data.valid=${oc.env:NO_SUCH_NAME}"], ["data.valid: KeyError raised while resolving"]),
-    "unreadable override": (["lr=[1,"], ["lr=[1,: cannot be read as option=value: no viable alternative"]),
+    "unresolvable interpolation": (
+        ["lr=${learning_rate}"],
+        ["lr: Interpolation key 'learning_rate' not found"],
+    ),
+    "unresolvable folder": (
+        ["hydra.run.dir=${nothing}"],
+        ["hydra.run.dir: Interpolation key 'nothing' not found"],
+    ),
+    "unset environment variable": (
+        ["data.valid=${oc.env:NO_SUCH_NAME}"],
+        ["data.valid: KeyError raised while resolving"],
+    ),
+    "unreadable override": (
+        ["lr=[1,"],
+        ["lr=[1,: cannot be read as option=value: no viable alternative"],
+    ),
     "no equals sign": (["lr"], ["lr: cannot be read as option=value: missing EQUAL"]),
     "two values without -m": (["lr=1e-3,1e-4"], ["Ambiguous value for argument 'lr=1e-3,1e-4'"]),
-    "nonsense device": (["device=gpu"], ["device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"]),
+    "nonsense device": (
+        ["device=gpu"],
+        ["device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"],
+    ),
     "several at once": (
         ["optimizer=adamm", "lr=abc", "num_epoch=3", "seed=["],
         [
@@ -72,7 +116,10 @@ CONFIG_MISTAKES = {
         ["model._target_=andiron.models.MPL"],
         ["model._target_=andiron.models.MPL: cannot be used: Error loading 'andiron.models.MPL'"],
     ),
-    "forbidden target": (["model._target_=os.system"], ["model._target_=os.system: cannot be used: "]),
+    "forbidden target": (
+        ["model._target_=os.system"],
+        ["model._target_=os.system: cannot be used: "],
+    ),
     "wrong argument of a foreign target": (
         ["optimizer._target_=torch.optim.Rprop"],
         ["optimizer: Rprop refuses its options: "],
@@ -83,25 +130,39 @@ CONFIG_MISTAKES = {
     ),
     "everything frozen": (
         ["+param_groups.all={match:{name:network},frozen:true}"],
-        ["model._target_=andiron.models.MLP: no parameter to train: the groups freeze all of it; leave something to train"],
+        [
+            "model._target_=andiron.models.MLP: no parameter to train: the groups freeze all of it; leave something to train"
+        ],
     ),
     "two owners": (
-        ["param_groups=no_decay", "optimizer=adamw", "+param_groups.head={match:{tag:last},lr_scale:10}"],
-        ["param_groups: parameter 'network.layers.5.bias' is claimed by groups 'no_decay' and 'head'; a parameter has one owner: "],
+        [
+            "param_groups=no_decay",
+            "optimizer=adamw",
+            "+param_groups.head={match:{tag:last},lr_scale:10}",
+        ],
+        [
+            "param_groups: parameter 'network.layers.5.bias' is claimed by groups 'no_decay' and 'head'; a parameter has one owner: "
+        ],
     ),
     "a rule that claims nothing": (
         ["+param_groups.norms={match:{module:LayerNorm},weight_decay:0.0}"],
-        ["param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']); remove the group, or match some of: "],
+        [
+            "param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']); remove the group, or match some of: "
+        ],
     ),
     "a parameter that is not there": (
         ["+param_groups.head={match:{parameters:[network.layers.5.wieght]},lr_scale:10}"],
-        ["param_groups.head: no parameter is named 'network.layers.5.wieght'; did you mean 'network.layers.5.weight'?",
-         "param_groups.head: claims no trainable parameter (match parameters: ['network.layers.5.wieght'])"],
+        [
+            "param_groups.head: no parameter is named 'network.layers.5.wieght'; did you mean 'network.layers.5.weight'?",
+            "param_groups.head: claims no trainable parameter (match parameters: ['network.layers.5.wieght'])",
+        ],
     ),
     "an optimizer that cannot take a parameter": (
         ["optimizer=muon"],
-        ["optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512], 'network.layers.3.bias' [256], "
-         "'network.layers.5.bias' [10]; give them to another group (Muon only supports 2D parameters"],
+        [
+            "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512], 'network.layers.3.bias' [256], "
+            "'network.layers.5.bias' [10]; give them to another group (Muon only supports 2D parameters"
+        ],
     ),
     "an option that the group's optimizer has not": (
         ["+param_groups.head={match:{tag:last},weigth_decay:0.1}"],
@@ -113,11 +174,15 @@ CONFIG_MISTAKES = {
     ),
     "no criterion at all": (
         ["+param_groups.head={match:{}}"],
-        ["param_groups.head.match={}: names no criterion, and would claim every parameter; give one of name, parameters, "],
+        [
+            "param_groups.head.match={}: names no criterion, and would claim every parameter; give one of name, parameters, "
+        ],
     ),
     "no regular expression": (
         ["+param_groups.head={match:'('}"],
-        ["param_groups.head.match.name=(: is no regular expression: missing ), unterminated subpattern at position 0"],
+        [
+            "param_groups.head.match.name=(: is no regular expression: missing ), unterminated subpattern at position 0"
+        ],
     ),
     "two learning rates": (
         ["+param_groups.head={match:{tag:last},lr:0.1,lr_scale:2.0}"],
@@ -129,11 +194,15 @@ CONFIG_MISTAKES = {
     ),
     "no module to compute again": (
         ["activation_checkpointing=featurs", "model=convnet"],
-        ["activation_checkpointing=featurs: no submodule of ConvNet has 'featurs' in its name; did you mean 'features'?"],
+        [
+            "activation_checkpointing=featurs: no submodule of ConvNet has 'featurs' in its name; did you mean 'features'?"
+        ],
     ),
     "a horizon that is none": (
         ["scheduler=linear", "scheduler.num_updates=2weeks"],
-        ["scheduler.num_updates=2weeks: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"],
+        [
+            "scheduler.num_updates=2weeks: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+        ],
     ),
     "no such way to clip": (["clip={nrom:1.0}"], ["clip={'nrom': 1.0}: should be "]),
     "missing argument of a foreign target": (
@@ -155,7 +224,10 @@ CONFIG_MISTAKES = {
     ),
     "nothing to read": (
         ["data=csv"],
-        ["data.path: no value; give one as data.path=...", "data.target: no value; give one as data.target=..."],
+        [
+            "data.path: no value; give one as data.path=...",
+            "data.target: no value; give one as data.target=...",
+        ],
     ),
     "no images": (
         ["data=diabetes", "channels_last=true"],
@@ -163,7 +235,9 @@ CONFIG_MISTAKES = {
     ),
     "patches that do not fit": (
         ["model=vit", "model.patch=3"],
-        ["model: patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"],
+        [
+            "model: patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"
+        ],
     ),
     "no such depth": (
         ["model=resnet", "model.depth=9"],
@@ -171,7 +245,9 @@ CONFIG_MISTAKES = {
     ),
     "no such torchvision network": (
         ["model=torchvision", "model.name=resnet19"],
-        ["model: name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"],
+        [
+            "model: name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"
+        ],
     ),
     "more than the classes": (
         ["metrics=classification_full", "metrics.top_k_accuracy.k=11"],
@@ -189,10 +265,7 @@ CONFIG_MISTAKES = {
         ["augmentation=crop", "augmentation.crop.padding=-1"],
         ["augmentation.crop.padding=-1: should be greater than or equal to 0"],
     ),
-    "no such loss": (
-        ["loss=hubber"],
-        ["loss=hubber: no such loss; did you mean 'huber'?"],
-    ),
+    "no such loss": (["loss=hubber"], ["loss=hubber: no such loss; did you mean 'huber'?"]),
     "a task of other data": (
         ["task=regression"],
         ["task: Regressor is for num_outputs, and digits has num_classes; say task=classification"],
@@ -208,28 +281,39 @@ FAILURES = {
         ["data=diabetes", "augmentation=flip"],
         "augmentation.flip: is for images of [channels, height, width], and a sample here is [10]; leave it out",
     ),
-    "no such GPU": (["device=cuda:99"], "device=cuda:99: this machine has no such device; it has: cpu"),
+    "no such GPU": (
+        ["device=cuda:99"],
+        "device=cuda:99: this machine has no such device; it has: cpu",
+    ),
     "nothing left to validate on": (
         ["data.valid=0.0001"],
         "data.valid=0.0001: of 1438 training samples, 1438 would train and 0 validate; choose a fraction that leaves both some",
     ),
-    "divergence": (
-        ["optimizer=sgd", "lr=1e9"],
-        "update 3 (epoch 1, batch 3, samples ",
-    ),
+    "divergence": (["optimizer=sgd", "lr=1e9"], "update 3 (epoch 1, batch 3, samples "),
 }
-IN_REAL = ("unknown choice", "no choice at all", "several at once", "missing value", "unresolvable folder", "no optimizer")
+IN_REAL = (
+    "unknown choice",
+    "no choice at all",
+    "several at once",
+    "missing value",
+    "unresolvable folder",
+    "no optimizer",
+)
 
 
 def process(*arguments):
     """A real `python train.py` in the current directory."""
     line = [sys.executable, str(ROOT / "train.py"), *arguments, "num_epochs=1", "render=plain"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, env={**os.environ, **BLAS})
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=120, env={**os.environ, **BLAS}
+    )
     return Said(done.returncode, done.stderr)
 
 
 def files_below(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def assert_begin(lines, beginnings):
@@ -239,7 +323,9 @@ def assert_begin(lines, beginnings):
 
 
 @pytest.mark.parametrize("name", CONFIG_MISTAKES)
-def test_a_mistake_in_the_configuration_is_told_line_by_line_and_leaves_nothing(name, command, here):
+def test_a_mistake_in_the_configuration_is_told_line_by_line_and_leaves_nothing(
+    name, command, here
+):
     arguments, lines = CONFIG_MISTAKES[name]
 
     said = command("hydra.run.dir=run", *arguments)
@@ -268,8 +354,14 @@ def test_a_run_that_cannot_go_on_says_why_and_its_folder_says_the_same(name, com
 
     assert said.errors.startswith(f"error: {words}")
     assert said.code == 1
-    assert (status(here / "run")["status"], said.errors) == ("failed", f"error: {status(here / 'run')['reason']}\n")
-    assert not (here / "run" / "summary.json").exists() and not (here / "run" / "model.safetensors").exists()
+    assert (status(here / "run")["status"], said.errors) == (
+        "failed",
+        f"error: {status(here / 'run')['reason']}\n",
+    )
+    assert (
+        not (here / "run" / "summary.json").exists()
+        and not (here / "run" / "model.safetensors").exists()
+    )
 
 
 @pytest.mark.parametrize("name", ["no such GPU", "divergence"])
@@ -288,12 +380,16 @@ def test_a_real_process_that_cannot_go_on_says_why_without_a_traceback(name, her
 def test_a_gpu_that_is_not_there_is_refused_with_what_is_there_and_a_way_out(command, here):
     said = command("hydra.run.dir=run", "device=cuda")
 
-    assert said.errors.startswith("error: device=cuda: this machine has no such device; it has: cpu")
+    assert said.errors.startswith(
+        "error: device=cuda: this machine has no such device; it has: cpu"
+    )
     assert said.errors.endswith("; device=auto takes the best\n")
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
-def test_missing_mnist_offline_says_where_it_belongs_and_what_needs_no_download(command, here, monkeypatch):
+def test_missing_mnist_offline_says_where_it_belongs_and_what_needs_no_download(
+    command, here, monkeypatch
+):
     mnist = importlib.import_module("torchvision.datasets.mnist")
 
     def refuse(*_, **__):
@@ -302,16 +398,25 @@ def test_missing_mnist_offline_says_where_it_belongs_and_what_needs_no_download(
     monkeypatch.setattr(mnist, "download_and_extract_archive", refuse)
     said = command("hydra.run.dir=run", "data=mnist", "data.root=empty")
 
-    assert said.errors.startswith(f"error: MNIST is not in {here}/empty/MNIST/raw and could not be downloaded (")
+    assert said.errors.startswith(
+        f"error: MNIST is not in {here}/empty/MNIST/raw and could not be downloaded ("
+    )
     assert "no route to host" in said.errors and said.errors.count("\n") == 1
-    assert "ANDIRON_DATA_DIR" in said.errors and said.errors.endswith("or use data=digits, which needs no download\n")
+    assert "ANDIRON_DATA_DIR" in said.errors and said.errors.endswith(
+        "or use data=digits, which needs no download\n"
+    )
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
 def test_a_corrupt_mnist_file_is_named_by_its_folder_with_the_remedy(command, here):
     raw = here / "data" / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
+    for name in (
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+    ):
         (raw / name).write_bytes(b"\x00\x00\x08\x01\x00\x00\x00\x09abc")
 
     said = command("hydra.run.dir=run", "data=mnist", "data.root=data")
@@ -331,11 +436,15 @@ def test_a_damaged_digits_file_is_named_with_both_checksums(command, here, monke
     said = command("hydra.run.dir=run")
 
     assert said.errors.startswith(f"error: {here}/digits.safetensors: SHA-256 is ")
-    assert f"not {digits.SHA256}: the file is damaged; restore it from the repository" in said.errors
+    assert (
+        f"not {digits.SHA256}: the file is damaged; restore it from the repository" in said.errors
+    )
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
-@pytest.mark.parametrize("run", ["command", "process"], ids=["in this process", "in a real process"])
+@pytest.mark.parametrize(
+    "run", ["command", "process"], ids=["in this process", "in a real process"]
+)
 @pytest.mark.parametrize("sweep", [[], ["-m"]], ids=["run", "sweep"])
 def test_a_run_folder_that_cannot_be_made_is_named_with_the_way_out(run, sweep, here, request):
     (here / "file").touch()
@@ -364,7 +473,8 @@ def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
     )
     assert said.code == 1
     assert {name: (here / name).read_text() for name in files_below(here)} == {
-        f"run/{name}": f"{name} of another run" for name in ("notes.txt", "status.json", "summary.json")
+        f"run/{name}": f"{name} of another run"
+        for name in ("notes.txt", "status.json", "summary.json")
     }
 
 
@@ -379,8 +489,11 @@ def test_a_mistake_in_the_configuration_leaves_what_else_lies_in_its_folder(comm
 
 @pytest.mark.parametrize(
     ("bad", "words"),
-    [("lr=-1", "lr=-1: should be greater than 0"),
-     ("lr=1e9", "update 3 (epoch 1, batch 3, samples "), ("lr=abc", "lr=abc: should be")],
+    [
+        ("lr=-1", "lr=-1: should be greater than 0"),
+        ("lr=1e9", "update 3 (epoch 1, batch 3, samples "),
+        ("lr=abc", "lr=abc: should be"),
+    ],
 )
 def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, here):
     values = f"lr=0.05,{bad.removeprefix('lr=')},0.025"
@@ -391,13 +504,18 @@ def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, 
     assert f"{here}/sweep/1 (" in said.errors and words in said.errors
     assert "sweep/0" not in said.errors and "sweep/2" not in said.errors
     assert [status(here / "sweep" / job)["status"] for job in "02"] == ["done", "done"]
-    assert not (here / "sweep" / "1" / "status.json").exists() or status(here / "sweep" / "1")["status"] == "failed"
+    assert (
+        not (here / "sweep" / "1" / "status.json").exists()
+        or status(here / "sweep" / "1")["status"] == "failed"
+    )
 
 
 def test_a_sweep_over_a_choice_that_is_not_there_starts_no_job(command, here):
     said = command("-m", "optimizer=adam,adamm", "hydra.sweep.dir=sweep")
 
-    assert said.problems == [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"]
+    assert said.problems == [
+        f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"
+    ]
     assert said.code == 2
     assert list(here.rglob("status.json")) == []
 
@@ -407,4 +525,6 @@ def test_every_mistake_tested_here_stands_in_the_table_for_readers():
 
     for arguments, told in (*CONFIG_MISTAKES.values(), *FAILURES.values()):
         lines = [told] if isinstance(told, str) else told
-        assert f"| `{' '.join(arguments)}` | {'<br>'.join(f'`{line}`' for line in lines)} |" in table
+        assert (
+            f"| `{' '.join(arguments)}` | {'<br>'.join(f'`{line}`' for line in lines)} |" in table
+        )

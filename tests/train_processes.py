@@ -27,10 +27,19 @@ class Training:
     def __init__(self, cwd, *overrides):
         self._said = cwd / f"said-{next(_numbers)}"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd)}
-        with self._said.with_suffix(".out").open("wb") as output, self._said.with_suffix(".err").open("wb") as error:
+        with (
+            self._said.with_suffix(".out").open("wb") as output,
+            self._said.with_suffix(".err").open("wb") as error,
+        ):
             command = [sys.executable, ROOT / "train.py", *overrides]
             self.process = subprocess.Popen(
-                command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True
+                command,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=error,
+                start_new_session=True,
             )
 
     @property
@@ -52,7 +61,9 @@ class Training:
         deadline = time.monotonic() + SECONDS_AT_MOST
         while not condition():
             if self.has_ended or time.monotonic() > deadline:
-                pytest.fail(f"it did not come to that (exit code {self.process.returncode}):\n{self.output}{self.errors}")
+                pytest.fail(
+                    f"it did not come to that (exit code {self.process.returncode}):\n{self.output}{self.errors}"
+                )
             time.sleep(0.01)
 
     def end(self):

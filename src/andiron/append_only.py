@@ -9,7 +9,9 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-KEPT_BYTES = 64 * 2**20  # what may wait in memory: hours of logging, and little beside the state of a run
+KEPT_BYTES = (
+    64 * 2**20
+)  # what may wait in memory: hours of logging, and little beside the state of a run
 log = logging.getLogger("andiron")
 Messages = list[tuple[int, str]]
 
@@ -80,7 +82,9 @@ class AppendOnlyFile:
                 self._kept.append(data)
                 self._pending += length
             said = self._write_kept()
-            while self._kept and not (self._is_failing or self._is_writing):  # a signal's handler came after the last look
+            while self._kept and not (
+                self._is_failing or self._is_writing
+            ):  # a signal's handler came after the last look
                 said += self._write_kept()
         if said:
             _say(said)
@@ -106,20 +110,36 @@ class AppendOnlyFile:
         with self._lock:
             if self.is_closed:
                 return
-            said = self._write_kept() if self._kept else []  # a folder that was removed is not made again for nothing
+            said = (
+                self._write_kept() if self._kept else []
+            )  # a folder that was removed is not made again for nothing
             if self._pending:
-                said.append((logging.WARNING, f"{self.path} still cannot be written: {self._pending} bytes of it are lost"))
+                said.append(
+                    (
+                        logging.WARNING,
+                        f"{self.path} still cannot be written: {self._pending} bytes of it are lost",
+                    )
+                )
             self.is_closed = True
             try:
                 if self._file is not None:
                     self._file.close()
-            except OSError as error:  # a network's file system may only now say that it could not write
-                said.append((logging.WARNING, f"{self.path}: what was written last may be lost ({error.strerror})"))
+            except (
+                OSError
+            ) as error:  # a network's file system may only now say that it could not write
+                said.append(
+                    (
+                        logging.WARNING,
+                        f"{self.path}: what was written last may be lost ({error.strerror})",
+                    )
+                )
         _say(said)  # not under the lock: the log may be written through this very class
 
     def _write_kept(self) -> Messages:
         """What is to be said of writing all that waits."""
-        if self._is_writing:  # a signal's handler logs in the midst of an append: that append writes this too
+        if (
+            self._is_writing
+        ):  # a signal's handler logs in the midst of an append: that append writes this too
             return []
         self._is_writing = True
         said: Messages = []
@@ -151,7 +171,12 @@ class AppendOnlyFile:
                 pass
             gone, self._file = self._file, None
             gone.close()
-            said.append((logging.WARNING, f"{self.path} was removed, with all that was in it; what comes goes to a new file"))
+            said.append(
+                (
+                    logging.WARNING,
+                    f"{self.path} was removed, with all that was in it; what comes goes to a new file",
+                )
+            )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self._open()
 
@@ -178,7 +203,9 @@ class AppendOnlyFile:
         if written == len(data):
             return
         try:
-            while written < len(data):  # the disk is full now, or it was more than the system takes at once
+            while written < len(
+                data
+            ):  # the disk is full now, or it was more than the system takes at once
                 written += file.write(memoryview(data)[written:])
         except BaseException:
             self._torn = written
@@ -201,7 +228,12 @@ class AppendOnlyFile:
         self._is_failing = True
         while self._pending > KEPT_BYTES:
             if not self._dropped:
-                said.append((logging.WARNING, f"{self.path}: more than {KEPT_BYTES} bytes wait; the oldest are dropped"))
+                said.append(
+                    (
+                        logging.WARNING,
+                        f"{self.path}: more than {KEPT_BYTES} bytes wait; the oldest are dropped",
+                    )
+                )
             oldest = len(self._kept.popleft())
             self._pending -= oldest
             self._dropped += oldest
@@ -209,7 +241,12 @@ class AppendOnlyFile:
     def _recovered(self, said: Messages) -> None:
         said.append((logging.INFO, f"{self.path} is written again"))
         if self._dropped:
-            said.append((logging.WARNING, f"{self.path}: {self._dropped} bytes were dropped while it could not be written"))
+            said.append(
+                (
+                    logging.WARNING,
+                    f"{self.path}: {self._dropped} bytes were dropped while it could not be written",
+                )
+            )
         self._is_failing = False
         self._dropped = 0
 

@@ -1,10 +1,10 @@
 """When something that repeats is due: every so many updates, epochs or minutes.
 
-    >>> Cadence.of("2epochs")
-    Cadence(updates=None, epochs=2.0, minutes=None)
-    >>> every = Ticker(Cadence.of(500))
-    >>> every.due(updates=500, epochs=None)
-    True
+>>> Cadence.of("2epochs")
+Cadence(updates=None, epochs=2.0, minutes=None)
+>>> every = Ticker(Cadence.of(500))
+>>> every.due(updates=500, epochs=None)
+True
 """
 
 import math
@@ -24,14 +24,18 @@ class Cadence:
     """
 
     updates: int | None = None
-    epochs: float | None = None  # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
+    epochs: float | None = (
+        None  # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
+    )
     minutes: float | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in vars(self).items() if value is not None}
         for name, value in given.items():
             if not 0 < value < math.inf:
-                raise ValueError(f"{name}={value}: should be a finite number above 0; give one, or leave it out")
+                raise ValueError(
+                    f"{name}={value}: should be a finite number above 0; give one, or leave it out"
+                )
         if not given:
             raise ValueError("nothing is ever due; give updates, epochs or minutes")
 
@@ -46,7 +50,9 @@ class Cadence:
             return cls(updates=value)
         match = EVERY.fullmatch(value)
         if match is None:
-            raise ValueError(f"{value}: should be like 500 (updates), 2epochs or 10minutes; write one of these")
+            raise ValueError(
+                f"{value}: should be like 500 (updates), 2epochs or 10minutes; write one of these"
+            )
         unit, number = match[2], float(match[1])
         return cls(epochs=number) if unit == "epoch" else cls(minutes=number)
 

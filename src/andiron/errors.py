@@ -15,7 +15,9 @@ class ConfigError(AndironError):
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{len(self.problems)} {noun} in the configuration; nothing was trained:\n{lines}")
+        super().__init__(
+            f"{len(self.problems)} {noun} in the configuration; nothing was trained:\n{lines}"
+        )
 
 
 class SweepError(AndironError):

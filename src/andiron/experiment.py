@@ -89,7 +89,9 @@ def build(
     Raises: ConfigError, DataError or DeviceError, before anything is trained.
     """
     randomness.seed_others(config.seed)
-    built = parts(config if changes is None else dataclasses.replace(config, start_from=None))  # its checkpoints have the weights
+    built = parts(
+        config if changes is None else dataclasses.replace(config, start_from=None)
+    )  # its checkpoints have the weights
     found = None if changes is None else _found(config, run_dir, built, changes)
     with folder.written(run_dir), ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
@@ -97,10 +99,24 @@ def build(
         ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)
         if changes is None or found is None:
             groups = group_table.param_groups(built.optimizer.groups, ready.rates)
-            metadata.begin(config, run_dir, built.splits, device=built.device, groups=groups, tensorboard=tensorboard)
+            metadata.begin(
+                config,
+                run_dir,
+                built.splits,
+                device=built.device,
+                groups=groups,
+                tensorboard=tensorboard,
+            )
         else:
             _go_on(config, built, ready, found, changes)
-            metadata.go_on(config, run_dir, built.splits, device=built.device, updates=ready.updates, changes=changes)
+            metadata.go_on(
+                config,
+                run_dir,
+                built.splits,
+                device=built.device,
+                updates=ready.updates,
+                changes=changes,
+            )
         on_failure.pop_all()
     _announce(built, run_dir)
     return Experiment(config, run_dir, ready, built, tensorboard)
@@ -116,13 +132,19 @@ def _found(config: Train, run_dir: Path, built: Parts, changes: Mapping[str, lis
     epoch, batch = newest.state["epoch"], newest.state["batch"]
     if config.num_epochs < epoch + (batch > 0):
         behind = f"{epoch} whole epochs and {batch} batches behind it"
-        raise errors.ConfigError([f"num_epochs={config.num_epochs}: the run has {behind}; ask for as many, or leave it out"])
+        raise errors.ConfigError(
+            [
+                f"num_epochs={config.num_epochs}: the run has {behind}; ask for as many, or leave it out"
+            ]
+        )
     if {"batch_size", "grads_accumulation"} & changes.keys():
         _check_horizon(config, built, changes)
     return saved, newest
 
 
-def _go_on(config: Train, built: Parts, ready: Learner, found: Saved, changes: Mapping[str, list[Any]]) -> None:
+def _go_on(
+    config: Train, built: Parts, ready: Learner, found: Saved, changes: Mapping[str, list[Any]]
+) -> None:
     """Puts the learner where the checkpoint found it, less what was changed."""
     try:
         saved = ready.resume(found)
@@ -133,18 +155,26 @@ def _go_on(config: Train, built: Parts, ready: Learner, found: Saved, changes: M
     if "batch_size" in changes:
         _move_batch(ready, built, *changes["batch_size"])
     if ready.stopping.decision:
-        log.warning("it stopped early: %s; other early_stopping options would have it go on", ready.stopping.decision.reason)
+        log.warning(
+            "it stopped early: %s; other early_stopping options would have it go on",
+            ready.stopping.decision.reason,
+        )
     where = f"update {ready.updates}, epoch {ready.epoch + 1}, after {ready.batch} of its {len(built.train)} batches"
     log.info("going on from %s: %s", saved, where)
 
 
 def _check_horizon(config: Train, built: Parts, changes: Mapping[str, list[Any]]) -> None:
     """Refuses another number of updates in an epoch where the learning rate depends on how many there will be."""
-    before = {name: changes.get(name, [getattr(config, name)])[0] for name in ("batch_size", "grads_accumulation")}
+    before = {
+        name: changes.get(name, [getattr(config, name)])[0]
+        for name in ("batch_size", "grads_accumulation")
+    }
     batches = math.ceil(len(built.splits.train) / before["batch_size"])
     horizons = _horizons(config.num_epochs, batches, before["grads_accumulation"])
     schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
-    if built.optimizer.schedules or any(schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])):
+    if built.optimizer.schedules or any(
+        schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])
+    ):
         names = ", ".join(name for name in before if name in changes)
         raise errors.ConfigError(
             [f"{names}: the schedule counts on the updates there were to be in an epoch, {horizons['updates_per_epoch']}, not "
@@ -167,15 +197,29 @@ def parts(config: Train) -> Parts:
     splits: Splits = targets.build("data", config.data)
     if not isinstance(splits, Splits):
         name = f"data._target_={config.data['_target_']}"
-        raise errors.ConfigError([f"{name}: gives {type(splits).__name__}; return andiron.data.Splits"])
+        raise errors.ConfigError(
+            [f"{name}: gives {type(splits).__name__}; return andiron.data.Splits"]
+        )
     if config.channels_last:
         splits = _channels_last(splits)
-    train, valid, test = (_loader(config, splits, part, device) for part in ("train", "valid", "test"))
+    train, valid, test = (
+        _loader(config, splits, part, device) for part in ("train", "valid", "test")
+    )
     horizons = _horizons(config.num_epochs, len(train), config.grads_accumulation)
     model = network.model(config, splits).to(device)
     optimizer = grouped_optimizer.build(config, model, **horizons)
     schedule: Schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
-    return Parts(splits, train, valid, test, device, model, optimizer, schedule, horizons["updates_per_epoch"])
+    return Parts(
+        splits,
+        train,
+        valid,
+        test,
+        device,
+        model,
+        optimizer,
+        schedule,
+        horizons["updates_per_epoch"],
+    )
 
 
 def _horizons(num_epochs: int, batches: int, grads_accumulation: int) -> dict[str, int]:
@@ -187,23 +231,38 @@ def _horizons(num_epochs: int, batches: int, grads_accumulation: int) -> dict[st
 def _channels_last(splits: Splits) -> Splits:
     if not isinstance(splits.batcher, ImageBatcher):
         name = type(splits.batcher).__name__
-        raise errors.ConfigError([f"channels_last=True: {splits.name} gives no images ({name}); leave it out"])
-    return dataclasses.replace(splits, batcher=dataclasses.replace(splits.batcher, channels_last=True))
+        raise errors.ConfigError(
+            [f"channels_last=True: {splits.name} gives no images ({name}); leave it out"]
+        )
+    return dataclasses.replace(
+        splits, batcher=dataclasses.replace(splits.batcher, channels_last=True)
+    )
 
 
 def _loader(config: Train, splits: Splits, part: str, device: torch.device) -> DataLoader:
     builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
     if part != "train":
-        return builder.batch_size(max(config.batch_size, splits.evaluation_batch_size)).build(getattr(splits, part))
+        return builder.batch_size(max(config.batch_size, splits.evaluation_batch_size)).build(
+            getattr(splits, part)
+        )
     augmentations = [
         targets.build(f"augmentation.{name}", node, name=name, **splits.offered)
         for name, node in (config.augmentation or {}).items()
     ]
-    return builder.batch_size(config.batch_size).shuffle(config.seed).augment(*augmentations).build(splits.train)
+    return (
+        builder.batch_size(config.batch_size)
+        .shuffle(config.seed)
+        .augment(*augmentations)
+        .build(splits.train)
+    )
 
 
 def learner(
-    config: Train, built: Parts, run_dir: Path, *writers: Writer, interrupter: Interrupter | None = None
+    config: Train,
+    built: Parts,
+    run_dir: Path,
+    *writers: Writer,
+    interrupter: Interrupter | None = None,
 ) -> Learner:
     """The learner over the parts, with everything else that the configuration says of it."""
     offered = built.splits.offered
@@ -234,7 +293,9 @@ def learner(
         builder.interrupter(interrupter)
     if config.checkpoint:
         kept = _waiting("checkpoint", config.checkpoint, metrics)
-        kept = kept if isinstance(kept, Checkpointing) else Checkpointing(kept, Cadence())  # a strategy of a user's own
+        kept = (
+            kept if isinstance(kept, Checkpointing) else Checkpointing(kept, Cadence())
+        )  # a strategy of a user's own
         builder.with_file_checkpointer(kept.strategy, kept.cadence)
     if config.render:
         builder.renderer(targets.build("render", config.render))
@@ -245,7 +306,9 @@ def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     metric = targets.build(f"metrics.{name}", node, name=name, **offered)
     if not isinstance(metric, Metric | Statistic):
         remedy = "give it a name, higher_is_better and a call with the item, or put it behind andiron.metrics.Mean or Torchmetrics"
-        raise errors.ConfigError([f"metrics.{name}._target_={node['_target_']}: gives no metric; {remedy}"])
+        raise errors.ConfigError(
+            [f"metrics.{name}._target_={node['_target_']}: gives no metric; {remedy}"]
+        )
     return metric
 
 
@@ -266,7 +329,11 @@ def _averages(config: Train, updates_per_epoch: int) -> dict[str, averaging.Rule
         for name, node in (config.averages or {}).items()
     }
     last = config.num_epochs * updates_per_epoch
-    idle = [name for name, rule in rules.items() if all(rule.weight(update, 0) is None for update in range(last, 0, -1))]
+    idle = [
+        name
+        for name, rule in rules.items()
+        if all(rule.weight(update, 0) is None for update in range(last, 0, -1))
+    ]
     if idle:
         why = f"no weights enter it in the {last} updates of this run; start earlier, or train for longer"
         raise errors.ConfigError(f"averages.{name}: {why}" for name in idle)
@@ -279,4 +346,6 @@ def _announce(built: Parts, run_dir: Path) -> None:
     sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
     if splits.validates_on_test:
-        log.warning("data.valid=test: validation runs on the test set, so no number here was measured on data kept aside")
+        log.warning(
+            "data.valid=test: validation runs on the test set, so no number here was measured on data kept aside"
+        )

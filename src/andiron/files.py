@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")  # names of what is being written or removed; the group is whose
+PARTIAL = re.compile(
+    r"\.(.+)\.[0-9a-f]{8}\.partial"
+)  # names of what is being written or removed; the group is whose
 Pieces = Iterable[bytes | memoryview]
 
 
@@ -104,7 +106,9 @@ def remove_partial(path: Path, names: Iterable[str]) -> None:
 
 def _remove(folder: Path, names: Iterable[str]) -> list[str]:
     for name in names:
-        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):  # a folder of that name is not ours
+        with suppress(
+            FileNotFoundError, IsADirectoryError, PermissionError
+        ):  # a folder of that name is not ours
             (folder / name).unlink()
     left = sorted(path.name for path in folder.iterdir())
     if not left:

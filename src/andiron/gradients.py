@@ -74,7 +74,9 @@ class Gradients(Mapping[str, Tensor]):
         """
         for name in names:
             if name not in self._tensors:
-                raise KeyError(f"no gradient for parameter {name!r}; there are: {', '.join(self._tensors)}")
+                raise KeyError(
+                    f"no gradient for parameter {name!r}; there are: {', '.join(self._tensors)}"
+                )
         return self._taken(dict.fromkeys(names))
 
     def _taken(self, names: Iterable[str | None]) -> "Gradients":
@@ -94,7 +96,9 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
     scale = _loss_scale.get()
     scaled = loss if scale == 1.0 else loss * scale
     if torch.is_autocast_enabled(loss.device.type):
-        with torch.autocast(loss.device.type, enabled=False):  # the way back takes its dtypes from the way forward
+        with torch.autocast(
+            loss.device.type, enabled=False
+        ):  # the way back takes its dtypes from the way forward
             scaled.backward()  # type: ignore[no-untyped-call]
     else:
         scaled.backward()  # type: ignore[no-untyped-call]
@@ -153,13 +157,17 @@ def all_finite(gradients: Gradients) -> bool:
 @functools.lru_cache
 def _constants(device: torch.device) -> tuple[Tensor, Tensor]:
     """A 0 to be overwritten and a 1 to stay: making them anew takes as long as the check."""
-    with torch.inference_mode(False):  # a tensor made in that mode could not be overwritten out of it
+    with torch.inference_mode(
+        False
+    ):  # a tensor made in that mode could not be overwritten out of it
         return torch.zeros((), device=device), torch.ones((), device=device)
 
 
 def not_finite(gradients: Mapping[str, Tensor]) -> list[str]:
     """The names of the gradients that hold an inf or a nan, in order; reads one value a gradient."""
-    return [name for name, gradient in gradients.items() if not bool(torch.isfinite(gradient).all())]
+    return [
+        name for name, gradient in gradients.items() if not bool(torch.isfinite(gradient).all())
+    ]
 
 
 def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
@@ -174,7 +182,9 @@ def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     if not gradients:
         return gradients
     scale = (max_norm / (global_norm(gradients) + 1e-6)).clamp(max=1.0)
-    return gradients.replaced(dict(zip(gradients, torch._foreach_mul(list(gradients.values()), scale), strict=True)))
+    return gradients.replaced(
+        dict(zip(gradients, torch._foreach_mul(list(gradients.values()), scale), strict=True))
+    )
 
 
 def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
@@ -196,15 +206,21 @@ def clip_by_value(gradients: Gradients, limit: float) -> Gradients:
     Raises: ValueError if the limit is not positive.
     """
     _check_limit("limit", limit)
-    return gradients.replaced({name: gradient.clamp(-limit, limit) for name, gradient in gradients.items()})
+    return gradients.replaced(
+        {name: gradient.clamp(-limit, limit) for name, gradient in gradients.items()}
+    )
 
 
 def _check_limit(name: str, value: float) -> None:
     if not value > 0:
-        raise ValueError(f"{name}={value}: should be greater than 0; leave clipping out to have none")
+        raise ValueError(
+            f"{name}={value}: should be greater than 0; leave clipping out to have none"
+        )
 
 
-def _named_parameters(module: nn.Module, prefix: str, found: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
+def _named_parameters(
+    module: nn.Module, prefix: str, found: dict[str, nn.Parameter]
+) -> dict[str, nn.Parameter]:
     """`dict(module.named_parameters())` but for a shared parameter, which has all its names, in a sixth of the time.
 
     It runs at every step: on a small MLP torch's generators take 40 us of a 300 us step. A shared parameter's

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 DIRECTIONS = ("lowest", "highest")
 
 
-def is_better(value: float, best: float | None, direction: str, *, margin: float = 0, is_relative: bool = False) -> bool:
+def is_better(
+    value: float,
+    best: float | None,
+    direction: str,
+    *,
+    margin: float = 0,
+    is_relative: bool = False,
+) -> bool:
     """Whether `value` is finite, and better than `best` by more than `margin`; of values before there is any, the first is.
 
     lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best + margin, or
@@ -19,7 +26,9 @@ def is_better(value: float, best: float | None, direction: str, *, margin: float
     return value < limit if direction == "lowest" else value > limit
 
 
-def measured(values: Mapping[str, Mapping[str, float]], split: str, metric: str, *, waiting: str) -> float:
+def measured(
+    values: Mapping[str, Mapping[str, float]], split: str, metric: str, *, waiting: str
+) -> float:
     """The metric's latest value on the split; `waiting` is what waits for it, for the message.
 
     Raises: KeyError if it was not measured.
@@ -27,7 +36,9 @@ def measured(values: Mapping[str, Mapping[str, float]], split: str, metric: str,
     try:
         return values[split][metric]
     except KeyError:
-        there = ", ".join(f"{split}/{metric}" for split, metrics in values.items() for metric in metrics)
+        there = ", ".join(
+            f"{split}/{metric}" for split, metrics in values.items() for metric in metrics
+        )
         raise KeyError(
             f"{waiting} waits for {split}/{metric}, which was not measured; there is: {there or 'nothing'}; "
             "name one of these as split and metric"

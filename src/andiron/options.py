@@ -12,12 +12,21 @@ from pydantic import Field
 
 from andiron.ranges import Count, Every, Positive, Seed
 
-Resume = Literal["free", "ask", "never"]  # a resumed run may change it; only if resume_allow names it; never
+Resume = Literal[
+    "free", "ask", "never"
+]  # a resumed run may change it; only if resume_allow names it; never
 Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Clip = Limit | Annotated[dict[Literal["global_norm", "norm", "value"], Limit], Field(min_length=1, max_length=1)]
+Clip = (
+    Limit
+    | Annotated[
+        dict[Literal["global_norm", "norm", "value"], Limit], Field(min_length=1, max_length=1)
+    ]
+)
 
 
-def option(default: Any, meaning: str, *, resume: Resume, hparam: bool | Literal["if set"] = False) -> Any:
+def option(
+    default: Any, meaning: str, *, resume: Resume, hparam: bool | Literal["if set"] = False
+) -> Any:
     """A dataclass field with its meaning, what a resumed run may do to it, and whether it counts as a hyperparameter.
 
     `hparam="if set"` counts it where it differs from its default.
@@ -33,7 +42,10 @@ class LearnerOptions:
     """How a learner trains: plain values, none of which needs an object to be built."""
 
     num_epochs: Count | None = option(
-        10, "length of the run in epochs; null where num_updates says it", resume="free", hparam=True
+        10,
+        "length of the run in epochs; null where num_updates says it",
+        resume="free",
+        hparam=True,
     )
     num_updates: Count | None = option(
         None, "length of the run in updates, in place of num_epochs", resume="free", hparam="if set"
@@ -45,18 +57,28 @@ class LearnerOptions:
         1, "batches whose mean gradients make one update", resume="ask", hparam="if set"
     )
     clip: Clip | None = option(
-        None, "joint norm of all gradients; or {norm: 1.0} of each, or {value: 0.1}", resume="ask", hparam="if set"
+        None,
+        "joint norm of all gradients; or {norm: 1.0} of each, or {value: 0.1}",
+        resume="ask",
+        hparam="if set",
     )
     sam: Positive | None = option(
-        None, "rho of sharpness-aware minimisation, around any optimizer: 0.05", resume="ask", hparam="if set"
+        None,
+        "rho of sharpness-aware minimisation, around any optimizer: 0.05",
+        resume="ask",
+        hparam="if set",
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = option(
         "fp32", "arithmetic of the forward pass", resume="ask", hparam="if set"
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
-        "stop", "what to do about an update with a NaN or an infinity, before the weights change", resume="ask"
+        "stop",
+        "what to do about an update with a NaN or an infinity, before the weights change",
+        resume="ask",
     )
     log_every: Every = option(20, "updates; or 1epochs, 0.5minutes", resume="free")
-    validate_every: Every = option("1epochs", "or a number of updates", resume="ask", hparam="if set")
+    validate_every: Every = option(
+        "1epochs", "or a number of updates", resume="ask", hparam="if set"
+    )
     validate_first: bool = option(False, "validate before the first update too", resume="free")
     histograms: bool = option(False, "of weights and gradients, at each log point", resume="free")

@@ -110,9 +110,13 @@ class Point:
     epoch: int  # counted from 1
     values: Values
     whole_epoch: bool = False
-    histograms: Mapping[str, Tensor] = field(default_factory=dict)  # tensors whose distribution a writer may show, by tag
+    histograms: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # tensors whose distribution a writer may show, by tag
     texts: Mapping[str, str] = field(default_factory=dict)  # Markdown pages, by tag
-    images: Mapping[str, Tensor] = field(default_factory=dict)  # uint8 [channels, height, width], 1 or 3 channels, by tag
+    images: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # uint8 [channels, height, width], 1 or 3 channels, by tag
 
 
 @runtime_checkable

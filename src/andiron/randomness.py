@@ -34,7 +34,9 @@ def derive(seed: int, purpose: str, *counters: int) -> int:
 @functools.lru_cache
 def _base(seed: int, purpose: str) -> int:
     """The first eight bytes of BLAKE2b over both, so that two purposes share nothing."""
-    return int.from_bytes(hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest(), "little"
+    )
 
 
 def stream(seed: int, purpose: str, *counters: int) -> torch.Generator:
@@ -109,7 +111,12 @@ def others() -> dict[str, Any]:
     _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     return {
         "python": [version, struct.pack(f"<{len(words)}I", *words).hex(), gauss],
-        "numpy": [np.asarray(keys, dtype="<u4").tobytes().hex(), int(position), int(has_gauss), float(cached)],
+        "numpy": [
+            np.asarray(keys, dtype="<u4").tobytes().hex(),
+            int(position),
+            int(has_gauss),
+            float(cached),
+        ],
     }
 
 
@@ -118,4 +125,6 @@ def put_others(state: Mapping[str, Any]) -> None:
     version, words, gauss = state["python"]
     random.setstate((version, struct.unpack(f"<{len(words) // 8}I", bytes.fromhex(words)), gauss))
     keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(("MT19937", np.frombuffer(bytes.fromhex(keys), dtype="<u4"), position, has_gauss, cached))
+    np.random.set_state(
+        ("MT19937", np.frombuffer(bytes.fromhex(keys), dtype="<u4"), position, has_gauss, cached)
+    )

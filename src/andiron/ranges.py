@@ -49,10 +49,14 @@ def _node(value: Any) -> dict[str, Any]:
 def _nodes(value: Any) -> list[Any]:
     if isinstance(value, list) and value and all(map(_is_node, value)):
         return value
-    raise PydanticCustomError("node", "Input should be a list of nodes, each a _target_ and its arguments")
+    raise PydanticCustomError(
+        "node", "Input should be a list of nodes, each a _target_ and its arguments"
+    )
 
 
-Horizon = Annotated[Any, PlainValidator(_horizon)]  # updates, or epochs that become updates when the run is built
+Horizon = Annotated[
+    Any, PlainValidator(_horizon)
+]  # updates, or epochs that become updates when the run is built
 Node = Annotated[Any, PlainValidator(_node)]  # an object built from a `_target_` of its own
 Nodes = Annotated[Any, PlainValidator(_nodes)]
 

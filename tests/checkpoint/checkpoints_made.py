@@ -14,7 +14,11 @@ LAST_TWO_AND_BEST = last_and_best(last=2, metric="loss", split="valid", directio
 def checkpoint(updates):
     """Four files; every number in them tells the update."""
     model = {"network.weight": torch.full((3, 2), float(updates)), "network.steps": torch.tensor(7)}
-    return Checkpoint(model, {"network.weight/exp_avg": torch.full((3, 2), updates / 8)}, {"updates": updates, "epoch": 1})
+    return Checkpoint(
+        model,
+        {"network.weight/exp_avg": torch.full((3, 2), updates / 8)},
+        {"updates": updates, "epoch": 1},
+    )
 
 
 def rich(updates):
@@ -25,9 +29,20 @@ def rich(updates):
         "half": torch.randn(3).bfloat16(), "transposed": square.t(), "tied": square, "again": square, "empty": square[:0],
         "count": torch.tensor(2**40 + updates), "flags": torch.tensor([True, False]), "Gödel": torch.tensor(0.5),
     }  # fmt: skip
-    state = {"updates": updates, "epoch": 2, "seed": 2**63 - 1, "history": {"valid": {"loss": [0.1, {"best": 1 / 3}]}}}
+    state = {
+        "updates": updates,
+        "epoch": 2,
+        "seed": 2**63 - 1,
+        "history": {"valid": {"loss": [0.1, {"best": 1 / 3}]}},
+    }
     averages = {"ema": {"tied": torch.randn(5, 7)}}
-    return Checkpoint(model, {"tied/exp_avg": torch.randn(5, 7)}, state, averages, {"train/loss": torch.randn(2).double()})
+    return Checkpoint(
+        model,
+        {"tied/exp_avg": torch.randn(5, 7)},
+        state,
+        averages,
+        {"train/loss": torch.randn(2).double()},
+    )
 
 
 def big(updates, *, megabytes):
@@ -43,7 +58,11 @@ def save(saver, updates, *, loss=0.5):
 
 def names(folder):
     """What lies in a folder, but for the note of the newest."""
-    return {path.name for path in folder.iterdir() if path.name != "latest.json"} if folder.exists() else set()
+    return (
+        {path.name for path in folder.iterdir() if path.name != "latest.json"}
+        if folder.exists()
+        else set()
+    )
 
 
 def until(condition):
@@ -57,11 +76,21 @@ def until(condition):
 def equal(found, expected):
     """Whether two checkpoints are the same: names, types, shapes, bits, values; the list of those kept left out."""
     for a, b in zip(_parts(found), _parts(expected), strict=True):
-        if set(a) != set(b) or not all(a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in b):
+        if set(a) != set(b) or not all(
+            a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in b
+        ):
             return False
-    states = [{key: value for key, value in each.state.items() if key != "checkpoints"} for each in (found, expected)]
+    states = [
+        {key: value for key, value in each.state.items() if key != "checkpoints"}
+        for each in (found, expected)
+    ]
     return states[0] == states[1]
 
 
 def _parts(each):
-    return [each.model, each.optimizer, each.metrics, *(each.averages[name] for name in sorted(each.averages))]
+    return [
+        each.model,
+        each.optimizer,
+        each.metrics,
+        *(each.averages[name] for name in sorted(each.averages)),
+    ]

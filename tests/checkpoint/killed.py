@@ -60,7 +60,11 @@ def main() -> None:
         else:
             path, found = newest_whole(folder)
             updates = found.state["updates"]
-            left = {"updates": updates, "whole": equal(found, big(updates, megabytes=MEGABYTES)) and path.name == f"step-{updates}"}
+            left = {
+                "updates": updates,
+                "whole": equal(found, big(updates, megabytes=MEGABYTES))
+                and path.name == f"step-{updates}",
+            }
         print(json.dumps({**left, "names": names}), flush=True)
 
 

@@ -13,7 +13,14 @@ from checkpoints_made import big, checkpoint, equal, names, save
 from small_disks import mounted
 
 from andiron import files
-from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, load, manifest, newest_whole
+from andiron.checkpoint import (
+    FileCheckpointer,
+    KeepLast,
+    checkpointer,
+    load,
+    manifest,
+    newest_whole,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = os.pathsep.join([str(ROOT / "src"), str(Path(__file__).parent)])
@@ -34,7 +41,9 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_space_is_written(small_disk, caplog):
+def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_space_is_written(
+    small_disk, caplog
+):
     saver = FileCheckpointer(small_disk / "checkpoints", KeepLast(2))
     saver.save(10, big(10, megabytes=3), {})
     assert saver.wait()
@@ -48,7 +57,8 @@ def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_s
     assert said and set(said) == {
         f"checkpoint step-{updates} COULD NOT BE WRITTEN in {small_disk / 'checkpoints'} (No space left on device); the newest "
         "whole one there is step-10. The run goes on, and writes its newest state as soon as it can: free space there, or make "
-        "the folder writable" for updates in (20, 30)
+        "the folder writable"
+        for updates in (20, 30)
     }
     (small_disk / "ballast").unlink()
     saver.save(40, big(40, megabytes=3), {})
@@ -121,7 +131,9 @@ def test_a_file_where_the_folder_should_be_is_told_until_it_is_gone(tmp_path, ca
     assert names(tmp_path / "checkpoints") == {"step-20"}
 
 
-def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_nor_removed(tmp_path, caplog):
+def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_nor_removed(
+    tmp_path, caplog
+):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 0)
     assert saver.wait()
@@ -129,7 +141,10 @@ def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_no
     (tmp_path / "step-10" / "precious").write_text("not a run's")
     save(saver, 10)
     assert not saver.wait()
-    assert "checkpoint step-10 COULD NOT BE WRITTEN" in caplog.text and "(Directory not empty)" in caplog.text
+    assert (
+        "checkpoint step-10 COULD NOT BE WRITTEN" in caplog.text
+        and "(Directory not empty)" in caplog.text
+    )
     save(saver, 20)
     assert saver.close()
     assert names(tmp_path) == {"step-10", "step-20"}
@@ -142,16 +157,23 @@ def test_while_writing_fails_one_copy_is_held_and_not_every_kept_one(tmp_path):
     for updates in (10, 20, 30, 40):
         save(saver, updates)
         assert not saver.wait()
-        assert [saved.updates for saved in saver.saved] == [updates] and list(saver._copies) == [f"step-{updates}"]
+        assert [saved.updates for saved in saver.saved] == [updates] and list(saver._copies) == [
+            f"step-{updates}"
+        ]
     (tmp_path / "checkpoints").unlink()
     save(saver, 50)
     save(saver, 60)
     assert saver.close()
-    assert "step-60" in names(tmp_path / "checkpoints") and "step-10" not in names(tmp_path / "checkpoints")
+    assert "step-60" in names(tmp_path / "checkpoints") and "step-10" not in names(
+        tmp_path / "checkpoints"
+    )
 
 
 def test_one_that_was_lost_gives_its_place_back_to_what_is_on_the_disk(tmp_path, monkeypatch):
-    best = lambda saved: {min(saved, key=lambda one: one.values["valid"]["loss"]).name, saved[-1].name}  # noqa: E731
+    best = lambda saved: {
+        min(saved, key=lambda one: one.values["valid"]["loss"]).name,
+        saved[-1].name,
+    }  # noqa: E731
     saver = FileCheckpointer(tmp_path, best)
     save(saver, 10, loss=0.5)
     assert saver.wait()
@@ -163,7 +185,10 @@ def test_one_that_was_lost_gives_its_place_back_to_what_is_on_the_disk(tmp_path,
         assert not saver.wait()
     assert saver.close()
     assert names(tmp_path) == {"step-10", "step-30"}
-    assert [each["name"] for each in load(tmp_path / "step-30").state["checkpoints"]] == ["step-10", "step-30"]
+    assert [each["name"] for each in load(tmp_path / "step-30").state["checkpoints"]] == [
+        "step-10",
+        "step-30",
+    ]
 
 
 def failing(path, contents):
@@ -171,7 +196,9 @@ def failing(path, contents):
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(tmp_path, monkeypatch, number):
+def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(
+    tmp_path, monkeypatch, number
+):
     fsync, calls = os.fsync, []
 
     def fail_from(descriptor):
@@ -193,7 +220,9 @@ def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(tmp_path, 
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-20"
 
 
-def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(tmp_path, monkeypatch, caplog):
+def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
+    tmp_path, monkeypatch, caplog
+):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     assert saver.wait()
@@ -210,7 +239,10 @@ def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(tmp_p
         save(saver, 20)
         assert not saver.wait()
     assert {"step-10", "step-20.damaged"} <= names(tmp_path) and "step-20" not in names(tmp_path)
-    assert "(read back, it is not what was written: " in caplog.text and "the newest whole one there is step-10" in caplog.text
+    assert (
+        "(read back, it is not what was written: " in caplog.text
+        and "the newest whole one there is step-10" in caplog.text
+    )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     assert saver.close()  # tried again
     assert equal(load(tmp_path / "step-20"), checkpoint(20)) and "step-10" not in names(tmp_path)
@@ -257,7 +289,13 @@ def test_what_cannot_be_removed_is_tried_again_after_the_next_write(tmp_path, mo
 def killed(folder, rounds, seed):
     """What the killed processes left, one after the other."""
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(folder), str(rounds), str(seed)]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("killed.py")),
+        str(folder),
+        str(rounds),
+        str(seed),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "damaged" not in done.stderr
@@ -272,7 +310,9 @@ def test_whatever_a_killed_process_leaves_the_newest_there_is_whole_and_the_next
     updates = [each["updates"] for each in rounds]
     assert updates == sorted(updates) and updates[-1] > updates[0]
     partial = [sum(name.endswith(".partial") for name in each["names"]) for each in rounds]
-    assert max(partial) == 1  # some were killed in the middle of a write, and what they left was removed by the next
+    assert (
+        max(partial) == 1
+    )  # some were killed in the middle of a write, and what they left was removed by the next
     again = FileCheckpointer(tmp_path / "checkpoints", KeepLast(2))
     again.adopt(*newest_whole(tmp_path / "checkpoints"))
     again.save(10**6, big(10**6, megabytes=1), {})

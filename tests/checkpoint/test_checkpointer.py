@@ -7,10 +7,29 @@ import time
 import pytest
 import safetensors.torch
 import torch
-from checkpoints_made import ALL_FILES, FILES, LAST_TWO_AND_BEST, checkpoint, equal, names, rich, save, until
+from checkpoints_made import (
+    ALL_FILES,
+    FILES,
+    LAST_TWO_AND_BEST,
+    checkpoint,
+    equal,
+    names,
+    rich,
+    save,
+    until,
+)
 
 from andiron import errors, files
-from andiron.checkpoint import Cadence, Checkpoint, FileCheckpointer, KeepEvery, KeepLast, checkpointer, load, newest_whole
+from andiron.checkpoint import (
+    Cadence,
+    Checkpoint,
+    FileCheckpointer,
+    KeepEvery,
+    KeepLast,
+    checkpointer,
+    load,
+    newest_whole,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +59,10 @@ def written(monkeypatch):
 def listed(folder):
     """Of the checkpoints that a checkpoint says are kept with it: name, updates, loss."""
     kept = load(folder).state["checkpoints"]
-    return [(each["name"], each["updates"], each["values"].get("valid", {}).get("loss")) for each in kept]
+    return [
+        (each["name"], each["updates"], each["values"].get("valid", {}).get("loss"))
+        for each in kept
+    ]
 
 
 def test_a_checkpoint_is_a_folder_of_four_files(tmp_path):
@@ -85,7 +107,11 @@ def test_what_is_saved_are_the_values_at_that_moment(tmp_path, rarely):
     for updates in (10, 20, 30):  # one is written at once, the others wait
         trained = rich(updates)
         saver.save(updates, trained, {})
-        for tensor in (*trained.model.values(), *trained.optimizer.values(), *trained.metrics.values()):
+        for tensor in (
+            *trained.model.values(),
+            *trained.optimizer.values(),
+            *trained.metrics.values(),
+        ):
             tensor.zero_()
         trained.averages["ema"]["tied"].zero_()
         trained.state["history"]["valid"]["loss"][1]["best"] = 0.0
@@ -117,14 +143,22 @@ def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_pa
         saver.wait()
     saver.close()
     assert listed(tmp_path / "step-10") == [("step-10", 10, 0.1)]
-    assert listed(tmp_path / "step-30") == [("step-10", 10, 0.1), ("step-25", 25, None), ("step-30", 30, 0.9)]
+    assert listed(tmp_path / "step-30") == [
+        ("step-10", 10, 0.1),
+        ("step-25", 25, None),
+        ("step-30", 30, 0.9),
+    ]
 
 
 def test_further_states_at_the_same_number_of_updates_have_names_of_their_own(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(2))
     for epoch, updates in enumerate((10, 10, 10, 12), start=1):
         each = checkpoint(updates)
-        saver.save(updates, Checkpoint(each.model, each.optimizer, {"updates": updates, "epoch": epoch}), {})
+        saver.save(
+            updates,
+            Checkpoint(each.model, each.optimizer, {"updates": updates, "epoch": epoch}),
+            {},
+        )
         saver.wait()
         path, found = newest_whole(tmp_path)
         assert found.state["epoch"] == epoch
@@ -137,12 +171,17 @@ def test_latest_json_names_the_newest_that_is_on_the_disk(tmp_path):
     for updates, expected in ((10, "step-10"), (10, "step-10.2"), (20, "step-20")):
         save(saver, updates)
         saver.wait()
-        assert json.loads((tmp_path / "latest.json").read_text()) == {"name": expected, "updates": updates}
+        assert json.loads((tmp_path / "latest.json").read_text()) == {
+            "name": expected,
+            "updates": updates,
+        }
     saver.close()
 
 
 def test_one_that_is_not_kept_is_never_written(tmp_path, written):
-    saver = FileCheckpointer(tmp_path, lambda saved: {one.name for one in saved if one.updates != 20})
+    saver = FileCheckpointer(
+        tmp_path, lambda saved: {one.name for one in saved if one.updates != 20}
+    )
     for updates in (10, 20, 30):
         save(saver, updates)
         saver.wait()
@@ -151,7 +190,9 @@ def test_one_that_is_not_kept_is_never_written(tmp_path, written):
     assert names(tmp_path) == {"step-10", "step-30"}
 
 
-def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(tmp_path, rarely, written):
+def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(
+    tmp_path, rarely, written
+):
     saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
     save(saver, 10, loss=0.5)
     until(lambda: (tmp_path / "latest.json").exists())
@@ -160,7 +201,12 @@ def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(tmp_pa
     assert names(tmp_path) == {"step-10"}
     saver.close()
     assert names(tmp_path) == {"step-30", "step-40", "step-50"}
-    assert written == ["step-10", "step-30", "step-40", "step-50"]  # 20 was dropped before it was due
+    assert written == [
+        "step-10",
+        "step-30",
+        "step-40",
+        "step-50",
+    ]  # 20 was dropped before it was due
 
 
 def test_what_had_to_wait_is_written_without_another_save(tmp_path, monkeypatch):
@@ -244,7 +290,10 @@ def test_what_others_put_there_stays(tmp_path):
         saver.wait()
     saver.close()
     assert names(tmp_path) == {"step-5", "step-999", "mine", "step-30"}
-    assert all((tmp_path / name / "precious").read_text() == "not a run's" for name in ("step-5", "step-999", "mine"))
+    assert all(
+        (tmp_path / name / "precious").read_text() == "not a run's"
+        for name in ("step-5", "step-999", "mine")
+    )
 
 
 def test_a_folder_with_another_runs_checkpoints_is_refused_and_left_as_it_is(tmp_path):
@@ -271,7 +320,12 @@ def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
     assert [saved.updates for saved in saver.saved] == [10]
     save(saver, 20)
     assert saver.close()
-    assert names(tmp_path) - {"latest.json"} == {"step-10", "step-20", "step-20.unused", "step-30.unused"}
+    assert names(tmp_path) - {"latest.json"} == {
+        "step-10",
+        "step-20",
+        "step-20.unused",
+        "step-30.unused",
+    }
     assert checkpointer.shelf.newest_whole(tmp_path)[0].name == "step-20"
 
 
@@ -284,7 +338,9 @@ def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, cap
     saver.close()
     assert names(tmp_path) == {"step-10", "step-20"}
     assert names(tmp_path / "step-10") == {"notes.txt"}
-    assert f"{tmp_path / 'step-10'}: removed, but not what is no part of it: notes.txt" in caplog.text
+    assert (
+        f"{tmp_path / 'step-10'}: removed, but not what is no part of it: notes.txt" in caplog.text
+    )
     assert newest_whole(tmp_path)[0].name == "step-20"
 
 
@@ -351,13 +407,17 @@ def test_epochs_are_due_at_their_multiples_counted_from_one(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1), Cadence(epochs=3))
     assert [epoch for epoch in range(1, 10) if saver.due_after_epoch(epoch)] == [3, 6, 9]
     assert not any(saver.due(updates) for updates in range(1, 9))
-    assert all(FileCheckpointer(tmp_path, KeepLast(1)).due_after_epoch(epoch) for epoch in (1, 2, 3))
+    assert all(
+        FileCheckpointer(tmp_path, KeepLast(1)).due_after_epoch(epoch) for epoch in (1, 2, 3)
+    )
 
 
 def test_minutes_are_due_since_the_last_save_whatever_ends(tmp_path, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(checkpointer.time, "monotonic", lambda: now)
-    saver = FileCheckpointer(tmp_path, lambda saved: set(), Cadence(updates=None, epochs=2, minutes=0.5))
+    saver = FileCheckpointer(
+        tmp_path, lambda saved: set(), Cadence(updates=None, epochs=2, minutes=0.5)
+    )
     now = 1029.0
     assert not saver.due(1) and not saver.due_after_epoch(1) and saver.due_after_epoch(2)
     now = 1030.0
@@ -384,11 +444,16 @@ def test_a_run_that_went_on_keeps_what_one_never_stopped_keeps(tmp_path):
     for updates, loss in losses:
         save(straight, updates, loss=loss)
         straight.wait()
-        stopped = (FileCheckpointer if updates == 10 else resumed)(tmp_path / "stopped", LAST_TWO_AND_BEST)
+        stopped = (FileCheckpointer if updates == 10 else resumed)(
+            tmp_path / "stopped", LAST_TWO_AND_BEST
+        )
         save(stopped, updates, loss=loss)
         assert stopped.close()
         assert names(tmp_path / "stopped") == names(tmp_path / "straight")
-        (path, found), (expected_path, expected) = newest_whole(tmp_path / "stopped"), newest_whole(tmp_path / "straight")
+        (path, found), (expected_path, expected) = (
+            newest_whole(tmp_path / "stopped"),
+            newest_whole(tmp_path / "straight"),
+        )
         assert path.name == expected_path.name and found.state == expected.state
     straight.close()
 
@@ -397,7 +462,9 @@ def test_milestones_stay_across_a_resume(tmp_path):
     strategy = lambda saved: KeepEvery(20)(saved) | KeepLast(1)(saved)  # noqa: E731
     FileCheckpointer(tmp_path, strategy).close()
     for updates in (15, 25, 35, 45, 55):
-        saver = resumed(tmp_path, strategy) if updates > 15 else FileCheckpointer(tmp_path, strategy)
+        saver = (
+            resumed(tmp_path, strategy) if updates > 15 else FileCheckpointer(tmp_path, strategy)
+        )
         save(saver, updates)
         saver.close()
     assert names(tmp_path) == {"step-25", "step-45", "step-55"}
@@ -412,7 +479,10 @@ def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
     first.close()
     again = FileCheckpointer(tmp_path, KeepLast(1))
     again.adopt(*newest_whole(tmp_path))
-    assert "checkpoints kept so far that these options would not keep: step-10, step-20, step-30; they stay" in caplog.messages
+    assert (
+        "checkpoints kept so far that these options would not keep: step-10, step-20, step-30; they stay"
+        in caplog.messages
+    )
     save(again, 50)
     again.close()
     assert names(tmp_path) == {"step-10", "step-20", "step-30", "step-50"}
@@ -426,7 +496,10 @@ def test_what_is_listed_but_not_on_the_disk_is_not_adopted(tmp_path):
     saver.close()
     files.remove_folder(tmp_path / "step-10", FILES)
     again = resumed(tmp_path, LAST_TWO_AND_BEST)
-    assert [(saved.updates, saved.values["valid"]["loss"]) for saved in again.saved] == [(20, 0.3), (30, 0.2)]
+    assert [(saved.updates, saved.values["valid"]["loss"]) for saved in again.saved] == [
+        (20, 0.3),
+        (30, 0.2),
+    ]
     again.close()
 
 
@@ -452,7 +525,10 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
     saver.close()
     again = FileCheckpointer(tmp_path, KeepLast(3))
     again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
-    assert "checkpoint step-30 is newer than step-10, which the run goes on from; it is kept as step-30.unused" in caplog.text
+    assert (
+        "checkpoint step-30 is newer than step-10, which the run goes on from; it is kept as step-30.unused"
+        in caplog.text
+    )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     save(again, 20)
     again.close()
@@ -464,7 +540,12 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()
-    for name in (".step-20.01234567.partial", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial"):
+    for name in (
+        ".step-20.01234567.partial",
+        ".step-10.2.89abcdef.partial",
+        ".mine.01234567.partial",
+        ".step-30.partial",
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
     (tmp_path / ".step-10.2.89abcdef.partial" / "notes").write_text("not a run's")
@@ -478,14 +559,18 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     assert names(tmp_path / ".mine.01234567.partial") == {"model.safetensors"}
 
 
-@pytest.mark.parametrize("kept", [{}, [{"name": "step-10"}], [{"name": "../mine", "values": {}}], [7]])
+@pytest.mark.parametrize(
+    "kept", [{}, [{"name": "step-10"}], [{"name": "../mine", "values": {}}], [7]]
+)
 def test_a_list_of_kept_ones_that_is_none_is_refused(tmp_path, kept):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()
     found = load(tmp_path / "step-10")
     if kept == {}:
-        found.state.pop("checkpoints")  # a checkpoint written without a checkpointer: it stands alone
+        found.state.pop(
+            "checkpoints"
+        )  # a checkpoint written without a checkpointer: it stands alone
         saver.adopt(tmp_path / "step-10", found)
         assert [saved.name for saved in saver.saved] == ["step-10"]
         return

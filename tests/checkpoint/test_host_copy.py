@@ -20,7 +20,11 @@ def test_a_copy_is_equal_and_shares_no_memory():
     original = rich(3)
     copy = HostBuffers().copy(original, dict(original.state))
     assert equal(copy.checkpoint, original)
-    theirs = {tensor.data_ptr() for tensor in (*original.model.values(), *original.optimizer.values()) if tensor.numel()}
+    theirs = {
+        tensor.data_ptr()
+        for tensor in (*original.model.values(), *original.optimizer.values())
+        if tensor.numel()
+    }
     assert not theirs & set(addresses(copy).values())
     assert list(copy.checkpoint.model) == list(original.model)
 
@@ -81,7 +85,9 @@ def test_plain_values_are_copied_all_the_way_down():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
-    weights = {f"{number}": torch.full((1 << 22,), float(number), device="cuda") for number in range(8)}
+    weights = {
+        f"{number}": torch.full((1 << 22,), float(number), device="cuda") for number in range(8)
+    }
     buffers = HostBuffers()
     for _ in range(3):
         expected = {name: tensor.cpu() for name, tensor in weights.items()}
@@ -126,7 +132,9 @@ def test_work_begins_again_only_after_its_seconds_unless_it_is_waited_for():
     background.finish()
     background.close()
     gaps = [later - earlier for earlier, later in zip(began, began[1:], strict=False)]
-    assert gaps[0] > 0.3 and gaps[1] > 0.3 and gaps[2] < 0.3  # as the work sees it, which begins a little late
+    assert (
+        gaps[0] > 0.3 and gaps[1] > 0.3 and gaps[2] < 0.3
+    )  # as the work sees it, which begins a little late
 
 
 def test_what_the_work_raises_is_raised_once_by_the_next_check():

@@ -38,7 +38,8 @@ def test_the_manifest_has_name_updates_and_size_and_sha256_of_every_other_file(f
     assert set(found) == {"name", "updates", "files", "sha256"}
     assert (found["name"], found["updates"]) == ("step-10", 10)
     assert found["files"] == {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in contents.items()
     }
 
 
@@ -87,7 +88,10 @@ def test_a_manifest_that_somebody_made_up_is_refused(folder, changes, why):
 
 def test_the_state_must_be_that_of_the_manifests_updates(folder):
     rewritten(folder, updates=11)
-    assert refusal(folder) == f"{folder / 'state.json'}: updates are 10, not 11: damaged; use another checkpoint"
+    assert (
+        refusal(folder)
+        == f"{folder / 'state.json'}: updates are 10, not 11: damaged; use another checkpoint"
+    )
 
 
 def with_state(folder, content):
@@ -110,14 +114,18 @@ def with_state(folder, content):
     (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
     (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
 ])  # fmt: skip
-def test_a_state_that_is_absurd_is_refused_even_if_the_manifest_vouches_for_it(folder, content, why):
+def test_a_state_that_is_absurd_is_refused_even_if_the_manifest_vouches_for_it(
+    folder, content, why
+):
     with_state(folder, content)
     said = refusal(folder)
     assert said.startswith(f"{folder / 'state.json'}: ") and why in said
     assert said.endswith("; use another checkpoint")
 
 
-@pytest.mark.parametrize("content", [b"[" * 100_000, b"7", b"{}", b'{"files": NaN}', b"9" * 5000, b" " * (2**20 + 1)])
+@pytest.mark.parametrize(
+    "content", [b"[" * 100_000, b"7", b"{}", b'{"files": NaN}', b"9" * 5000, b" " * (2**20 + 1)]
+)
 def test_a_manifest_that_is_absurd_is_refused(folder, content):
     (folder / "manifest.json").write_bytes(content)
     assert refusal(folder).startswith(f"{folder / 'manifest.json'}: damaged (")
@@ -127,9 +135,14 @@ def test_tensors_that_do_not_parse_are_refused_even_if_the_manifest_vouches_for_
     content = b"no safetensors file, but the bytes that were announced"
     (folder / "model.safetensors").write_bytes(content)
     entries = json.loads((folder / "manifest.json").read_text())["files"]
-    entries["model.safetensors"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    entries["model.safetensors"] = {
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     rewritten(folder, files=entries)
-    assert refusal(folder).startswith(f"{folder / 'model.safetensors'}: not a whole safetensors file")
+    assert refusal(folder).startswith(
+        f"{folder / 'model.safetensors'}: not a whole safetensors file"
+    )
 
 
 def replace_by_folder(path):
@@ -149,7 +162,10 @@ def replace_by_dead_link(path):
 
 DAMAGES = {
     "missing": (os.unlink, "missing; use another checkpoint"),
-    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-3]), "; use another checkpoint"),
+    "truncated": (
+        lambda path: path.write_bytes(path.read_bytes()[:-3]),
+        "; use another checkpoint",
+    ),
     "folder": (replace_by_folder, "is no file; use another checkpoint"),
     "pipe": (replace_by_pipe, "is no file; use another checkpoint"),
     "dead link": (replace_by_dead_link, "missing; use another checkpoint"),
@@ -171,7 +187,10 @@ def test_one_bit_that_turned_is_told_by_both_hashes(folder):
     content[-1] ^= 1
     path.write_bytes(content)
     found = hashlib.sha256(content).hexdigest()
-    assert refusal(folder) == f"{path}: SHA-256 is {found}, not {whole}: damaged; use another checkpoint"
+    assert (
+        refusal(folder)
+        == f"{path}: SHA-256 is {found}, not {whole}: damaged; use another checkpoint"
+    )
 
 
 def test_sizes_are_looked_at_before_anything_is_read(folder, monkeypatch):
@@ -179,7 +198,10 @@ def test_sizes_are_looked_at_before_anything_is_read(folder, monkeypatch):
         file.write(b" ")
     monkeypatch.setattr(manifest, "_digest", lambda path, past_cache: pytest.fail("read"))
     size = (folder / "state.json").stat().st_size
-    assert refusal(folder) == f"{folder / 'state.json'}: has {size} bytes, not {size - 1}: damaged; use another checkpoint"
+    assert (
+        refusal(folder)
+        == f"{folder / 'state.json'}: has {size} bytes, not {size - 1}: damaged; use another checkpoint"
+    )
 
 
 def test_a_file_that_nobody_listed_is_named_and_not_read(folder, caplog):
@@ -196,5 +218,10 @@ def test_pieces_are_digested_as_one(monkeypatch):
     monkeypatch.setattr(manifest, "PIECE_BYTES", 4)
     content = bytes(range(11))
     digested = manifest.Digested([content[:5], b"", memoryview(content)[5:]])
-    assert [bytes(piece) for piece in digested] == [content[:4], content[4:5], content[5:9], content[9:]]
+    assert [bytes(piece) for piece in digested] == [
+        content[:4],
+        content[4:5],
+        content[5:9],
+        content[9:],
+    ]
     assert digested.entry == {"bytes": 11, "sha256": hashlib.sha256(content).hexdigest()}

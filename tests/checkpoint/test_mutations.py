@@ -58,7 +58,18 @@ def in_another_encoding(content, draw, others):
     return content.decode("latin-1").encode(draw.choice(["utf-16", "utf-32", "utf-8-sig"]))
 
 
-WAYS = [truncated, flipped, deleted, swapped, foreign, appended, zeroed, nested, doubled, in_another_encoding]
+WAYS = [
+    truncated,
+    flipped,
+    deleted,
+    swapped,
+    foreign,
+    appended,
+    zeroed,
+    nested,
+    doubled,
+    in_another_encoding,
+]
 
 
 @pytest.fixture
@@ -66,14 +77,20 @@ def shelf(tmp_path):
     """The checkpoint before, the one that is changed, and where another like it lies."""
     write(tmp_path / "run" / "step-10", rich(10))
     write(tmp_path / "run" / "step-20", rich(20))
-    write(tmp_path / "other" / "step-20", rich(21).__class__(**{**vars(rich(21)), "state": rich(20).state | {"epoch": 3}}))
+    write(
+        tmp_path / "other" / "step-20",
+        rich(21).__class__(**{**vars(rich(21)), "state": rich(20).state | {"epoch": 3}}),
+    )
     return tmp_path
 
 
 def change(shelf, name, draw):
     """Changes one file of step-20 in one way; which that was."""
     path = shelf / "run" / "step-20" / name
-    others = [(each / name).read_bytes() for each in (shelf / "other" / "step-20", shelf / "run" / "step-10")]
+    others = [
+        (each / name).read_bytes()
+        for each in (shelf / "other" / "step-20", shelf / "run" / "step-10")
+    ]
     others += [(path.parent / other).read_bytes() for other in sorted(ALL_FILES)]
     way = draw.choice(WAYS)
     content = way(path.read_bytes(), draw, others)
@@ -104,7 +121,9 @@ def test_a_changed_file_is_found_or_makes_no_difference_and_the_one_before_is_us
             assert newest_whole(shelf / "run")[0] == folder
             shutil.rmtree(folder)
         shutil.copytree(whole, folder)
-    assert refused >= 0.8 * MUTATIONS  # the others: a file swapped for itself, zeros made zero, spaces after JSON
+    assert (
+        refused >= 0.8 * MUTATIONS
+    )  # the others: a file swapped for itself, zeros made zero, spaces after JSON
 
 
 def test_all_files_swapped_for_those_of_another_name_are_found(shelf):

@@ -4,11 +4,21 @@ import math
 
 import pytest
 
-from andiron.checkpoint import Cadence, Checkpointing, Composed, KeepBest, KeepEvery, KeepLast, checkpointing
+from andiron.checkpoint import (
+    Cadence,
+    Checkpointing,
+    Composed,
+    KeepBest,
+    KeepEvery,
+    KeepLast,
+    checkpointing,
+)
 
 
 def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():
-    assert checkpointing() == Checkpointing(Composed((KeepLast(2), KeepBest("loss"))), Cadence(None, 1, None))
+    assert checkpointing() == Checkpointing(
+        Composed((KeepLast(2), KeepBest("loss"))), Cadence(None, 1, None)
+    )
 
 
 def test_every_argument_reaches_its_rule():
@@ -16,13 +26,17 @@ def test_every_argument_reaches_its_rule():
         last=3, metric="accuracy", split="train", direction="highest", keep_every_updates=50, every_updates=7,
         every_epochs=None, every_minutes=2.5,
     )  # fmt: skip
-    assert made.strategy == Composed((KeepLast(3), KeepBest("accuracy", "train", "highest"), KeepEvery(50)))
+    assert made.strategy == Composed(
+        (KeepLast(3), KeepBest("accuracy", "train", "highest"), KeepEvery(50))
+    )
     assert made.cadence == Cadence(updates=7, epochs=None, minutes=2.5)
 
 
 def test_a_rule_that_is_null_is_left_out():
     assert checkpointing(metric=None).strategy == Composed((KeepLast(2),))
-    assert checkpointing(metric=None, keep_every_updates=5).strategy == Composed((KeepLast(2), KeepEvery(5)))
+    assert checkpointing(metric=None, keep_every_updates=5).strategy == Composed(
+        (KeepLast(2), KeepEvery(5))
+    )
 
 
 @pytest.mark.parametrize("arguments, said", [

@@ -24,7 +24,11 @@ def damage(path):
 
 def test_newest_is_by_numbers_and_not_by_letters(folder):
     assert newest_whole(folder)[0].name == "step-10.10"
-    for newest, next_one in (("step-10.10", "step-10.2"), ("step-10.2", "step-10"), ("step-10", "step-9")):
+    for newest, next_one in (
+        ("step-10.10", "step-10.2"),
+        ("step-10.2", "step-10"),
+        ("step-10", "step-9"),
+    ):
         shutil.rmtree(folder / newest)
         path, found = newest_whole(folder)
         assert path == folder / next_one
@@ -64,7 +68,10 @@ def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):
 
     monkeypatch.setattr(type(folder), "rename", refuse)
     assert newest_whole(folder)[0].name == "step-10.2"
-    assert "could not be renamed to step-10.10.damaged (Read-only file system); it stays where it is" in caplog.text
+    assert (
+        "could not be renamed to step-10.10.damaged (Read-only file system); it stays where it is"
+        in caplog.text
+    )
 
 
 def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
@@ -86,10 +93,20 @@ def test_none_that_is_whole_is_an_error_that_names_those_set_aside(folder):
 
 
 def test_what_has_no_checkpoints_name_is_left_alone(folder, caplog):
-    foreign = ("step-11.damaged", "step-011", "step-11.1", "step-11.02", "step--11", ".step-11.01234567.partial", "step-١٢")
+    foreign = (
+        "step-11.damaged",
+        "step-011",
+        "step-11.1",
+        "step-11.02",
+        "step--11",
+        ".step-11.01234567.partial",
+        "step-١٢",
+    )
     for name in (*foreign, "mine"):
         (folder / name).mkdir()
-    (folder / "latest.json").write_text('{"name": "step-9", "updates": 9}')  # for people: it decides nothing
+    (folder / "latest.json").write_text(
+        '{"name": "step-9", "updates": 9}'
+    )  # for people: it decides nothing
     before = names(folder)
     assert newest_whole(folder)[0].name == "step-10.10"
     assert names(folder) == before and not caplog.records
@@ -99,7 +116,9 @@ def test_a_file_or_an_empty_folder_under_a_checkpoints_name_is_set_aside(folder)
     (folder / "step-12").write_text("a file")
     (folder / "step-11").mkdir()
     assert newest_whole(folder)[0].name == "step-10.10"
-    assert (folder / "step-12.damaged").read_text() == "a file" and (folder / "step-11.damaged").is_dir()
+    assert (folder / "step-12.damaged").read_text() == "a file" and (
+        folder / "step-11.damaged"
+    ).is_dir()
 
 
 def test_a_file_in_place_of_the_folder_is_no_checkpoint(tmp_path):
@@ -113,12 +132,16 @@ def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(type(folder), "iterdir", refuse)
-    with pytest.raises(errors.DataError, match="cannot be read \\(Permission denied\\); mend that, or go on elsewhere"):
+    with pytest.raises(
+        errors.DataError,
+        match="cannot be read \\(Permission denied\\); mend that, or go on elsewhere",
+    ):
         newest_whole(folder)
 
 
 @pytest.mark.parametrize(
-    "updates, number, name", [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")]
+    "updates, number, name",
+    [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")],
 )
 def test_a_name_and_its_place_are_each_others(updates, number, name):
     assert step_names.name_of(updates, number) == name

@@ -57,9 +57,15 @@ def test_the_best_one_stays(direction, losses, kept):
 
 def test_best_is_by_the_metric_and_the_split_that_are_named():
     both = [
-        Saved(10, {"train": {"loss": 0.1, "accuracy": 0.2}, "valid": {"loss": 0.9, "accuracy": 0.3}}),
-        Saved(20, {"train": {"loss": 0.2, "accuracy": 0.9}, "valid": {"loss": 0.8, "accuracy": 0.5}}),
-        Saved(30, {"train": {"loss": 0.3, "accuracy": 0.1}, "valid": {"loss": 0.9, "accuracy": 0.7}}),
+        Saved(
+            10, {"train": {"loss": 0.1, "accuracy": 0.2}, "valid": {"loss": 0.9, "accuracy": 0.3}}
+        ),
+        Saved(
+            20, {"train": {"loss": 0.2, "accuracy": 0.9}, "valid": {"loss": 0.8, "accuracy": 0.5}}
+        ),
+        Saved(
+            30, {"train": {"loss": 0.3, "accuracy": 0.1}, "valid": {"loss": 0.9, "accuracy": 0.7}}
+        ),
     ]
     assert KeepBest("loss")(both) == {"step-20"}
     assert KeepBest("loss", split="train")(both) == {"step-10"}
@@ -87,7 +93,9 @@ def test_composed_keeps_what_any_of_them_keeps():
     ],
 )
 def test_the_last_two_and_the_best_stay_as_epochs_go_by(losses, kept):
-    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(saved(*losses)) == steps(kept)
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(
+        saved(*losses)
+    ) == steps(kept)
 
 
 def test_deciding_again_on_what_stayed_drops_nothing():
@@ -129,7 +137,10 @@ def histories():
     for _ in range(20):
         updates = itertools.accumulate(draw.randint(1, 25) for _ in range(draw.randint(1, 30)))
         losses = [draw.choice([None, 0.1, 0.2, 0.3, math.nan]) for _ in range(30)]
-        yield [Saved(n, {} if loss is None else {"valid": {"loss": loss}}) for n, loss in zip(updates, losses)]
+        yield [
+            Saved(n, {} if loss is None else {"valid": {"loss": loss}})
+            for n, loss in zip(updates, losses)
+        ]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
@@ -149,21 +160,35 @@ def test_only_what_is_there_is_kept(strategy):
 
 def test_a_composition_keeps_the_same_in_any_order():
     for history in histories():
-        kept = {frozenset(Composed(order)(history)) for order in itertools.permutations(STRATEGIES[:5:2])}
+        kept = {
+            frozenset(Composed(order)(history))
+            for order in itertools.permutations(STRATEGIES[:5:2])
+        }
         assert len(kept) == 1
 
 
 def test_strategies_are_data():
-    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == Composed((KeepLast(2), KeepBest("loss")))
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == Composed(
+        (KeepLast(2), KeepBest("loss"))
+    )
     assert repr(KeepEvery(100)) == "KeepEvery(updates=100)"
 
 
 @pytest.mark.parametrize(
     "make, said",
     [
-        (lambda: KeepLast(0), "last=0: should be 1 or more; give a whole number, or leave the rule out"),
-        (lambda: KeepEvery(-5), "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule out"),
-        (lambda: KeepBest("loss", direction="up"), "direction=up: should be lowest or highest; choose one of these"),
+        (
+            lambda: KeepLast(0),
+            "last=0: should be 1 or more; give a whole number, or leave the rule out",
+        ),
+        (
+            lambda: KeepEvery(-5),
+            "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule out",
+        ),
+        (
+            lambda: KeepBest("loss", direction="up"),
+            "direction=up: should be lowest or highest; choose one of these",
+        ),
     ],
 )
 def test_a_rule_that_could_keep_nothing_is_refused(make, said):

@@ -28,7 +28,12 @@ STATE = {
     "journal": {"seconds": 1.5, "writers": [{"bytes": 700}], "window": []},
     "checkpoints": [{"name": "step-6"}],
 }
-SUMMARY = {"run_dir": "/somewhere", "updates": 6, "seconds": 1.5, "metrics": [{"split": "valid", "best": 0.625}]}
+SUMMARY = {
+    "run_dir": "/somewhere",
+    "updates": 6,
+    "seconds": 1.5,
+    "metrics": [{"split": "valid", "best": 0.625}],
+}
 
 
 def weights():
@@ -58,7 +63,10 @@ def change_json(path, change):
 
 
 def log(folder, points):
-    for writer in (JsonLinesWriter(folder / "metrics.jsonl"), TensorBoardWriter(folder / "tensorboard")):
+    for writer in (
+        JsonLinesWriter(folder / "metrics.jsonl"),
+        TensorBoardWriter(folder / "tensorboard"),
+    ):
         for point in points:
             writer.write(point)
         writer.close()
@@ -72,7 +80,9 @@ def straight(tmp_path):
         checkpoint = folder / "checkpoints" / f"step-{number}"
         checkpoint.mkdir(parents=True)
         write_tensors(checkpoint / "model.safetensors", weights())
-        write_tensors(checkpoint / "optimizer.safetensors", {"momentum": torch.tensor([0.25, 0.5]) * number})
+        write_tensors(
+            checkpoint / "optimizer.safetensors", {"momentum": torch.tensor([0.25, 0.5]) * number}
+        )
         (checkpoint / "state.json").write_text(json.dumps(STATE | {"updates": number}))
     write_tensors(folder / "model.safetensors", weights())
     write_tensors(folder / "model-ema.safetensors", {"weight": torch.tensor([0.75])})
@@ -112,7 +122,10 @@ def test_one_bit_of_one_tensor_is_found_and_where(straight, other, name):
     what = "weight[3], the first of 1 elements of 6 that differ,"
     difference = Difference(where, what, "0.0 (0x00000000)", "1.401298464324817e-45 (0x00000001)")
     assert comparison.compare(straight, other) == [difference]
-    assert str(difference) == f"{where}: {what} is 1.401298464324817e-45 (0x00000001), not 0.0 (0x00000000)"
+    assert (
+        str(difference)
+        == f"{where}: {what} is 1.401298464324817e-45 (0x00000001), not 0.0 (0x00000000)"
+    )
 
 
 def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, other):
@@ -135,7 +148,9 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
         ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
     ],
 )
-def test_a_tensor_of_another_type_or_shape_differs_though_its_values_are_equal(straight, other, name, value, found):
+def test_a_tensor_of_another_type_or_shape_differs_though_its_values_are_equal(
+    straight, other, name, value, found
+):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.update({name: value}))
 
     assert comparison.compare(straight, other) == [Difference("model.safetensors", name, *found)]
@@ -153,10 +168,14 @@ def test_a_tensor_or_a_file_that_only_one_run_has_is_a_difference(straight, othe
 
 
 def test_one_bit_of_one_logged_value_is_found(straight, other):
-    rewrite_lines(other, lambda lines: [line.replace("0.1,", "0.10000000000000002,") for line in lines])
+    rewrite_lines(
+        other, lambda lines: [line.replace("0.1,", "0.10000000000000002,") for line in lines]
+    )
 
     place = "metrics.jsonl: train, epoch 2, of the window"
-    assert comparison.compare(straight, other) == [Difference(place, "loss", "0.1", "0.10000000000000002", 6)]
+    assert comparison.compare(straight, other) == [
+        Difference(place, "loss", "0.1", "0.10000000000000002", 6)
+    ]
 
 
 def test_the_sign_of_zero_tells_two_logged_values_apart_and_nan_is_nan(straight, other):
@@ -170,8 +189,20 @@ def test_a_missing_line_and_one_that_is_there_twice_are_each_one_difference(stra
     rewrite_lines(other, lambda lines: [*lines[:2], *lines[3:5], lines[4], lines[5]])
 
     assert comparison.compare(straight, other) == [
-        Difference("metrics.jsonl: valid, epoch 1, of the epoch", "what was logged", "there once", "missing", 3),
-        Difference("metrics.jsonl: valid, epoch 2, of the epoch", "what was logged", "there once", "there 2 times", 6),
+        Difference(
+            "metrics.jsonl: valid, epoch 1, of the epoch",
+            "what was logged",
+            "there once",
+            "missing",
+            3,
+        ),
+        Difference(
+            "metrics.jsonl: valid, epoch 2, of the epoch",
+            "what was logged",
+            "there once",
+            "there 2 times",
+            6,
+        ),
     ]
 
 
@@ -179,11 +210,16 @@ def test_lines_in_another_order_are_a_difference(straight, other):
     rewrite_lines(other, lambda lines: [*lines[:4], lines[5], lines[4]])
 
     sides = ("valid, epoch 2, of the epoch, update 6", "test, epoch 2, of the epoch, update 6")
-    assert comparison.compare(straight, other) == [Difference("metrics.jsonl", "the line in this place", *sides, 6)]
+    assert comparison.compare(straight, other) == [
+        Difference("metrics.jsonl", "the line in this place", *sides, 6)
+    ]
 
 
 def test_a_value_that_is_missing_from_its_line_is_a_difference(straight, other):
-    rewrite_lines(other, lambda lines: [line.replace('"accuracy": 0.625', '"precision": 0.625') for line in lines])
+    rewrite_lines(
+        other,
+        lambda lines: [line.replace('"accuracy": 0.625', '"precision": 0.625') for line in lines],
+    )
 
     place = "metrics.jsonl: valid, epoch 1, of the epoch"
     assert comparison.compare(straight, other) == [
@@ -193,9 +229,13 @@ def test_a_value_that_is_missing_from_its_line_is_a_difference(straight, other):
 
 
 def test_time_and_the_machine_are_left_out_in_lines_and_curves(straight, tmp_path):
-    other = shutil.copytree(straight, tmp_path / "other", ignore=shutil.ignore_patterns("metrics.jsonl", "tensorboard"))
+    other = shutil.copytree(
+        straight, tmp_path / "other", ignore=shutil.ignore_patterns("metrics.jsonl", "tensorboard")
+    )
     slower = {"time/step": 99.0, "system/memory_gib": 99.0}
-    points = [Point(p.split, p.updates, p.epoch, {**p.values, **slower}, p.whole_epoch) for p in POINTS]
+    points = [
+        Point(p.split, p.updates, p.epoch, {**p.values, **slower}, p.whole_epoch) for p in POINTS
+    ]
     log(other, points)
 
     assert comparison.compare(straight, other) == []
@@ -206,7 +246,9 @@ def logs_again(straight, tmp_path):
     """A copy of the straight run with other points in TensorBoard."""
 
     def make(points):
-        other = shutil.copytree(straight, tmp_path / "other", ignore=shutil.ignore_patterns("tensorboard"))
+        other = shutil.copytree(
+            straight, tmp_path / "other", ignore=shutil.ignore_patterns("tensorboard")
+        )
         writer = TensorBoardWriter(other / "tensorboard")
         for point in points:
             writer.write(point)
@@ -220,7 +262,9 @@ def test_one_scalar_of_tensorboard_is_found(straight, logs_again):
     changed = Point("valid", 3, 1, {"loss": 0.7500001, "accuracy": 0.625}, whole_epoch=True)
     other = logs_again([*POINTS[:2], changed, *POINTS[3:]])
 
-    expected = Difference("tensorboard/valid: loss", "value", "0.75", "0.7500001192092896", 3)  # as float32 has it
+    expected = Difference(
+        "tensorboard/valid: loss", "value", "0.75", "0.7500001192092896", 3
+    )  # as float32 has it
     assert comparison.compare(straight, other) == [expected]
 
 
@@ -245,7 +289,9 @@ def test_a_split_that_only_one_run_shows_is_found(straight, other):
     assert {difference.where for difference in differences} == {
         f"tensorboard/valid-ema: {tag}" for tag in ("loss", "accuracy", "epoch")
     }
-    assert len(differences) == 6 and {difference.expected for difference in differences} == {"missing"}
+    assert len(differences) == 6 and {difference.expected for difference in differences} == {
+        "missing"
+    }
 
 
 def test_the_first_difference_is_the_earliest(straight, logs_again):
@@ -263,11 +309,17 @@ def test_the_first_difference_is_the_earliest(straight, logs_again):
     ]
 
 
-def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_nothing_else(straight, other):
+def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_nothing_else(
+    straight, other
+):
     state = other / "checkpoints" / "step-6" / "state.json"
     change_json(state, lambda plain: plain.update(checkpoints=[]))
-    change_json(state, lambda plain: plain["journal"].update(seconds=9.0, writers=[{"bytes": 1}, None]))
-    change_json(other / "summary.json", lambda plain: plain.update(seconds=9.0, run_dir="/elsewhere"))
+    change_json(
+        state, lambda plain: plain["journal"].update(seconds=9.0, writers=[{"bytes": 1}, None])
+    )
+    change_json(
+        other / "summary.json", lambda plain: plain.update(seconds=9.0, run_dir="/elsewhere")
+    )
     assert comparison.compare(straight, other) == []
 
     change_json(state, lambda plain: plain["schedules"][0].update(best=0.5))
@@ -281,7 +333,9 @@ def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_
     ]
 
 
-def test_the_newest_checkpoint_is_the_one_that_latest_json_names_and_else_the_last_by_number(straight):
+def test_the_newest_checkpoint_is_the_one_that_latest_json_names_and_else_the_last_by_number(
+    straight,
+):
     checkpoints = straight / "checkpoints"
     shutil.copytree(checkpoints / "step-3", checkpoints / "step-10")
     shutil.copytree(checkpoints / "step-3", checkpoints / "step-10.2")
@@ -296,15 +350,24 @@ def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_pat
     (other / "model.safetensors").unlink()
 
     for pair in ((straight, other), (other, straight)):
-        with pytest.raises(errors.RunFolderError, match=r"other: there is no model.safetensors in it; name .* that is finished"):
+        with pytest.raises(
+            errors.RunFolderError,
+            match=r"other: there is no model.safetensors in it; name .* that is finished",
+        ):
             comparison.compare(*pair)
     with pytest.raises(errors.RunFolderError, match="nowhere: there is no such folder"):
         comparison.counts(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("line", ['{"split": "train", "upda', '["train"]', '{"split": "train", "epoch": 1, "over": "epoch"}'])
+@pytest.mark.parametrize(
+    "line",
+    ['{"split": "train", "upda', '["train"]', '{"split": "train", "epoch": 1, "over": "epoch"}'],
+)
 def test_a_line_that_is_none_is_named(straight, line):
     rewrite_lines(straight, lambda lines: [lines[0], line])
 
-    with pytest.raises(errors.DataError, match=r"metrics.jsonl, line 2: no line of a run \(.*; was it cut off or edited\?"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"metrics.jsonl, line 2: no line of a run \(.*; was it cut off or edited\?",
+    ):
         logged_values.lines(straight)

@@ -59,7 +59,15 @@ def test_a_state_dict_becomes_safetensors_bit_for_bit(is_old, imported):
 def test_tensors_that_share_memory_or_lie_otherwise_are_written_apart(imported):
     whole = torch.arange(6.0).reshape(2, 3)
     parameter = nn.Parameter(whole)
-    imported({"a": parameter, "b": parameter, "part": whole[0], "turned": whole.t(), "step": whole[1, ::2]})
+    imported(
+        {
+            "a": parameter,
+            "b": parameter,
+            "part": whole[0],
+            "turned": whole.t(),
+            "step": whole[1, ::2],
+        }
+    )
 
     assert loaded()["a"].tolist() == loaded()["b"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert (loaded()["part"].tolist(), loaded()["step"].tolist()) == ([0.0, 1.0, 2.0], [3.0, 5.0])
@@ -67,8 +75,12 @@ def test_tensors_that_share_memory_or_lie_otherwise_are_written_apart(imported):
 
 
 def test_a_key_leads_into_nested_dicts_and_what_is_no_tensor_is_listed(imported):
-    inner = collections.OrderedDict({"w": torch.ones(2), "epoch": 3, "deeper": {"x": torch.ones(1)}, 7: torch.ones(1)})
-    code, lines, _ = imported({"model": {"state_dict": inner}, "args": None}, "--key", "model.state_dict")
+    inner = collections.OrderedDict(
+        {"w": torch.ones(2), "epoch": 3, "deeper": {"x": torch.ones(1)}, 7: torch.ones(1)}
+    )
+    code, lines, _ = imported(
+        {"model": {"state_dict": inner}, "args": None}, "--key", "model.state_dict"
+    )
 
     assert code == 0 and loaded().keys() == {"w"}
     assert lines == [
@@ -80,7 +92,15 @@ def test_a_key_leads_into_nested_dicts_and_what_is_no_tensor_is_listed(imported)
 
 
 def test_names_are_changed_in_the_order_given(imported):
-    imported({"module.0.w": torch.ones(1)}, "--rename", r"^module\.=net.", "--rename", r"\.w$=.weight", "--rename", "(?=net)=x.")
+    imported(
+        {"module.0.w": torch.ones(1)},
+        "--rename",
+        r"^module\.=net.",
+        "--rename",
+        r"\.w$=.weight",
+        "--rename",
+        "(?=net)=x.",
+    )
 
     assert loaded().keys() == {"x.net.0.weight"}
 
@@ -107,9 +127,15 @@ def test_what_is_no_plain_state_dict_is_told_with_what_there_is(value, arguments
 def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
     code, lines, told = imported({"w": torch.ones(1), "x": Ran(here / "ran")})
 
-    assert (code, lines) == (1, []) and not (here / "ran").exists() and not Path("out.safetensors").exists()
+    assert (
+        (code, lines) == (1, [])
+        and not (here / "ran").exists()
+        and not Path("out.safetensors").exists()
+    )
     assert told.startswith("error: weights.pt: holds more than tensors (")
-    assert told.endswith("; where it was made, write torch.save(model.state_dict(), path) and import that")
+    assert told.endswith(
+        "; where it was made, write torch.save(model.state_dict(), path) and import that"
+    )
 
 
 def test_a_whole_model_is_refused_with_its_class(imported):
@@ -129,7 +155,9 @@ def test_a_cut_file_is_told(length, here, capsys):
 
     assert import_state_dict.main(["weights.pt", "out.safetensors"]) == 1
     told = capsys.readouterr().err
-    assert told.startswith("error: weights.pt: not a whole file of torch.save (") and told.endswith("); restore it from a copy\n")
+    assert told.startswith("error: weights.pt: not a whole file of torch.save (") and told.endswith(
+        "); restore it from a copy\n"
+    )
     assert len(told.splitlines()) == 1 and not Path("out.safetensors").exists()
 
 
@@ -142,7 +170,11 @@ def test_a_file_that_is_not_there_is_told(here, capsys):
     ("arguments", "target", "told"),
     [
         (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
-        (["--rename", "v=u"], "out.safetensors", "rename 'v' matches none of the names; there are w: mend it, or leave it out"),
+        (
+            ["--rename", "v=u"],
+            "out.safetensors",
+            "rename 'v' matches none of the names; there are w: mend it, or leave it out",
+        ),
         (
             [],
             "weights.pt",
@@ -158,18 +190,27 @@ def test_arguments_that_cannot_be_meant_are_told(arguments, target, told, import
 def test_a_folder_that_is_not_there_is_told(imported):
     code, lines, told = imported({"w": torch.ones(1)}, target="none/out.safetensors")
 
-    assert (code, lines) == (1, []) and told.startswith("error: [Errno 2] No such file or directory: 'none/")
+    assert (code, lines) == (1, []) and told.startswith(
+        "error: [Errno 2] No such file or directory: 'none/"
+    )
 
 
 def test_a_dtype_that_safetensors_has_not_is_told(imported):
     _, _, told = imported({"w": torch.ones(1, dtype=torch.complex128)})
 
-    assert told.startswith("error: tensor 'w' is torch.complex128; a record has dense tensors of bool,")
+    assert told.startswith(
+        "error: tensor 'w' is torch.complex128; a record has dense tensors of bool,"
+    )
 
 
 def test_the_script_runs_from_anywhere(here):
     torch.save({"w": torch.ones(2)}, "weights.pt")
-    script = [sys.executable, str(ROOT / "scripts" / "import_state_dict.py"), "weights.pt", "out.safetensors"]
+    script = [
+        sys.executable,
+        str(ROOT / "scripts" / "import_state_dict.py"),
+        "weights.pt",
+        "out.safetensors",
+    ]
     done = subprocess.run(script, capture_output=True, text=True, timeout=120)
 
     assert (done.returncode, done.stdout) == (0, "out.safetensors: 1 tensors\n"), done.stderr

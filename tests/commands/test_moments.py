@@ -43,14 +43,18 @@ def test_stops_come_in_the_order_of_the_run_and_each_moment_once():
 
 
 def test_random_stops_are_moments_of_the_run_apart_from_the_others_and_a_function_of_the_seed():
-    drawn = {seed: stop_points.chosen(["0", "end"], RUN, at_random=4, seed=seed) for seed in range(200)}
+    drawn = {
+        seed: stop_points.chosen(["0", "end"], RUN, at_random=4, seed=seed) for seed in range(200)
+    }
 
     for found in drawn.values():
         places = [RUN.index(stop.moment) for stop in found]
         assert places == sorted(set(places)) and len(places) == 6
         assert [stop.point for stop in found].count("random") == 4
     assert stop_points.chosen(["0", "end"], RUN, at_random=4, seed=7) == drawn[7] != drawn[8]
-    assert {stop.moment for found in drawn.values() for stop in found} == {*RUN}  # validation and test too
+    assert {stop.moment for found in drawn.values() for stop in found} == {
+        *RUN
+    }  # validation and test too
 
 
 def test_more_random_stops_than_there_are_moments_are_all_of_them():
@@ -65,7 +69,10 @@ def test_a_signal_has_a_moment_after_which_it_is_sent():
 
 
 def test_a_stop_says_where_it_is():
-    assert str(stop_points.chosen(["validation"], RUN)[0]) == "validation (update 3, after 1 batch of valid)"
+    assert (
+        str(stop_points.chosen(["validation"], RUN)[0])
+        == "validation (update 3, after 1 batch of valid)"
+    )
 
 
 def test_all_points_that_the_run_does_not_come_by_are_told_at_once():

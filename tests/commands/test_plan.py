@@ -16,14 +16,23 @@ WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the
 
 
 def plan(folder, *overrides):
-    command = [sys.executable, str(ROOT / "scripts" / "plan.py"), f"hydra.run.dir={folder}", *overrides]
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "plan.py"),
+        f"hydra.run.dir={folder}",
+        *overrides,
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
 def cells(text):
-    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+    return [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in text.splitlines()
+        if "│" in line
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +49,12 @@ def planned(tmp_path_factory):
 @pytest.mark.slow
 def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
-    assert [rows[name] for name in ("training samples", "batches an epoch", "of samples, the last")] == ["1,295", "21", "15"]
-    assert [rows[name] for name in ("updates an epoch", "of batches, the last", "epochs", "updates")] == ["6", "1", "5", "30"]
+    assert [
+        rows[name] for name in ("training samples", "batches an epoch", "of samples, the last")
+    ] == ["1,295", "21", "15"]
+    assert [
+        rows[name] for name in ("updates an epoch", "of batches, the last", "epochs", "updates")
+    ] == ["6", "1", "5", "30"]
 
 
 @pytest.mark.slow
@@ -59,10 +72,20 @@ def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
 def test_the_memory_is_counted_to_the_byte(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     state = 2 * WEIGHTS + 6 * 4  # Adam: two moments of each weight, and a counter a tensor
-    for name, size in (("weights", WEIGHTS), ("gradients", WEIGHTS), ("optimizer state", state), ("averages", WEIGHTS)):
+    for name, size in (
+        ("weights", WEIGHTS),
+        ("gradients", WEIGHTS),
+        ("optimizer state", state),
+        ("averages", WEIGHTS),
+    ):
         assert rows[name] == f"{size / 2**20:,.2f} MiB"
-    inputs, hidden = 64 * 64 * 4, 64 * (512 + 256) * 4  # what linear layers and ReLU keep of a batch of 64
-    logits = 64 * 10 * 4 + 64 * 8 + 2 * 4  # the log-probabilities, the targets, two scalars of the loss
+    inputs, hidden = (
+        64 * 64 * 4,
+        64 * (512 + 256) * 4,
+    )  # what linear layers and ReLU keep of a batch of 64
+    logits = (
+        64 * 10 * 4 + 64 * 8 + 2 * 4
+    )  # the log-probabilities, the targets, two scalars of the loss
     kept = float(rows["kept for the way back, a batch"].removesuffix(" MiB")) * 2**20
     assert kept == pytest.approx(inputs + hidden + logits, abs=0.02 * 2**20)
 

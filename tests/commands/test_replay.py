@@ -22,7 +22,13 @@ OPTIONS = {
 
 
 def run(*arguments):
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=240, env=ENVIRONMENT)
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=ENVIRONMENT,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -46,7 +52,10 @@ def test_the_step_is_run_again_bit_for_bit_and_the_first_bad_module_is_named(tmp
     lines = said.splitlines()
     assert lines[0].startswith("update ") and "(epoch 1, batch " in lines[0]
     assert lines[-1] == "the same gradients as in the run, bit for bit"
-    assert lines[2].startswith("first output of nan or inf: network.") or lines[2] == "every module's output is finite"
+    assert (
+        lines[2].startswith("first output of nan or inf: network.")
+        or lines[2] == "every module's output is finite"
+    )
 
 
 @pytest.mark.slow
@@ -67,9 +76,18 @@ def test_a_damaged_folder_and_one_without_a_step_are_refused(tmp_path):
     shutil.copytree(left, left.parent / "copy")
     (left.parent / "copy" / "model.safetensors").write_bytes(b"nothing")
     code, _, error = run(ROOT / "scripts" / "replay.py", left.parent / "copy")
-    assert code == 2 and "model.safetensors: has 7 bytes, not 669240: damaged; use another checkpoint" in error
+    assert (
+        code == 2
+        and "model.safetensors: has 7 bytes, not 669240: damaged; use another checkpoint" in error
+    )
 
-    code, _, _ = run(ROOT / "train.py", f"hydra.run.dir={tmp_path / 'good'}", "num_epochs=1", "render=plain")
+    code, _, _ = run(
+        ROOT / "train.py", f"hydra.run.dir={tmp_path / 'good'}", "num_epochs=1", "render=plain"
+    )
     assert code == 0
-    code, _, error = run(ROOT / "scripts" / "replay.py", tmp_path / "good" / "checkpoints" / "step-21")
-    assert code == 2 and "holds no step to run again; name a folder below a run's nonfinite/" in error
+    code, _, error = run(
+        ROOT / "scripts" / "replay.py", tmp_path / "good" / "checkpoints" / "step-21"
+    )
+    assert (
+        code == 2 and "holds no step to run again; name a folder below a run's nonfinite/" in error
+    )

@@ -14,7 +14,14 @@ from andiron.config.schema import Train
 from andiron.interrupter import StopsAt
 from andiron.run import provenance
 
-RUN = ("hydra.run.dir=run", "num_epochs=2", "data=partial", "data.fraction=0.2", "model.hidden=[8]", "render=plain")
+RUN = (
+    "hydra.run.dir=run",
+    "num_epochs=2",
+    "data=partial",
+    "data.fraction=0.2",
+    "model.hidden=[8]",
+    "render=plain",
+)
 
 
 @pytest.fixture
@@ -52,11 +59,17 @@ def stopped(train_py, monkeypatch):
 
 def files_of(folder):
     """Every file's content and the time it was written."""
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def updates_in(folder):
-    return [json.loads(line)["updates"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line)["updates"] for line in (folder / "metrics.jsonl").read_text().splitlines()
+    ]
 
 
 def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, stopped, here):
@@ -64,7 +77,10 @@ def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, sto
     code, said, _ = train_py("resume=run")
 
     assert code == 0 and status(stopped)["status"] == "done"
-    assert f"going on from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches" in said
+    assert (
+        f"going on from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches"
+        in said
+    )
     assert train_py(*RUN[1:], "hydra.run.dir=straight")[0] == 0
     for name in ("model.safetensors", "param_groups.json", "data.json"):
         assert (here / "run" / name).read_bytes() == (here / "straight" / name).read_bytes()
@@ -86,7 +102,10 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     before = files_of(here)
     code, said, _ = train_py("resume=run")
     assert code == 0
-    assert said == f"{here}/run is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert (
+        said
+        == f"{here}/run is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    )
     assert files_of(here) == before
 
 
@@ -96,7 +115,9 @@ def test_a_finished_run_with_more_epochs_continues_as_if_it_had_been_asked_for_t
     assert code == 0 and "changed: num_epochs: 2 -> 3\n" in said
     assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
 
-    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+    assert (here / "run" / "model.safetensors").read_bytes() == (
+        here / "straight" / "model.safetensors"
+    ).read_bytes()
     assert Train.load(here / "run" / "config.json").num_epochs == 3
     (entry,) = json.loads((here / "run" / "provenance.json").read_text())["resumes"]
     assert (entry["updates"], entry["changes"]) == (10, {"num_epochs": [2, 3]})
@@ -115,14 +136,28 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     ]
     assert files_of(stopped) == before
 
-    code, said, _ = train_py("resume=run", "lr=0.1", "batch_size=32", "resume_allow=[lr,batch_size]")
+    code, said, _ = train_py(
+        "resume=run", "lr=0.1", "batch_size=32", "resume_allow=[lr,batch_size]"
+    )
     assert code == 0
-    assert "changed: lr: 0.001 -> 0.1\nchanged: scheduler.lr: 0.001 -> 0.1\nchanged: batch_size: 64 -> 32\n" in said
+    assert (
+        "changed: lr: 0.001 -> 0.1\nchanged: scheduler.lr: 0.001 -> 0.1\nchanged: batch_size: 64 -> 32\n"
+        in said
+    )
     assert "update 3, epoch 1, after 6 of its 9 batches" in said  # 3 batches of 64 are 6 of 32
     (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
-    assert entry["changes"] == {"lr": [0.001, 0.1], "scheduler.lr": [0.001, 0.1], "batch_size": [64, 32]}
-    rates = [line.get("lr/base") for line in map(json.loads, (stopped / "metrics.jsonl").read_text().splitlines())]
-    assert rates[-4] == 0.1  # of the last window, before the means of the epoch, the validation and the test
+    assert entry["changes"] == {
+        "lr": [0.001, 0.1],
+        "scheduler.lr": [0.001, 0.1],
+        "batch_size": [64, 32],
+    }
+    rates = [
+        line.get("lr/base")
+        for line in map(json.loads, (stopped / "metrics.jsonl").read_text().splitlines())
+    ]
+    assert (
+        rates[-4] == 0.1
+    )  # of the last window, before the means of the epoch, the validation and the test
     config = Train.load(stopped / "config.json")
     assert (config.lr, config.batch_size) == (0.1, 32)
 
@@ -142,7 +177,9 @@ def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
     code, _, error = train_py("resume=run", *asked, "resume_allow=[optimizer,lr]")
     assert code == 2
     refused = [line.strip().partition("=")[0] for line in error.splitlines()[1:]]
-    assert {"model.hidden", "optimizer._target_"} < {*refused} and any(name.startswith("param_groups") for name in refused)
+    assert {"model.hidden", "optimizer._target_"} < {*refused} and any(
+        name.startswith("param_groups") for name in refused
+    )
     assert files_of(stopped) == before
 
 
@@ -162,7 +199,9 @@ def test_a_mistake_beside_resume_is_told_and_leaves_the_run_as_it_is(train_py, s
 
 def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here, monkeypatch):
     plain = json.loads((stopped / "config.json").read_text())
-    (stopped / "config.json").write_text(json.dumps({**plain, "log_every": 7}))  # as if a default had been another then
+    (stopped / "config.json").write_text(
+        json.dumps({**plain, "log_every": 7})
+    )  # as if a default had been another then
     assert train_py("resume=run", "num_epochs=3")[0] == 0
     config = Train.load(stopped / "config.json")
     assert (config.log_every, config.num_epochs) == (7, 3)
@@ -171,14 +210,28 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (("resume=nowhere",), "nowhere holds no run: there is no config.json in it; name a run's folder"),
-        (("resume=latest",), "/*/status.json or multirun/????-??-??/*/*/status.json; name its folder: resume=<run folder>"),
-        (("resume=run", "-m", "seed=1,2"), "goes on with one run; leave -m out, or say resume=auto for each of a sweep"),
-        (("resume=auto",), "without a folder of its own each start of this command would be another run; say hydra.run.dir="),
+        (
+            ("resume=nowhere",),
+            "nowhere holds no run: there is no config.json in it; name a run's folder",
+        ),
+        (
+            ("resume=latest",),
+            "/*/status.json or multirun/????-??-??/*/*/status.json; name its folder: resume=<run folder>",
+        ),
+        (
+            ("resume=run", "-m", "seed=1,2"),
+            "goes on with one run; leave -m out, or say resume=auto for each of a sweep",
+        ),
+        (
+            ("resume=auto",),
+            "without a folder of its own each start of this command would be another run; say hydra.run.dir=",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
-def test_a_run_that_cannot_be_found_is_an_error_and_starts_nothing(train_py, here, arguments, words):
+def test_a_run_that_cannot_be_found_is_an_error_and_starts_nothing(
+    train_py, here, arguments, words
+):
     code, _, error = train_py(*arguments)
     assert code in (1, 2) and words in error
     assert not [path for path in here.rglob("*") if path.is_file()]
@@ -187,10 +240,14 @@ def test_a_run_that_cannot_be_found_is_an_error_and_starts_nothing(train_py, her
 def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
     code, _, error = train_py("resume=run", "hydra.run.dir=other")
     assert (code, not (here / "other").exists()) == (2, True)
-    assert f"hydra.run.dir=other: a resumed run stays in its folder, {here}/run; leave it out" in error
+    assert (
+        f"hydra.run.dir=other: a resumed run stays in its folder, {here}/run; leave it out" in error
+    )
 
 
-def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(train_py, here, monkeypatch):
+def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(
+    train_py, here, monkeypatch
+):
     whole = train.train
 
     def stopping(config, run_dir, record, interrupter):
@@ -202,7 +259,10 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
     before = status(here / "run")
     code, _, error = train_py("resume=run", "batch_size=32", "resume_allow=[batch_size]")
     assert code == 2
-    assert "batch_size: the schedule counts on the updates there were to be in an epoch, 5, not 9; leave it, or go on with" in error
+    assert (
+        "batch_size: the schedule counts on the updates there were to be in an epoch, 5, not 9; leave it, or go on with"
+        in error
+    )
     assert status(here / "run") == before
     allowed = "resume_allow=[batch_size,scheduler]"
     assert train_py("resume=run", "batch_size=32", "scheduler=constant", allowed)[0] == 0
@@ -214,9 +274,14 @@ def test_fewer_epochs_than_are_made_are_refused(train_py, here):
     del before[here / "run" / "experiment.log"]
     code, _, error = train_py("resume=run", "num_epochs=1")
     assert code == 2
-    assert "num_epochs=1: the run has 2 whole epochs and 0 batches behind it; ask for as many, or leave it out" in error
+    assert (
+        "num_epochs=1: the run has 2 whole epochs and 0 batches behind it; ask for as many, or leave it out"
+        in error
+    )
     after = files_of(here)
-    assert {path: content for path, (content, _) in before.items()} == {path: after[path][0] for path in before}
+    assert {path: content for path, (content, _) in before.items()} == {
+        path: after[path][0] for path in before
+    }
     assert after.keys() == before.keys() | {here / "run" / "experiment.log"}
 
 
@@ -228,23 +293,43 @@ def test_another_seed_is_the_seed_of_the_updates_too(train_py, stopped):
 
 def test_what_happens_to_be_lrs_numbers_is_not_allowed_with_it(train_py, here):
     assert train_py(*RUN, "lr=0.1", "model.dropout=0.1")[0] == 0
-    code, _, error = train_py("resume=run", "lr=0.5", "model.dropout=0.5", "num_epochs=3", "resume_allow=[lr]")
-    assert code == 2 and "model.dropout=0.5: the run was recorded with 0.1, and a resumed run keeps it" in error
+    code, _, error = train_py(
+        "resume=run", "lr=0.5", "model.dropout=0.5", "num_epochs=3", "resume_allow=[lr]"
+    )
+    assert (
+        code == 2
+        and "model.dropout=0.5: the run was recorded with 0.1, and a resumed run keeps it" in error
+    )
 
 
 def test_what_an_optimizer_remembers_cannot_change(train_py, stopped):
     code, _, error = train_py("resume=run", "optimizer.amsgrad=true", "resume_allow=[optimizer]")
-    assert code == 2 and "optimizer.amsgrad=True: the run was recorded with False, and a resumed run keeps it" in error
+    assert (
+        code == 2
+        and "optimizer.amsgrad=True: the run was recorded with False, and a resumed run keeps it"
+        in error
+    )
 
 
 def test_a_group_with_recorded_options_can_be_chosen_anew_or_left_out(train_py, here):
-    recorded = ("early_stopping=patience", "early_stopping.patience.patience=3", "checkpoint.last=4")
+    recorded = (
+        "early_stopping=patience",
+        "early_stopping.patience.patience=3",
+        "checkpoint.last=4",
+    )
     assert train_py(*RUN, *recorded)[0] == 0
     assert train_py("resume=run", "num_epochs=3", "~early_stopping")[0] == 0
     assert Train.load(here / "run" / "config.json").early_stopping is None
-    assert train_py("resume=run", "num_epochs=4", "early_stopping=goal", "checkpoint=milestones")[0] == 0
+    assert (
+        train_py("resume=run", "num_epochs=4", "early_stopping=goal", "checkpoint=milestones")[0]
+        == 0
+    )
     config = Train.load(here / "run" / "config.json")
-    assert ([*config.early_stopping], config.checkpoint["keep_every_updates"], config.checkpoint["last"]) == (["goal"], 1000, 2)
+    assert (
+        [*config.early_stopping],
+        config.checkpoint["keep_every_updates"],
+        config.checkpoint["last"],
+    ) == (["goal"], 1000, 2)
 
 
 def test_a_run_goes_on_without_the_weights_it_once_started_from(train_py, stopped, here):
@@ -286,7 +371,12 @@ def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_comman
 @pytest.mark.parametrize(
     "content",
     [
-        "null", "[", "{}", '{"data": null}', '{"data": {"sha256": "0"}, "resumes": 5}', '{"data": {"sha256": "0"}, "resumes": [5]}',
+        "null",
+        "[",
+        "{}",
+        '{"data": null}',
+        '{"data": {"sha256": "0"}, "resumes": 5}',
+        '{"data": {"sha256": "0"}, "resumes": [5]}',
     ],
 )
 def test_a_damaged_provenance_is_told(train_py, stopped, content):
@@ -298,7 +388,11 @@ def test_a_damaged_provenance_is_told(train_py, stopped, content):
 def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py, stopped):
     (stopped / ".hydra" / "overrides.yaml").write_text("{")
     code, _, error = train_py("resume=run", "num_epochs=3")
-    assert code == 1 and "overrides.yaml: cannot be read" in error and "say resume=<run folder> alone" in error
+    assert (
+        code == 1
+        and "overrides.yaml: cannot be read" in error
+        and "say resume=<run folder> alone" in error
+    )
     assert train_py("resume=run")[0] == 0
 
 
@@ -322,7 +416,11 @@ def test_what_is_allowed_and_names_no_option_is_told(train_py, stopped, said):
 def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py, here, stopped):
     before = files_of(here)
     code, _, error = train_py("-m", "resume=run,elsewhere")
-    assert code == 2 and "resume=run,elsewhere: goes on with one run; leave -m out, or say resume=auto for each of a sweep" in error
+    assert (
+        code == 2
+        and "resume=run,elsewhere: goes on with one run; leave -m out, or say resume=auto for each of a sweep"
+        in error
+    )
     assert files_of(here) == before
 
 
@@ -338,14 +436,18 @@ def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(tra
 def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(train_py, here):
     assert train_py(*RUN)[0] == 0
     config = (here / "run" / "config.json").read_bytes()
-    code, _, error = train_py("resume=run", "num_epochs=3", "loss=mean_squared_error", "resume_allow=[loss]")
+    code, _, error = train_py(
+        "resume=run", "num_epochs=3", "loss=mean_squared_error", "resume_allow=[loss]"
+    )
     assert code == 1 and "MeanSquaredError cannot compare" in error
     assert (here / "run" / "config.json").read_bytes() == config
 
     assert train_py("resume=run")[0] == 0 and status(here / "run")["status"] == "done"
     assert train_py("resume=run", "num_epochs=3")[0] == 0
     assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
-    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+    assert (here / "run" / "model.safetensors").read_bytes() == (
+        here / "straight" / "model.safetensors"
+    ).read_bytes()
 
 
 def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stopped, monkeypatch):
@@ -354,15 +456,25 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
     def with_patch(patch):
         monkeypatch.setattr(provenance, "gather", lambda **facts: (gather(**facts)[0], patch))
 
-    for number, (patch, is_new) in enumerate([("one", True), ("one", False), ("two", True), ("", True)], start=1):
+    for number, (patch, is_new) in enumerate(
+        [("one", True), ("one", False), ("two", True), ("", True)], start=1
+    ):
         with_patch(patch)
         code, said, _ = train_py("resume=run", f"num_epochs={2 + number}")
         assert code == 0
         assert ("not to be expected: what is not committed of the code" in said) == is_new
-    assert [path.name for path in sorted(stopped.glob("dirty-*.patch"))] == ["dirty-1.patch", "dirty-3.patch"]
+    assert [path.name for path in sorted(stopped.glob("dirty-*.patch"))] == [
+        "dirty-1.patch",
+        "dirty-3.patch",
+    ]
     assert (stopped / "dirty-3.patch").read_text() == "two"
     entries = json.loads((stopped / "provenance.json").read_text())["resumes"]
-    assert [entry.get("patch", "as before") for entry in entries] == ["dirty-1.patch", "as before", "dirty-3.patch", None]
+    assert [entry.get("patch", "as before") for entry in entries] == [
+        "dirty-1.patch",
+        "as before",
+        "dirty-3.patch",
+        None,
+    ]
 
 
 def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):
@@ -370,15 +482,26 @@ def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, 
     whole = train.train
 
     def stopping(config, run_dir, record, interrupter):
-        return whole(config, run_dir, record, StopsAt("train", updates=3) if config.seed == 2 else interrupter)
+        return whole(
+            config,
+            run_dir,
+            record,
+            StopsAt("train", updates=3) if config.seed == 2 else interrupter,
+        )
 
     monkeypatch.setattr(train, "train", stopping)
     assert train_py(*command)[0] == 75
     assert [status(here / "sweep" / job)["status"] for job in "01"] == ["done", "interrupted"]
     monkeypatch.setattr(train, "train", whole)
     code, said, _ = train_py(*command)
-    assert code == 0 and [status(here / "sweep" / job)["status"] for job in "01"] == ["done", "done"]
-    assert f"{here}/sweep/0 is done" in said and f"going on from {here}/sweep/1/checkpoints/step-3" in said
+    assert code == 0 and [status(here / "sweep" / job)["status"] for job in "01"] == [
+        "done",
+        "done",
+    ]
+    assert (
+        f"{here}/sweep/0 is done" in said
+        and f"going on from {here}/sweep/1/checkpoints/step-3" in said
+    )
 
 
 def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
@@ -398,16 +521,26 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(trai
     code, said, _ = train_py("resume=run", "num_epochs=3")
 
     assert code == 0
-    assert "model.safetensors" in said and "step-10" in said and f"going on from {here}/run/checkpoints/step-5" in said
+    assert (
+        "model.safetensors" in said
+        and "step-10" in said
+        and f"going on from {here}/run/checkpoints/step-5" in said
+    )
     assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
-    assert (here / "run" / "model.safetensors").read_bytes() == (here / "straight" / "model.safetensors").read_bytes()
+    assert (here / "run" / "model.safetensors").read_bytes() == (
+        here / "straight" / "model.safetensors"
+    ).read_bytes()
     assert updates_in(here / "run") == updates_in(here / "straight")
 
 
 def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
     provenance = json.loads((stopped / "provenance.json").read_text())
     torch, threads = provenance["packages"]["torch"], provenance["hardware"]["threads"]
-    provenance["packages"]["torch"], provenance["hardware"]["threads"], provenance["hardware"]["host"] = "1.0", 96, "elsewhere"
+    (
+        provenance["packages"]["torch"],
+        provenance["hardware"]["threads"],
+        provenance["hardware"]["host"],
+    ) = "1.0", 96, "elsewhere"
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, said, _ = train_py("resume=run")
     assert code == 0
@@ -422,7 +555,9 @@ def test_other_data_are_refused(train_py, stopped, here):
     provenance["data"]["sha256"] = "0" * 64
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, _, error = train_py("resume=run")
-    assert code == 1 and "was trained on 000" in error and "it cannot go on with other data" in error
+    assert (
+        code == 1 and "was trained on 000" in error and "it cannot go on with other data" in error
+    )
 
 
 def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monkeypatch):
@@ -442,7 +577,9 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     assert code == 0 and "nothing is left to do" in said
 
 
-def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_and_says_so(train_py, here):
+def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_and_says_so(
+    train_py, here
+):
     (here / "run").mkdir()
     (here / "run" / "status.json").write_text('{"status": "run')  # killed while it was written
     code, said, _ = train_py(*RUN, "restart=requeued")
@@ -455,4 +592,7 @@ def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys
 
     monkeypatch.setattr(sys, "argv", ["plan.py", "resume=run"])
     assert plan.main(ROOT / "conf") == 2
-    assert "resume: this command trains no run that could go on; leave it out" in capsys.readouterr().err
+    assert (
+        "resume: this command trains no run that could go on; leave it out"
+        in capsys.readouterr().err
+    )

@@ -16,7 +16,9 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 def start(cwd, *overrides):
     command = [sys.executable, ROOT / "train.py", *overrides]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
 
 
 def finish(process):
@@ -30,7 +32,9 @@ def status(folder):
 
 @pytest.mark.slow
 def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
-    code, output, error = finish(start(tmp_path, "-m", "optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1"))
+    code, output, error = finish(
+        start(tmp_path, "-m", "optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1")
+    )
 
     assert (code, error) == (0, "")
     (sweep,) = tmp_path.glob("multirun/*/*")
@@ -44,11 +48,18 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
 
 @pytest.mark.slow
 def test_a_job_of_a_sweep_is_the_same_run_alone(tmp_path):
-    swept = start(tmp_path, "-m", "seed=1,2", "num_epochs=1", "model=convnet", "hydra.sweep.dir=sweep")
+    swept = start(
+        tmp_path, "-m", "seed=1,2", "num_epochs=1", "model=convnet", "hydra.sweep.dir=sweep"
+    )
     assert finish(swept)[0] == 0
-    assert finish(start(tmp_path, "seed=2", "num_epochs=1", "model=convnet", "hydra.run.dir=alone"))[0] == 0
+    assert (
+        finish(start(tmp_path, "seed=2", "num_epochs=1", "model=convnet", "hydra.run.dir=alone"))[0]
+        == 0
+    )
 
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")]
+    weights = [
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")
+    ]
     assert weights[0] == weights[1]
 
 
@@ -72,14 +83,21 @@ def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_pat
     assert found == code and "Traceback" not in error
     assert status(tmp_path / "run")["status"] == "interrupted"
     saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
-    assert saved and all(name == "latest.json" or name.startswith("step-") for name in saved)  # no part of one
+    assert saved and all(
+        name == "latest.json" or name.startswith("step-") for name in saved
+    )  # no part of one
     assert not (tmp_path / "run" / "summary.json").exists()
 
 
 @pytest.mark.slow
 def test_a_killed_run_does_not_say_that_it_is_done(tmp_path):
     process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
-    wait_until(lambda: (tmp_path / "run" / "metrics.jsonl").exists() and (tmp_path / "run" / "metrics.jsonl").read_text())
+    wait_until(
+        lambda: (
+            (tmp_path / "run" / "metrics.jsonl").exists()
+            and (tmp_path / "run" / "metrics.jsonl").read_text()
+        )
+    )
     process.kill()
     finish(process)
 

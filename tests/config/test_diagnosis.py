@@ -27,10 +27,19 @@ def problems(*overrides):
 @pytest.mark.parametrize(
     ("argument", "line"),
     [
-        ("optimizer=adamm", f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"),
-        ("optimizer=lyon,adam", f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}"),
+        (
+            "optimizer=adamm",
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+        ),
+        (
+            "optimizer=lyon,adam",
+            f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}",
+        ),
         ("render=3", "render=3: no such render; there is: auto, live, plain"),
-        ("render=null", "render=null: no such render; there is: auto, live, plain; ~render leaves it out"),
+        (
+            "render=null",
+            "render=null: no such render; there is: auto, live, plain; ~render leaves it out",
+        ),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
         ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
         ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
@@ -38,7 +47,10 @@ def problems(*overrides):
         ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
         ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
         ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
-        ("scheduler.lr=${nothing.at.all}", "scheduler.lr: Interpolation key 'nothing.at.all' not found"),
+        (
+            "scheduler.lr=${nothing.at.all}",
+            "scheduler.lr: Interpolation key 'nothing.at.all' not found",
+        ),
         ("lr=???", "lr: no value; give one as lr=..."),
     ],
 )
@@ -47,7 +59,16 @@ def test_a_mistake_is_told_in_one_line(argument, line):
 
 
 def test_every_mistake_is_told_in_one_go():
-    arguments = ["-m", "optimizer=adamm", "lr=abc", "batch_size=0", "num_epoch=3", "model.widht=1", "seed=[", "log_every=5"]
+    arguments = [
+        "-m",
+        "optimizer=adamm",
+        "lr=abc",
+        "batch_size=0",
+        "num_epoch=3",
+        "model.widht=1",
+        "seed=[",
+        "log_every=5",
+    ]
 
     assert sorted(explained(*arguments)) == sorted(
         [
@@ -69,7 +90,9 @@ def test_a_file_of_a_config_dir_of_the_users_own_is_no_mistake(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")
 
-    assert explained("--config-dir", str(tmp_path), "experiment=mine", "seed=abc") == ["seed=abc: should be a valid integer"]
+    assert explained("--config-dir", str(tmp_path), "experiment=mine", "seed=abc") == [
+        "seed=abc: should be a valid integer"
+    ]
     (told,) = explained("--config-dir", str(tmp_path), "experiment=mien")
     assert told.startswith("experiment=mien: no such experiment; did you mean 'mine'?; there is: ")
     assert {"convnet_mnist", "mine"} <= set(told.split("there is: ")[1].split(", "))
@@ -95,20 +118,34 @@ def test_a_value_is_complained_about_where_it_was_given_and_not_where_it_is_repe
 def test_a_value_from_the_environment_is_complained_about_where_it_is_used(monkeypatch):
     monkeypatch.setenv("ANDIRON_TEST_DEVICE", "gpu")
 
-    assert problems("device=${oc.env:ANDIRON_TEST_DEVICE}") == ["device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"]
+    assert problems("device=${oc.env:ANDIRON_TEST_DEVICE}") == [
+        "device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"
+    ]
 
 
 def test_plain_values_have_every_interpolation_resolved():
     with initialize_config_dir(str(CONF), version_base="1.3"):
         plain = diagnosis.plain(compose("train", overrides=["lr=0.25", "scheduler=step"]))
 
-    assert plain["scheduler"] == {"_target_": "andiron.schedules.Step", "initial_lr": 0.25, "step_size": 1000, "gamma": 0.1}
+    assert plain["scheduler"] == {
+        "_target_": "andiron.schedules.Step",
+        "initial_lr": 0.25,
+        "step_size": 1000,
+        "gamma": 0.1,
+    }
     assert type(plain) is type(plain["scheduler"]) is dict
     assert "hydra" not in plain
 
 
 def test_the_groups_are_the_folders_and_their_options_the_files(tmp_path):
-    for name in ("b/two.yaml", "b/one.yaml", "a/three.yaml", "b/notes.txt", "hydra/help/x.yaml", "train.yaml"):
+    for name in (
+        "b/two.yaml",
+        "b/one.yaml",
+        "a/three.yaml",
+        "b/notes.txt",
+        "hydra/help/x.yaml",
+        "train.yaml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 

@@ -12,12 +12,25 @@ from omegaconf import OmegaConf
 from andiron.config import nodes, schema
 
 ROOT = Path(__file__).resolve().parents[2]
-SWITCHES = {"foreach", "fused", "maximize", "capturable", "differentiable", "decoupled_weight_decay"}  # how, not what
+SWITCHES = {
+    "foreach",
+    "fused",
+    "maximize",
+    "capturable",
+    "differentiable",
+    "decoupled_weight_decay",
+}  # how, not what
 SUPPLIED = {  # by the run, or by who uses the class in Python
     "andiron.data": {"name"},
     "andiron.data.Mixup": {"name", "num_classes"},
     "andiron.metrics": {"name", "num_classes", "class_names"},
-    "andiron.models": {"input_shape", "num_classes", "num_outputs", "vocabulary_size", "context_length"},
+    "andiron.models": {
+        "input_shape",
+        "num_classes",
+        "num_outputs",
+        "vocabulary_size",
+        "context_length",
+    },
     "andiron.tasks": {"network", "loss", "class_counts", "vocabulary", "bytes_per_token"},
     "andiron.optim": {"model"},
     "andiron.render": {"console"},
@@ -42,7 +55,9 @@ def fields(target: str) -> dict[str, dataclasses.Field[Any]]:
 
 def stated(node: dict[str, Any]) -> dict[str, Any]:
     """The node with what its defaults list brings in: `/group@argument: choice` states that argument."""
-    entries = [key for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry]
+    entries = [
+        key for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry
+    ]
     brought = [key.partition("@")[2] for key in entries if not key.startswith("override ")]
     return {key: value for key, value in node.items() if key != "defaults"} | dict.fromkeys(brought)
 
@@ -54,12 +69,21 @@ def conf_nodes() -> dict[str, dict[str, Any]]:
     def collect(where: str, value: Any) -> None:
         if isinstance(value, dict) and "_target_" in value:
             found[where] = stated(value)
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        items = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
         for key, inner in items:
             collect(f"{where} {key}", inner)
 
     for path in sorted((ROOT / "conf").glob("*/*.yaml")):
-        collect(path.relative_to(ROOT).as_posix(), OmegaConf.to_container(OmegaConf.load(path), resolve=False))
+        collect(
+            path.relative_to(ROOT).as_posix(),
+            OmegaConf.to_container(OmegaConf.load(path), resolve=False),
+        )
     return found
 
 
@@ -73,22 +97,34 @@ def test_a_schema_has_the_arguments_of_its_callable(target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_schemas_defaults_are_the_callables_own(target):
-    given = {name: field.default for name, field in fields(target).items() if field.default is not dataclasses.MISSING}
+    given = {
+        name: field.default
+        for name, field in fields(target).items()
+        if field.default is not dataclasses.MISSING
+    }
 
     assert given == {name: parameters(target)[name].default for name in given}
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_the_callable_insists_on_the_schema_insists_on(target):
-    insisted = {name for name, parameter in parameters(target).items() if parameter.default is parameter.empty}
+    insisted = {
+        name
+        for name, parameter in parameters(target).items()
+        if parameter.default is parameter.empty
+    }
 
-    assert insisted <= {name for name, field in fields(target).items() if field.default is dataclasses.MISSING}
+    assert insisted <= {
+        name for name, field in fields(target).items() if field.default is dataclasses.MISSING
+    }
 
 
 def test_every_optimizer_schema_has_torchs_default_for_every_argument():
     for target in TARGETS:
         if target.startswith("torch.optim."):
-            assert all(field.default is not dataclasses.MISSING for field in fields(target).values()), target
+            assert all(
+                field.default is not dataclasses.MISSING for field in fields(target).values()
+            ), target
 
 
 @pytest.mark.parametrize("where", CONF_NODES)
@@ -100,7 +136,11 @@ def test_a_node_of_a_conf_file_states_exactly_what_its_schema_has(where):
 
 def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_schemas_too():
     assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
-    assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {"_target_", "schedule", "warmup_updates"}
+    assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {
+        "_target_",
+        "schedule",
+        "warmup_updates",
+    }
 
 
 def test_every_schema_is_used_by_a_conf_file():
@@ -108,28 +148,53 @@ def test_every_schema_is_used_by_a_conf_file():
     assert {node["_target_"] for node in CONF_NODES.values()} == set(TARGETS) - user_s_own
 
 
-COSINE = {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.1, "min_lr": 0.0, "num_updates": None}
-STEP = {"_target_": "andiron.schedules.Step", "initial_lr": 0.1, "step_size": "2epochs", "gamma": 0.5}
+COSINE = {
+    "_target_": "andiron.schedules.Cosine",
+    "initial_lr": 0.1,
+    "min_lr": 0.0,
+    "num_updates": None,
+}
+STEP = {
+    "_target_": "andiron.schedules.Step",
+    "initial_lr": 0.1,
+    "step_size": "2epochs",
+    "gamma": 0.5,
+}
 
 
 def said(scheduler: dict[str, Any]) -> list[str]:
     """What is wrong with this scheduler."""
-    return [line for option, line in schema.problems({"scheduler": scheduler}).items() if option.startswith("scheduler.")]
+    return [
+        line
+        for option, line in schema.problems({"scheduler": scheduler}).items()
+        if option.startswith("scheduler.")
+    ]
 
 
 def warmup(schedule: Any, **changes: Any) -> dict[str, Any]:
-    return {"_target_": "andiron.schedules.Warmup", "schedule": schedule, "warmup_updates": 3, **changes}
+    return {
+        "_target_": "andiron.schedules.Warmup",
+        "schedule": schedule,
+        "warmup_updates": 3,
+        **changes,
+    }
 
 
 def sequential(*schedules: Any, milestones: Any = ()) -> dict[str, Any]:
-    return {"_target_": "andiron.schedules.Sequential", "schedules": list(schedules), "milestones": list(milestones)}
+    return {
+        "_target_": "andiron.schedules.Sequential",
+        "schedules": list(schedules),
+        "milestones": list(milestones),
+    }
 
 
 def test_a_sound_node_within_nodes_has_no_problems():
     assert said(warmup(sequential(COSINE, warmup(STEP), milestones=["0.5epochs"]))) == []
 
 
-@pytest.mark.parametrize("value", [1, 100, "1epoch", "2epochs", "0.5epochs", "0.05epochs", "10epochs"])
+@pytest.mark.parametrize(
+    "value", [1, 100, "1epoch", "2epochs", "0.5epochs", "0.05epochs", "10epochs"]
+)
 def test_a_number_of_updates_may_be_said_in_epochs(value):
     assert said({**COSINE, "num_updates": value}) == []
     assert said({**STEP, "step_size": value}) == []
@@ -137,7 +202,21 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
 
 
 @pytest.mark.parametrize(
-    "value", ["0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "2", "", 1.5, True, [3]]
+    "value",
+    [
+        "0epochs",
+        "0.0epochs",
+        "-1epochs",
+        "2 epochs",
+        "epochs",
+        "2epoch s",
+        "two epochs",
+        "2",
+        "",
+        1.5,
+        True,
+        [3],
+    ],
 )
 def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(value):
     assert said({**COSINE, "num_updates": value}) == [
@@ -147,7 +226,9 @@ def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(v
 
 @pytest.mark.parametrize("value", [0, -3])
 def test_a_number_of_updates_is_at_least_one(value):
-    assert said({**STEP, "step_size": value}) == [f"scheduler.step_size={value}: should be greater than or equal to 1"]
+    assert said({**STEP, "step_size": value}) == [
+        f"scheduler.step_size={value}: should be greater than or equal to 1"
+    ]
 
 
 def test_a_wrong_milestone_is_told_by_its_place():
@@ -158,7 +239,9 @@ def test_a_wrong_milestone_is_told_by_its_place():
 
 
 def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
-    assert said(warmup({**STEP, "gamma": 2.0})) == ["scheduler.schedule.gamma=2.0: should be less than or equal to 1"]
+    assert said(warmup({**STEP, "gamma": 2.0})) == [
+        "scheduler.schedule.gamma=2.0: should be less than or equal to 1"
+    ]
     assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
         "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"
     ]
@@ -169,14 +252,20 @@ def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
 
 
 def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
-    assert said({"_target_": "mine.Schedule", "parts": {"first": [COSINE, {**STEP, "step_size": 0}]}, "gamma": 3}) == [
-        "scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"
-    ]
+    assert said(
+        {
+            "_target_": "mine.Schedule",
+            "parts": {"first": [COSINE, {**STEP, "step_size": 0}]},
+            "gamma": 3,
+        }
+    ) == ["scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"]
 
 
 @pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
 def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
-    assert said(warmup(inside)) == [f"scheduler.schedule={inside}: should be a schedule: a _target_ and its arguments"]
+    assert said(warmup(inside)) == [
+        f"scheduler.schedule={inside}: should be a schedule: a _target_ and its arguments"
+    ]
     assert said(sequential(COSINE, inside)) == [
         f"scheduler.schedules={[COSINE, inside]}: should be a list of schedules, each a _target_ and its arguments"
     ]
@@ -189,6 +278,8 @@ def test_a_node_inside_names_its_target():
 
 
 def test_a_combination_of_no_schedule_is_refused():
-    assert said({"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}) == [
+    assert said(
+        {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
+    ) == [
         "scheduler.schedules=[]: should be a list of schedules, each a _target_ and its arguments"
     ]

@@ -17,7 +17,9 @@ RECORD = {
 
 def changed(**options):
     """The record with some options, by dotted name with two underscores for a dot, said anew."""
-    asked = {name: dict(value) if isinstance(value, dict) else value for name, value in RECORD.items()}
+    asked = {
+        name: dict(value) if isinstance(value, dict) else value for name, value in RECORD.items()
+    }
     for name, value in options.items():
         group, _, inner = name.partition("__")
         if inner:
@@ -37,7 +39,10 @@ def problems(found, *allowed):
 
 def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
     assert changed(resume="/a") == {}
-    assert changed(lr=0.2, model__hidden=[8]) == {("lr",): (0.1, 0.2), ("model", "hidden"): ([64, 32], [8])}
+    assert changed(lr=0.2, model__hidden=[8]) == {
+        ("lr",): (0.1, 0.2),
+        ("model", "hidden"): ([64, 32], [8]),
+    }
     assert changed(model__dropout=0.5) == {("model", "dropout"): (resume_policy.MISSING, 0.5)}
 
 
@@ -47,7 +52,14 @@ def test_what_does_not_change_what_is_learned_is_free(options):
 
 
 @pytest.mark.parametrize(
-    "option, value", [("lr", 0.2), ("batch_size", 32), ("clip", 1.0), ("optimizer__eps", 1e-6), ("scheduler___target_", "Constant")]
+    "option, value",
+    [
+        ("lr", 0.2),
+        ("batch_size", 32),
+        ("clip", 1.0),
+        ("optimizer__eps", 1e-6),
+        ("scheduler___target_", "Constant"),
+    ],
 )
 def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value):
     found = changed(**{option: value})
@@ -70,12 +82,19 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
 )  # fmt: skip
 def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, value):
     (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
-    assert "and a resumed run keeps it; start another one, with start_from=<run folder> for its weights" in problem
+    assert (
+        "and a resumed run keeps it; start another one, with start_from=<run folder> for its weights"
+        in problem
+    )
 
 
 def test_all_problems_are_told_at_once_and_a_refused_class_stands_for_its_arguments():
     found = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
-    assert [problem.partition(":")[0] for problem in problems(found)] == ["lr=0.2", "model.hidden=[8]", "optimizer._target_=SGD"]
+    assert [problem.partition(":")[0] for problem in problems(found)] == [
+        "lr=0.2",
+        "model.hidden=[8]",
+        "optimizer._target_=SGD",
+    ]
 
 
 def test_a_schedules_repetition_of_lr_is_governed_by_lr():
@@ -86,7 +105,9 @@ def test_a_schedules_repetition_of_lr_is_governed_by_lr():
 
 def test_a_name_that_cannot_be_allowed_is_told_with_the_nearest():
     (problem,) = problems({}, "bach_size")
-    assert problem.startswith("resume_allow=[bach_size]: names no option that can be allowed; did you mean 'batch_size'?")
+    assert problem.startswith(
+        "resume_allow=[bach_size]: names no option that can be allowed; did you mean 'batch_size'?"
+    )
 
 
 values = st.recursive(

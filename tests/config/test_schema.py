@@ -17,7 +17,12 @@ PLAIN: dict[str, Any] = {
     "task": {"_target_": "andiron.tasks.Classifier"},
     "model": {"_target_": "andiron.models.MLP", "hidden": [7, 5], "dropout": 0.0},
     "optimizer": {"_target_": "torch.optim.Adam", "betas": [0.9, 0.999], "eps": 1e-8},
-    "scheduler": {"_target_": "andiron.schedules.Cosine", "initial_lr": 0.1 / 3, "min_lr": 0.0, "num_updates": None},
+    "scheduler": {
+        "_target_": "andiron.schedules.Cosine",
+        "initial_lr": 0.1 / 3,
+        "min_lr": 0.0,
+        "num_updates": None,
+    },
     "metrics": {"loss": {"_target_": "andiron.metrics.Loss"}},
 }
 
@@ -33,8 +38,14 @@ def said_of(group: str, **changes: Any) -> list[str]:
 
 
 def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
-    texts = {"_target_": "a.user's.own", "path": "Übung/\n\t\"x\"", "sizes": [1, [2.5e-300, None, True]]}
-    config = Train(**{**PLAIN, "seed": 2**63 - 1, "overwrite": True, "checkpoint": texts, "device": "cuda:1"})
+    texts = {
+        "_target_": "a.user's.own",
+        "path": 'Übung/\n\t"x"',
+        "sizes": [1, [2.5e-300, None, True]],
+    }
+    config = Train(
+        **{**PLAIN, "seed": 2**63 - 1, "overwrite": True, "checkpoint": texts, "device": "cuda:1"}
+    )
 
     config.save(tmp_path / "config.json")
 
@@ -54,13 +65,28 @@ def test_loading_fills_missing_options_with_the_defaults(tmp_path):
     config = Train.load(tmp_path / "config.json")
 
     assert config == Train(**PLAIN, num_epochs=3)
-    assert (config.seed, config.batch_size, config.num_workers, config.device) == (42, 64, 0, "auto")
-    assert (config.log_every, config.overwrite, config.checkpoint, config.render) == (20, False, None, None)
+    assert (config.seed, config.batch_size, config.num_workers, config.device) == (
+        42,
+        64,
+        0,
+        "auto",
+    )
+    assert (config.log_every, config.overwrite, config.checkpoint, config.render) == (
+        20,
+        False,
+        None,
+        None,
+    )
 
 
 def test_loading_names_the_file_and_everything_that_is_wrong_in_it(tmp_path):
     path = tmp_path / "config.json"
-    wrong = {**PLAIN, "lr": -1, "batch_sise": 3, "optimizer": {"_target_": "torch.optim.Adam", "beta": 1}}
+    wrong = {
+        **PLAIN,
+        "lr": -1,
+        "batch_sise": 3,
+        "optimizer": {"_target_": "torch.optim.Adam", "beta": 1},
+    }
     path.write_text(json.dumps({name: value for name, value in wrong.items() if name != "data"}))
 
     with pytest.raises(errors.ConfigError) as caught:
@@ -75,7 +101,10 @@ def test_loading_names_the_file_and_everything_that_is_wrong_in_it(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("content", "words"), [('{"lr": 0.1', "not JSON: "), ("[1]", "holds list, not an object of options")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [('{"lr": 0.1', "not JSON: "), ("[1]", "holds list, not an object of options")],
+)
 def test_a_file_that_is_no_object_of_options_is_refused_by_name(tmp_path, content, words):
     (tmp_path / "config.json").write_text(content)
 
@@ -156,10 +185,14 @@ def test_a_pair_with_one_value_has_a_value_missing_and_is_not_missing_itself():
 
 
 def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
-    assert said(learning_rates=3)[0].startswith("learning_rates: no such option; allowed here: lr, data, task, model, optimizer")
+    assert said(learning_rates=3)[0].startswith(
+        "learning_rates: no such option; allowed here: lr, data, task, model, optimizer"
+    )
     assert said(num_epoch=3) == ["num_epoch: no such option; did you mean 'num_epochs'?"]
     assert said_of("model", hiden=[3]) == ["model.hiden: no such option; did you mean 'hidden'?"]
-    assert said_of("model", activation="relu") == ["model.activation: no such option; allowed here: hidden, dropout"]
+    assert said_of("model", activation="relu") == [
+        "model.activation: no such option; allowed here: hidden, dropout"
+    ]
 
 
 def test_a_missing_argument_is_asked_for():
@@ -189,7 +222,11 @@ def test_a_target_of_the_users_own_may_have_any_arguments():
 
 
 def test_everything_wrong_is_told_at_once_a_line_an_option():
-    lines = said(lr=-1, seeds=3, model={"_target_": "andiron.models.MLP", "hidden": [], "dropout": 2, "widht": 3})
+    lines = said(
+        lr=-1,
+        seeds=3,
+        model={"_target_": "andiron.models.MLP", "hidden": [], "dropout": 2, "widht": 3},
+    )
 
     assert lines == [
         "lr=-1: should be greater than 0",
@@ -201,15 +238,23 @@ def test_everything_wrong_is_told_at_once_a_line_an_option():
 
 def test_the_root_of_the_data_is_made_absolute_against_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    config = Train(**{**PLAIN, "data": {"_target_": "andiron.data.mnist", "root": "my/data", "valid": "test"}})
+    config = Train(
+        **{**PLAIN, "data": {"_target_": "andiron.data.mnist", "root": "my/data", "valid": "test"}}
+    )
 
     absolute = schema.with_absolute_paths(config)
 
-    assert absolute.data == {"_target_": "andiron.data.mnist", "root": f"{tmp_path}/my/data", "valid": "test"}
+    assert absolute.data == {
+        "_target_": "andiron.data.mnist",
+        "root": f"{tmp_path}/my/data",
+        "valid": "test",
+    }
     assert schema.with_absolute_paths(absolute) == absolute
 
 
-@pytest.mark.parametrize("data", [{"_target_": "mine.data", "root": None}, {"_target_": "mine.data"}])
+@pytest.mark.parametrize(
+    "data", [{"_target_": "mine.data", "root": None}, {"_target_": "mine.data"}]
+)
 def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
     config = Train(**{**PLAIN, "data": data})
 

@@ -36,7 +36,10 @@ def test_one_number_a_sample_is_standardised_too():
 
 
 def test_without_mean_and_deviation_floats_are_as_they_were():
-    raw = RawBatch(torch.tensor([[0.1], [-3.0], [1e30]]), torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64))
+    raw = RawBatch(
+        torch.tensor([[0.1], [-3.0], [1e30]]),
+        torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64),
+    )
     batch = ArrayBatcher()(raw, CPU)
     assert torch.equal(batch.inputs, raw.inputs)
     assert torch.equal(batch.targets, torch.tensor([[0.5], [1.0], [2.0]]))
@@ -44,7 +47,9 @@ def test_without_mean_and_deviation_floats_are_as_they_were():
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int64])
 def test_other_integers_pass_as_int64(dtype):
-    raw = RawBatch(torch.tensor([[300, 1], [2, -20], [5, 40]], dtype=dtype), torch.tensor([True, False, True]))
+    raw = RawBatch(
+        torch.tensor([[300, 1], [2, -20], [5, 40]], dtype=dtype), torch.tensor([True, False, True])
+    )
     batch = ArrayBatcher((1.0,), (2.0,))(raw, CPU)
     assert torch.equal(batch.inputs, raw.inputs.long())
     assert torch.equal(batch.targets, torch.tensor([1, 0, 1]))

@@ -10,7 +10,9 @@ INPUTS = torch.arange(7 * 3, dtype=torch.uint8).view(7, 1, 3)
 TARGETS = torch.tensor([3, 1, 4, 1, 5, 9, 2])
 
 
-@pytest.mark.parametrize("indices", [[5, 0, 0, 3], torch.tensor([5, 0, 0, 3])], ids=["list", "tensor"])
+@pytest.mark.parametrize(
+    "indices", [[5, 0, 0, 3], torch.tensor([5, 0, 0, 3])], ids=["list", "tensor"]
+)
 def test_a_gather_is_the_samples_at_the_indices_in_their_order(indices):
     inputs, targets = ArrayDataset(INPUTS, TARGETS).__getitems__(indices)
     expected = [[[15, 16, 17]], [[0, 1, 2]], [[0, 1, 2]], [[9, 10, 11]]]
@@ -34,7 +36,11 @@ def test_a_gather_shares_no_memory_with_the_data_set():
 
 
 def test_a_subset_of_a_subset_is_the_subset_at_the_composed_indices():
-    dataset, outer, inner = ArrayDataset(INPUTS, TARGETS), torch.tensor([6, 2, 4, 1, 0]), torch.tensor([3, 0, 2])
+    dataset, outer, inner = (
+        ArrayDataset(INPUTS, TARGETS),
+        torch.tensor([6, 2, 4, 1, 0]),
+        torch.tensor([3, 0, 2]),
+    )
     twice, once = dataset.subset(outer).subset(inner), dataset.subset(outer[inner])
     assert len(twice) == 3
     assert torch.equal(twice.inputs, once.inputs)
@@ -48,6 +54,8 @@ def test_the_same_samples_lie_in_the_memory_of_the_device():
 
 
 def test_inputs_without_a_target_each_are_refused(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as in a run, where no shape is checked
+    monkeypatch.setattr(
+        jaxtyping.config, "jaxtyping_disable", True
+    )  # as in a run, where no shape is checked
     with pytest.raises(ValueError, match="^7 inputs but 6 targets; each input needs one$"):
         ArrayDataset(INPUTS, TARGETS[:6])

@@ -16,16 +16,29 @@ from andiron.data.loader import DataLoader
 from andiron.data.augment.mixing import Mixup, symmetric_beta
 
 SIZE = 23
-IMAGES = torch.randint(1, 256, (SIZE, 3, 7, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))  # no zeros
+IMAGES = torch.randint(
+    1, 256, (SIZE, 3, 7, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+)  # no zeros
 TARGETS = torch.arange(SIZE) % 5
-EVERY = [Shift(2), Crop(3), Crop(3, "mirror"), Flip(), Flip(0.3, horizontal=False), Rotate(40.0), Cutout(4), Cutout(3, 9)]
+EVERY = [
+    Shift(2),
+    Crop(3),
+    Crop(3, "mirror"),
+    Flip(),
+    Flip(0.3, horizontal=False),
+    Rotate(40.0),
+    Cutout(4),
+    Cutout(3, 9),
+]
 EACH = pytest.mark.parametrize("augmentation", EVERY, ids=repr)
 
 
 def apply(augmentation, images=IMAGES, *, epoch=0, indices=None, seed=7):
     """The images after the augmentation, as those at `indices` of the data set."""
     indices = torch.arange(len(images)) if indices is None else torch.as_tensor(indices)
-    return augmentation(RawBatch(images, torch.zeros(len(images), dtype=torch.long)), Draws(seed, epoch, indices)).inputs
+    return augmentation(
+        RawBatch(images, torch.zeros(len(images), dtype=torch.long)), Draws(seed, epoch, indices)
+    ).inputs
 
 
 def below(number, name, *, size=SIZE, epoch=0, count=2):
@@ -65,7 +78,9 @@ def test_bytes_and_floats_become_the_same_image_each_of_its_own_type(augmentatio
     of_bytes, of_floats = apply(augmentation), apply(augmentation, IMAGES.to(dtype))
     assert (of_bytes.dtype, of_floats.dtype) == (torch.uint8, dtype)
     if isinstance(augmentation, Rotate):  # interpolated, so rounded where they are bytes
-        assert (of_bytes.to(dtype) - of_floats).abs().max() <= 0.5 + 1e-3  # float32 sums of products up to 255
+        assert (
+            of_bytes.to(dtype) - of_floats
+        ).abs().max() <= 0.5 + 1e-3  # float32 sums of products up to 255
     else:
         assert torch.equal(of_bytes.to(dtype), of_floats)
 
@@ -82,7 +97,9 @@ def test_worker_processes_give_what_the_draws_give_by_hand(augmentation, num_wor
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(2)]), whole[order].float())
 
 
-@pytest.mark.parametrize("augmentation, name", [(Shift(2), "shift"), (Crop(2), "crop")], ids=["shift", "crop"])
+@pytest.mark.parametrize(
+    "augmentation, name", [(Shift(2), "shift"), (Crop(2), "crop")], ids=["shift", "crop"]
+)
 def test_shift_and_zero_crop_are_a_loop_over_padded_images(augmentation, name):
     expected = []
     for image, (row, column) in zip(IMAGES, below(5, name), strict=True):
@@ -109,7 +126,11 @@ def test_every_shift_is_as_likely_as_any_other():
     assert ((counts - number / 25) ** 2 / (number / 25)).sum() < 59.7
 
 
-@pytest.mark.parametrize("augmentation", [Shift(0), Crop(0), Crop(0, "mirror"), Flip(0.0), Flip(0), Rotate(0.0)], ids=repr)
+@pytest.mark.parametrize(
+    "augmentation",
+    [Shift(0), Crop(0), Crop(0, "mirror"), Flip(0.0), Flip(0), Rotate(0.0)],
+    ids=repr,
+)
 def test_nothing_asked_for_changes_nothing(augmentation):
     assert torch.equal(apply(augmentation), IMAGES)
 
@@ -121,7 +142,10 @@ def test_a_certain_flip_mirrors_every_image(horizontal, dimension):
 
 def test_a_flip_mirrors_the_images_whose_number_is_below_the_probability():
     uniform = randomness.uniform(7, "flip", 0, torch.arange(SIZE), 1)[:, 0].tolist()
-    expected = [image.flip(2) if number < 0.3 else image for image, number in zip(IMAGES, uniform, strict=True)]
+    expected = [
+        image.flip(2) if number < 0.3 else image
+        for image, number in zip(IMAGES, uniform, strict=True)
+    ]
     assert torch.equal(apply(Flip(0.3)), torch.stack(expected))
 
 
@@ -161,8 +185,13 @@ def test_a_rotation_is_a_loop_over_pixels_between_those_they_come_from():
         for row in range(7):
             for column in range(9):
                 x, y = column - 4, row - 3
-                source = x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)
-                expected[number, :, row, column] = bilinear(images[number], source[0] + 4, source[1] + 3)
+                source = (
+                    x * math.cos(angle) - y * math.sin(angle),
+                    x * math.sin(angle) + y * math.cos(angle),
+                )
+                expected[number, :, row, column] = bilinear(
+                    images[number], source[0] + 4, source[1] + 3
+                )
     # places to 2^-21 (float32 up to 8, a few roundings), times slopes of up to 255 a pixel
     torch.testing.assert_close(apply(Rotate(40.0))[:3].double(), expected, rtol=0, atol=0.5 + 1e-3)
     torch.testing.assert_close(apply(Rotate(40.0), images), expected, rtol=0, atol=2e-3)
@@ -186,7 +215,9 @@ def test_cutout_covers_a_whole_square_where_it_fits_and_a_part_at_the_border():
     assert torch.equal(is_covered[:, 0], is_covered[:, 1])
     assert set(areas.tolist()) == {9, 6, 4}  # inside, at a side, in a corner
     inside = (areas == 9).double().mean()
-    assert abs(inside - 49 / 81) < 4 * math.sqrt(49 / 81 * 32 / 81 / 5_000)  # four standard deviations
+    assert abs(inside - 49 / 81) < 4 * math.sqrt(
+        49 / 81 * 32 / 81 / 5_000
+    )  # four standard deviations
 
 
 @pytest.mark.parametrize("kind", [Shift, Crop, Rotate, Cutout])
@@ -199,10 +230,14 @@ def test_two_of_a_kind_draw_apart_under_two_names(kind):
 
 @pytest.mark.parametrize("augmentation", [Shift(7), Crop(7), Crop(8, "mirror")], ids=repr)
 def test_a_reach_beyond_the_image_is_refused(augmentation):
-    option, value = ("pixels", 7) if isinstance(augmentation, Shift) else ("padding", augmentation.padding)
+    option, value = (
+        ("pixels", 7) if isinstance(augmentation, Shift) else ("padding", augmentation.padding)
+    )
     with pytest.raises(errors.DataError) as raised:
         apply(augmentation)
-    expected = f"augmentation.{augmentation.name}.{option}={value}: should be below 7, as images are 7x9"
+    expected = (
+        f"augmentation.{augmentation.name}.{option}={value}: should be below 7, as images are 7x9"
+    )
     assert str(raised.value) == expected
 
 
@@ -211,12 +246,16 @@ def test_what_is_no_image_is_refused_by_the_name_of_the_augmentation(augmentatio
     with pytest.raises(errors.DataError) as raised:
         apply(augmentation, torch.zeros(4, 6))
     message = str(raised.value)
-    assert message.startswith(f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a sample")
+    assert message.startswith(
+        f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a sample"
+    )
     assert message.endswith("here is [6]; leave it out")
 
 
 def mix(alpha=0.4, *, images=IMAGES, targets=TARGETS, epoch=0, first=0):
-    return Mixup(alpha, 5)(RawBatch(images, targets), Draws(7, epoch, torch.arange(first, first + len(images))))
+    return Mixup(alpha, 5)(
+        RawBatch(images, targets), Draws(7, epoch, torch.arange(first, first + len(images)))
+    )
 
 
 def test_mixup_is_a_loop_over_each_image_and_the_one_before_it():
@@ -227,18 +266,26 @@ def test_mixup_is_a_loop_over_each_image_and_the_one_before_it():
         target = torch.zeros(5, dtype=torch.float64)
         target[TARGETS[number]] += weight
         target[TARGETS[number - 1]] += 1 - weight
-        torch.testing.assert_close(mixed.inputs[number].double(), image, rtol=0, atol=255 * 2**-22)  # float32, three roundings
+        torch.testing.assert_close(
+            mixed.inputs[number].double(), image, rtol=0, atol=255 * 2**-22
+        )  # float32, three roundings
         torch.testing.assert_close(mixed.targets[number].double(), target, rtol=0, atol=2**-22)
 
 
 def test_mixed_targets_sum_to_one_and_mixed_pixels_lie_between_the_two():
     for epoch in range(20):
         mixed = mix(epoch=epoch)
-        assert (mixed.inputs.dtype, mixed.targets.dtype, mixed.targets.shape) == (torch.float32, torch.float32, (SIZE, 5))
+        assert (mixed.inputs.dtype, mixed.targets.dtype, mixed.targets.shape) == (
+            torch.float32,
+            torch.float32,
+            (SIZE, 5),
+        )
         torch.testing.assert_close(mixed.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-22)
         assert mixed.targets.min() >= 0
         pair = torch.stack([IMAGES, IMAGES.roll(1, 0)]).float()
-        assert ((mixed.inputs >= pair.amin(0) - 2**-15) & (mixed.inputs <= pair.amax(0) + 2**-15)).all()  # a last bit of 255
+        assert (
+            (mixed.inputs >= pair.amin(0) - 2**-15) & (mixed.inputs <= pair.amax(0) + 2**-15)
+        ).all()  # a last bit of 255
 
 
 def test_mixup_is_a_function_of_the_batch():
@@ -258,9 +305,16 @@ def test_what_was_mixed_can_be_mixed_again():
     torch.testing.assert_close(again.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-21)
 
 
-@pytest.mark.parametrize("targets", [torch.zeros(SIZE), torch.zeros(SIZE, 2, dtype=torch.long)], ids=["numbers", "labels"])
+@pytest.mark.parametrize(
+    "targets",
+    [torch.zeros(SIZE), torch.zeros(SIZE, 2, dtype=torch.long)],
+    ids=["numbers", "labels"],
+)
 def test_mixup_refuses_what_are_no_classes(targets):
-    with pytest.raises(errors.DataError, match=r"^augmentation.mixup: mixes classes, one a sample, and the targets here are \["):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^augmentation.mixup: mixes classes, one a sample, and the targets here are \[",
+    ):
         mix(targets=targets)
 
 
@@ -270,7 +324,9 @@ def test_shares_are_distributed_as_beta(alpha):
     uniform = randomness.uniform(3, "beta", 0, torch.arange(number), 2)
     found = symmetric_beta(alpha, uniform).double().sort().values
     assert 0 <= found[0] and found[-1] <= 1
-    density = torch.distributions.Beta(torch.tensor(alpha, dtype=torch.float64), torch.tensor(alpha, dtype=torch.float64))
+    density = torch.distributions.Beta(
+        torch.tensor(alpha, dtype=torch.float64), torch.tensor(alpha, dtype=torch.float64)
+    )
     # moments exact: E x = 1/2, var = 1 / (4 (2a + 1)); four standard deviations, the fourth moment bounded by that of a coin
     variance = float(density.variance)
     assert abs(found.mean() - 0.5) < 4 * math.sqrt(variance / number)
@@ -278,11 +334,15 @@ def test_shares_are_distributed_as_beta(alpha):
     if alpha in (0.5, 1):  # whose distribution functions are plain
         cumulative = found if alpha == 1 else 2 / math.pi * found.sqrt().asin()
         steps = torch.arange(1, number + 1) / number
-        assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(number)  # Kolmogorov: once in 10,000 seeds
+        assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(
+            number
+        )  # Kolmogorov: once in 10,000 seeds
 
 
 def test_shares_at_the_ends_of_the_draws_are_numbers():
-    ends = torch.tensor([[0.0, 0.25], [0.0, 0.0], [1 - 2**-24, 0.25], [1 - 2**-24, 0.5], [0.5, 0.75]])
+    ends = torch.tensor(
+        [[0.0, 0.25], [0.0, 0.0], [1 - 2**-24, 0.25], [1 - 2**-24, 0.5], [0.5, 0.75]]
+    )
     for alpha in (0.01, 0.2, 1.0, 100.0):
         shares = symmetric_beta(alpha, ends)
         assert ((shares >= 0) & (shares <= 1)).all()
@@ -298,5 +358,8 @@ def test_no_augmentation_waits_for_the_device(augmentation, host_reads):
 
 def test_a_square_that_would_cover_all_is_refused():
     # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it lies in the middle
-    with pytest.raises(errors.DataError, match=r"^augmentation.cutout.size=7: should be below 7, as images are 7x9$"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^augmentation.cutout.size=7: should be below 7, as images are 7x9$",
+    ):
         apply(Cutout(7))

@@ -22,8 +22,12 @@ def test_pixels_become_pixel_over_scale_minus_mean_over_std():
 @pytest.mark.parametrize("mean, std, scale", [(0.1307, 0.3081, 255.0), (0.3053, 0.3760, 16.0)])
 def test_every_pixel_value_is_within_rounding_of_the_formula(mean, std, scale):
     pixels = torch.arange(int(scale) + 1, dtype=torch.uint8)
-    batch = ImageBatcher(mean=mean, std=std, scale=scale)(RawBatch(pixels, torch.zeros(len(pixels), dtype=torch.long)), CPU)
-    reference = torch.tensor([(pixel / scale - mean) / std for pixel in pixels.tolist()], dtype=torch.float64)
+    batch = ImageBatcher(mean=mean, std=std, scale=scale)(
+        RawBatch(pixels, torch.zeros(len(pixels), dtype=torch.long)), CPU
+    )
+    reference = torch.tensor(
+        [(pixel / scale - mean) / std for pixel in pixels.tolist()], dtype=torch.float64
+    )
     # four roundings to float32 (slope, offset, product, difference), each at most 2**-24 of something below 1 / std
     tolerance = 4 * 2**-24 / std
     assert batch.inputs.dtype == torch.float32
@@ -46,7 +50,10 @@ def test_the_stored_samples_stay_as_they_are(dtype):
 
 def test_channels_last_is_the_same_batch_laid_out_otherwise():
     raw = RawBatch(torch.randint(256, (5, 3, 4, 6), dtype=torch.uint8), torch.arange(5))
-    plain, last = ImageBatcher(0.1, 0.2)(raw, CPU), ImageBatcher(0.1, 0.2, channels_last=True)(raw, CPU)
+    plain, last = (
+        ImageBatcher(0.1, 0.2)(raw, CPU),
+        ImageBatcher(0.1, 0.2, channels_last=True)(raw, CPU),
+    )
     assert torch.equal(plain.inputs, last.inputs)
     assert last.inputs.is_contiguous(memory_format=torch.channels_last)
 
@@ -62,7 +69,9 @@ def test_stored_floats_become_float32(dtype):
 def test_channels_are_standardised_each_by_its_own_numbers():
     # powers of two: every step is exact
     pixels = torch.tensor([[[[0, 4]], [[2, 8]]], [[[6, 8]], [[0, 1]]]], dtype=torch.uint8)
-    batch = ImageBatcher(mean=(0.5, 0.25), std=(0.25, 2.0), scale=4.0)(RawBatch(pixels, torch.arange(2)), CPU)
+    batch = ImageBatcher(mean=(0.5, 0.25), std=(0.25, 2.0), scale=4.0)(
+        RawBatch(pixels, torch.arange(2)), CPU
+    )
     assert torch.equal(batch.inputs[:, 0], torch.tensor([[[-2.0, 2.0]], [[4.0, 6.0]]]))
     assert torch.equal(batch.inputs[:, 1], torch.tensor([[[0.125, 0.875]], [[-0.125, 0.0]]]))
     assert batch.inputs.dtype == torch.float32
@@ -84,7 +93,9 @@ def test_one_number_for_all_channels_may_stand_beside_one_for_each():
     raw = RawBatch(torch.randint(256, (5, 2, 3, 4), dtype=torch.uint8), torch.arange(5))
     spelled = ImageBatcher(mean=(0.5, 0.5), std=(0.25, 0.5))(raw, CPU)
     assert torch.equal(ImageBatcher(mean=0.5, std=(0.25, 0.5))(raw, CPU).inputs, spelled.inputs)
-    assert torch.equal(ImageBatcher(mean=(0.5, 0.5), std=0.25)(raw, CPU).inputs[:, 0], spelled.inputs[:, 0])
+    assert torch.equal(
+        ImageBatcher(mean=(0.5, 0.5), std=0.25)(raw, CPU).inputs[:, 0], spelled.inputs[:, 0]
+    )
 
 
 def test_channels_last_is_the_same_batch_with_numbers_for_each_channel_too():

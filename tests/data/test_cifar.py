@@ -19,7 +19,9 @@ NAMES10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 def images(number, seed):
-    return torch.randint(256, (number, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+    return torch.randint(
+        256, (number, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def rows(pixels, labels, superclasses=None):
@@ -39,8 +41,13 @@ LABELS100 = [(at * 7) % 100 for at in range(5 * PER_FILE)]
 def contents(name):
     """The files of the archive by name, with the images that are in them."""
     if name == "cifar10":
-        files = {f"data_batch_{n + 1}.bin": rows(images(PER_FILE, n), LABELS10[n]) for n in range(5)}
-        files |= {"test_batch.bin": rows(images(TEST, 9), TEST_LABELS), "batches.meta.txt": "\n".join(NAMES10) + "\n\n"}
+        files = {
+            f"data_batch_{n + 1}.bin": rows(images(PER_FILE, n), LABELS10[n]) for n in range(5)
+        }
+        files |= {
+            "test_batch.bin": rows(images(TEST, 9), TEST_LABELS),
+            "batches.meta.txt": "\n".join(NAMES10) + "\n\n",
+        }
         return files, torch.cat([images(PER_FILE, n) for n in range(5)]), sum(LABELS10, [])
     everything = torch.cat([images(PER_FILE, n) for n in range(5)])
     files = {
@@ -67,7 +74,11 @@ def write(folder, name):
 def small(monkeypatch):
     """Thirty images to train on and five to test are then what belongs there."""
     for constant in ("CIFAR10", "CIFAR100"):
-        monkeypatch.setattr(module, constant, dataclasses.replace(getattr(module, constant), sizes=(5 * PER_FILE, TEST)))
+        monkeypatch.setattr(
+            module,
+            constant,
+            dataclasses.replace(getattr(module, constant), sizes=(5 * PER_FILE, TEST)),
+        )
 
 
 @pytest.fixture
@@ -127,7 +138,9 @@ def test_a_fraction_of_each_class_validates(tmp_path):
 def test_the_fingerprint_changes_with_any_one_sample(tmp_path, name):
     folder = write(tmp_path / FOLDERS[name], name)
     before = load(tmp_path, name).fingerprint
-    assert name == "cifar100" or load(tmp_path, name, valid=0.5).fingerprint == before  # one image a class is not split
+    assert (
+        name == "cifar100" or load(tmp_path, name, valid=0.5).fingerprint == before
+    )  # one image a class is not split
     for file in folder.glob("t*.bin"):  # train.bin, test.bin, test_batch.bin
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
@@ -138,7 +151,9 @@ def test_the_fingerprint_changes_with_any_one_sample(tmp_path, name):
 
 
 @BOTH
-def test_an_archive_that_is_there_is_checked_unpacked_and_read(tmp_path, offline, monkeypatch, name):
+def test_an_archive_that_is_there_is_checked_unpacked_and_read(
+    tmp_path, offline, monkeypatch, name
+):
     write(tmp_path / "made" / FOLDERS[name], name)
     root = tmp_path / "root"
     root.mkdir()
@@ -146,7 +161,9 @@ def test_an_archive_that_is_there_is_checked_unpacked_and_read(tmp_path, offline
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(tmp_path / "made" / FOLDERS[name], FOLDERS[name])
     md5 = hashlib.md5(archive.read_bytes()).hexdigest()
-    monkeypatch.setattr(module, name.upper(), dataclasses.replace(getattr(module, name.upper()), md5=md5))
+    monkeypatch.setattr(
+        module, name.upper(), dataclasses.replace(getattr(module, name.upper()), md5=md5)
+    )
 
     assert torch.equal(load(root, name).train.inputs, contents(name)[1])
     assert offline == []
@@ -160,7 +177,9 @@ def test_an_archive_of_another_checksum_is_downloaded_again(tmp_path, offline):
 
 
 @BOTH
-def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(tmp_path, offline, name):
+def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(
+    tmp_path, offline, name
+):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, name)
     url = getattr(module, name.upper()).url
@@ -180,7 +199,10 @@ def test_a_pickle_beside_the_files_is_never_read(tmp_path, offline):
     assert torch.equal(load(tmp_path, "cifar10").train.inputs, contents("cifar10")[1])
     for file in (tmp_path / FOLDERS["cifar10"]).iterdir():
         file.unlink()
-    with pytest.raises(errors.DataError, match="^CIFAR10 is not in .*cifar-10-batches-bin and could not be downloaded"):
+    with pytest.raises(
+        errors.DataError,
+        match="^CIFAR10 is not in .*cifar-10-batches-bin and could not be downloaded",
+    ):
         load(tmp_path, "cifar10")
 
 
@@ -197,7 +219,9 @@ def test_one_absent_file_is_asked_for(tmp_path, offline, name):
 def test_a_file_of_the_wrong_length_is_refused(tmp_path, change):
     folder = write(tmp_path / FOLDERS["cifar10"], "cifar10")
     content = (folder / "data_batch_3.bin").read_bytes()
-    (folder / "data_batch_3.bin").write_bytes(content[:change] if change < 0 else content + b"x" * change)
+    (folder / "data_batch_3.bin").write_bytes(
+        content[:change] if change < 0 else content + b"x" * change
+    )
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, "cifar10")
     assert str(raised.value) == (
@@ -209,17 +233,24 @@ def test_a_file_of_the_wrong_length_is_refused(tmp_path, change):
 def test_a_class_that_there_is_not_is_refused(tmp_path):
     folder = write(tmp_path / FOLDERS["cifar10"], "cifar10")
     (folder / "test_batch.bin").write_bytes(rows(images(TEST, 9), [9, 0, 3, 10, 7]))
-    with pytest.raises(errors.DataError, match=r"damaged \(there is a class 10 where they go from 0 to 9\); remove the folder"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"damaged \(there is a class 10 where they go from 0 to 9\); remove the folder",
+    ):
         load(tmp_path, "cifar10")
 
 
 def test_names_that_are_too_few_are_refused(tmp_path):
     folder = write(tmp_path / FOLDERS["cifar100"], "cifar100")
     (folder / "fine_label_names.txt").write_text("apple\n")
-    with pytest.raises(errors.DataError, match=r"damaged \(fine_label_names.txt has 1 names where 100 belong\)"):
+    with pytest.raises(
+        errors.DataError, match=r"damaged \(fine_label_names.txt has 1 names where 100 belong\)"
+    ):
         load(tmp_path, "cifar100")
 
 
 def test_a_row_has_the_length_that_the_authors_tell():
-    assert module.CIFAR10.label_bytes + module.PIXELS == 3073  # bytes a row, as the data set's page tells
+    assert (
+        module.CIFAR10.label_bytes + module.PIXELS == 3073
+    )  # bytes a row, as the data set's page tells
     assert module.CIFAR100.label_bytes + module.PIXELS == 3074

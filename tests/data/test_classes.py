@@ -25,7 +25,11 @@ def stored(folder):
 def test_targets_in_memory_in_a_file_and_of_a_view_are_the_same(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(class_targets, "AT_ONCE", at_once)
     whole = ArrayDataset(INPUTS, TARGETS)
-    for dataset in (whole.subset(range(1, 9)), stored(tmp_path), Partial(Mapped(whole, lambda raw: raw), range(1, 9))):
+    for dataset in (
+        whole.subset(range(1, 9)),
+        stored(tmp_path),
+        Partial(Mapped(whole, lambda raw: raw), range(1, 9)),
+    ):
         assert torch.equal(class_targets.targets_of(dataset), TARGETS[1:])
         assert torch.equal(class_targets.of(dataset), TARGETS[1:])
 
@@ -33,13 +37,19 @@ def test_targets_in_memory_in_a_file_and_of_a_view_are_the_same(tmp_path, monkey
 def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch):
     dataset, read = stored(tmp_path), []
     original = StoredArray.read
-    monkeypatch.setattr(StoredArray, "read", lambda array, indices: read.append(array.name) or original(array, indices))
+    monkeypatch.setattr(
+        StoredArray,
+        "read",
+        lambda array, indices: read.append(array.name) or original(array, indices),
+    )
 
     class_targets.of(dataset)
     assert read == ["targets"]
 
 
-@pytest.mark.parametrize("targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 3)], ids=["numbers", "sequences"])
+@pytest.mark.parametrize(
+    "targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 3)], ids=["numbers", "sequences"]
+)
 def test_targets_that_are_no_classes_are_all_of_one(targets):
     assert class_targets.of(ArrayDataset(INPUTS, targets)).tolist() == [0] * 9
 

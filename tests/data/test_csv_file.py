@@ -11,7 +11,9 @@ from andiron import errors
 from andiron.data.on_disk.csv_file import csv
 
 CPU = torch.device("cpu")
-HOUSES = "area,rooms,price\n" + "".join(f"{40 + 3 * row},{1 + row % 5},{1000.5 * row + 7}\n" for row in range(43))
+HOUSES = "area,rooms,price\n" + "".join(
+    f"{40 + 3 * row},{1 + row % 5},{1000.5 * row + 7}\n" for row in range(43)
+)
 FLOWERS = "kind,length,width\n" + "".join(
     f"{('rose', 'aster', 'lily')[row % 3]},{row / 8},{row % 7}\n" for row in range(43)
 )
@@ -40,7 +42,11 @@ def refused(path, target="price", **options):
 
 
 def rows(*parts):
-    return sorted((*inputs.tolist(), *targets.tolist()) for part in parts for inputs, targets in zip(part.inputs, part.targets))
+    return sorted(
+        (*inputs.tolist(), *targets.tolist())
+        for part in parts
+        for inputs, targets in zip(part.inputs, part.targets)
+    )
 
 
 def test_the_parts_are_disjoint_and_make_up_the_rows_of_the_file(file):
@@ -55,9 +61,13 @@ def test_mean_and_deviation_are_those_of_the_rows_that_are_trained_on(file):
     splits = load(file(HOUSES))
     inputs, targets = splits.train.inputs.double(), splits.train.targets.double()
     for name, values in (("mean", inputs.mean(0)), ("std", inputs.std(0, correction=0))):
-        assert splits.facts[name] == pytest.approx(values.tolist(), rel=1e-12)  # sums of 31 float64 in another order
+        assert splits.facts[name] == pytest.approx(
+            values.tolist(), rel=1e-12
+        )  # sums of 31 float64 in another order
     assert splits.facts["target_mean"] == pytest.approx(targets.mean(0).tolist(), rel=1e-12)
-    assert splits.facts["target_std"] == pytest.approx(targets.std(0, correction=0).tolist(), rel=1e-12)
+    assert splits.facts["target_std"] == pytest.approx(
+        targets.std(0, correction=0).tolist(), rel=1e-12
+    )
 
 
 def test_a_row_that_is_not_trained_on_changes_nothing_of_what_was_fitted(file):
@@ -74,7 +84,10 @@ def test_the_batcher_standardises_by_the_facts_and_leaves_targets_in_their_unit(
     splits = load(file(HOUSES))
     raw = splits.test.__getitems__([2, 0])
     batch = splits.batcher(raw, CPU)
-    assert torch.equal(batch.inputs, (raw.inputs - torch.tensor(splits.facts["mean"])) / torch.tensor(splits.facts["std"]))
+    assert torch.equal(
+        batch.inputs,
+        (raw.inputs - torch.tensor(splits.facts["mean"])) / torch.tensor(splits.facts["std"]),
+    )
     assert torch.equal(batch.targets, raw.targets)
 
 
@@ -88,7 +101,9 @@ def test_without_standardising_features_are_as_they_are(file):
 def test_a_constant_column_becomes_zero(file):
     splits = load(file(HOUSES.replace("\n", ",0.1\n").replace("price,0.1", "price,constant")))
     assert (splits.facts["mean"][2], splits.facts["std"][2]) == (0.1, 1.0)
-    assert splits.batcher(splits.train.__getitems__(range(31)), CPU).inputs[:, 2].unique().tolist() == [0.0]
+    assert splits.batcher(splits.train.__getitems__(range(31)), CPU).inputs[
+        :, 2
+    ].unique().tolist() == [0.0]
 
 
 def test_features_are_taken_in_the_order_they_are_named(file):
@@ -101,7 +116,10 @@ def test_features_are_taken_in_the_order_they_are_named(file):
 
 def test_several_targets_are_as_many_outputs(file):
     splits = load(file(HOUSES), ["price", "rooms"])
-    assert (splits.offered["num_outputs"], splits.facts["target_columns"]) == (2, ["price", "rooms"])
+    assert (splits.offered["num_outputs"], splits.facts["target_columns"]) == (
+        2,
+        ["price", "rooms"],
+    )
     assert splits.facts["columns"] == ["area"]
     assert torch.equal(splits.train.targets[:, 1], 1 + (splits.train.inputs[:, 0] - 40) / 3 % 5)
 
@@ -114,7 +132,9 @@ def test_names_are_classes_in_sorted_order_with_a_share_of_each_in_every_part(fi
     for part in (splits.train, splits.valid, splits.test):
         expected = [(2, 0, 1)[int(8 * length) % 3] for length in part.inputs[:, 0].tolist()]
         assert part.targets.tolist() == expected
-    counts = [torch.bincount(part.targets).tolist() for part in (splits.train, splits.valid, splits.test)]
+    counts = [
+        torch.bincount(part.targets).tolist() for part in (splits.train, splits.valid, splits.test)
+    ]
     assert counts == [[10, 10, 10], [3, 3, 3], [1, 1, 2]]
 
 
@@ -123,7 +143,11 @@ def test_names_are_classes_in_sorted_order_with_a_share_of_each_in_every_part(fi
     [
         (["a", "b"], "classification", ["a", "b"]),
         (["0", "1"], "classification", ["0", "1"]),
-        ([str(number) for number in range(11)], "classification", [str(number) for number in range(11)]),  # 10 after 9
+        (
+            [str(number) for number in range(11)],
+            "classification",
+            [str(number) for number in range(11)],
+        ),  # 10 after 9
         (["1", "2"], "regression", None),
         (["0", "2"], "regression", None),
         (["0.0", "1.0"], "regression", None),
@@ -133,12 +157,16 @@ def test_names_are_classes_in_sorted_order_with_a_share_of_each_in_every_part(fi
 )
 def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
     number_of_rows = 8 * len(labels) if len(labels) < 44 else 44
-    content = "x,y\n" + "".join(f"{row},{labels[row % len(labels)]}\n" for row in range(number_of_rows))
+    content = "x,y\n" + "".join(
+        f"{row},{labels[row % len(labels)]}\n" for row in range(number_of_rows)
+    )
     path = file(content)
     with caplog.at_level(logging.INFO):
         splits = load(path, "y")
     assert splits.facts.get("class_names") == class_names
-    assert caplog.messages == [f"{path}: column y taken for the target of a {kind}; data.kind says otherwise"]
+    assert caplog.messages == [
+        f"{path}: column y taken for the target of a {kind}; data.kind says otherwise"
+    ]
 
 
 def test_kind_decides_against_what_the_targets_look_like(file, caplog):
@@ -230,7 +258,9 @@ def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
 
 def test_what_is_not_utf_8_is_told(file):
     found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
-    assert found.startswith("table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in position 6")
+    assert found.startswith(
+        "table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in position 6"
+    )
 
 
 def test_a_class_of_a_single_row_is_told_by_its_line(file):

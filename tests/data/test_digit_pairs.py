@@ -12,28 +12,44 @@ SINGLE = digits(valid=0.1, split_seed=0)
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])
 def test_each_half_is_a_digit_of_the_same_part_and_the_labels_are_those_of_both(part):
-    pairs, single = (getattr(splits, part) for splits in (digit_pairs(num_pairs=500, valid=0.1, split_seed=0), SINGLE))
-    labels = {image.numpy().tobytes(): int(target) for image, target in zip(single.inputs, single.targets, strict=True)}
+    pairs, single = (
+        getattr(splits, part)
+        for splits in (digit_pairs(num_pairs=500, valid=0.1, split_seed=0), SINGLE)
+    )
+    labels = {
+        image.numpy().tobytes(): int(target)
+        for image, target in zip(single.inputs, single.targets, strict=True)
+    }
 
     assert pairs.inputs.shape == (len(pairs), 1, 8, 16)
     for image, found in zip(pairs.inputs, pairs.targets, strict=True):
-        halves = {labels[half.contiguous().numpy().tobytes()] for half in (image[..., :8], image[..., 8:])}
+        halves = {
+            labels[half.contiguous().numpy().tobytes()] for half in (image[..., :8], image[..., 8:])
+        }
         assert set(found.nonzero().flatten().tolist()) == halves
 
 
 def test_the_parts_are_as_large_to_each_other_as_those_of_the_digits():
     pairs = digit_pairs(num_pairs=1295 * 3, valid=0.1, split_seed=0)
-    assert [len(getattr(pairs, part)) for part in ("train", "valid", "test")] == [1295 * 3, 143 * 3, 359 * 3]
+    assert [len(getattr(pairs, part)) for part in ("train", "valid", "test")] == [
+        1295 * 3,
+        143 * 3,
+        359 * 3,
+    ]
     assert (pairs.input_shape, pairs.num_classes) == ((1, 8, 16), 10)
 
 
 def test_the_seed_of_the_split_chooses_the_pairs():
-    one, again, other = (digit_pairs(num_pairs=50, valid=0.1, split_seed=seed).train.inputs for seed in (0, 0, 1))
+    one, again, other = (
+        digit_pairs(num_pairs=50, valid=0.1, split_seed=seed).train.inputs for seed in (0, 0, 1)
+    )
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
 
 
 def test_too_few_pairs_are_refused_with_the_number_it_takes():
-    with pytest.raises(errors.DataError, match="^data.num_pairs=9: leaves valid without any; ask for at least 10$"):
+    with pytest.raises(
+        errors.DataError, match="^data.num_pairs=9: leaves valid without any; ask for at least 10$"
+    ):
         digit_pairs(num_pairs=9, valid=0.1, split_seed=0)
     assert len(digit_pairs(num_pairs=10, valid=0.1, split_seed=0).valid) == 1

@@ -12,7 +12,9 @@ import torch
 
 from andiron import data, errors, serialization
 
-digits = importlib.import_module("andiron.data.digits")  # the package has a function of the same name
+digits = importlib.import_module(
+    "andiron.data.digits"
+)  # the package has a function of the same name
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_digits.py"
 
 
@@ -44,7 +46,9 @@ def test_the_images_are_scikit_learns():
 def test_the_script_makes_the_file_byte_for_byte(tmp_path):
     pytest.importorskip("sklearn")
     made = tmp_path / "digits.safetensors"
-    done = subprocess.run([sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True
+    )
     assert made.read_bytes() == digits.FILE.read_bytes()
     assert done.stdout == f"{made}: {digits.FILE.stat().st_size} bytes, SHA-256 {digits.SHA256}\n"
 
@@ -115,7 +119,10 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(digits, "FILE", missing)
     with pytest.raises(errors.DataError) as raised:
         data.digits(valid=0.1, split_seed=0)
-    assert str(raised.value) == f"{missing}: the digits shipped with andiron are not there; install the package again"
+    assert (
+        str(raised.value)
+        == f"{missing}: the digits shipped with andiron are not there; install the package again"
+    )
 
 
 def test_enlarged_images_are_those_of_the_interpolation_and_the_targets_stay():
@@ -123,6 +130,8 @@ def test_enlarged_images_are_those_of_the_interpolation_and_the_targets_stay():
 
     assert large.input_shape == (1, 28, 28)
     assert large.train.inputs.dtype == torch.uint8 and int(large.train.inputs.max()) == 16
-    expected = torch.nn.functional.interpolate(small.train.inputs.float(), size=(28, 28), mode="bilinear")
+    expected = torch.nn.functional.interpolate(
+        small.train.inputs.float(), size=(28, 28), mode="bilinear"
+    )
     assert (large.train.inputs - expected).abs().max() <= 0.5  # rounded
     assert torch.equal(large.train.targets, small.train.targets)

@@ -14,7 +14,9 @@ from andiron.data.composed.folds import kfold, stratified_folds
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
 
-TARGETS = torch.tensor([0] * 10 + [1] * 23 + [3] * 7 + [4])[torch.randperm(41, generator=torch.Generator().manual_seed(0))]
+TARGETS = torch.tensor([0] * 10 + [1] * 23 + [3] * 7 + [4])[
+    torch.randperm(41, generator=torch.Generator().manual_seed(0))
+]
 LABELS = st.lists(st.integers(-1, 4), min_size=2, max_size=60)  # -1: ignored
 SEEDS = st.integers(0, 2**63 - 1)
 
@@ -26,10 +28,23 @@ def dataset(numbers, targets=TARGETS):
 
 def splits(**changes):
     """Samples 0 to 28 train, 29 to 35 validate, 36 to 40 test."""
-    parts = {"train": dataset([*range(29)]), "valid": dataset([*range(29, 36)]), "test": dataset([*range(36, 41)])}
+    parts = {
+        "train": dataset([*range(29)]),
+        "valid": dataset([*range(29, 36)]),
+        "test": dataset([*range(36, 41)]),
+    }
     batcher = ImageBatcher(mean=0.0, std=1.0)
     facts = {"input_shape": (1,), "num_classes": 5}
-    return Splits(**{"name": "numbers", **parts, "batcher": batcher, "facts": facts, "fingerprint": "abc", **changes})
+    return Splits(
+        **{
+            "name": "numbers",
+            **parts,
+            "batcher": batcher,
+            "facts": facts,
+            "fingerprint": "abc",
+            **changes,
+        }
+    )
 
 
 def numbers(data):
@@ -67,12 +82,16 @@ def test_the_folds_are_a_function_of_the_targets_and_the_seed_alone():
     torch.manual_seed(2)
 
     assert [fold.tolist() for fold in stratified_folds(TARGETS, 4, seed=0)] == first
-    assert len({tuple(stratified_folds(TARGETS, 4, seed=seed)[0].tolist()) for seed in range(5)}) == 5
+    assert (
+        len({tuple(stratified_folds(TARGETS, 4, seed=seed)[0].tolist()) for seed in range(5)}) == 5
+    )
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, 42])
 def test_folds_that_would_be_empty_or_but_one_are_refused(number):
-    message = f"num_folds={number}: should be from 2 to 41, the samples there are; 5 and 10 are usual"
+    message = (
+        f"num_folds={number}: should be from 2 to 41, the samples there are; 5 and 10 are usual"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         stratified_folds(TARGETS, number, seed=0)
 
@@ -98,7 +117,11 @@ def test_a_fold_is_named_and_keeps_what_the_data_says_of_itself():
     fold = kfold(data, fold=2, num_folds=5, split_seed=0)
 
     assert fold.name == "numbers, fold 2 of 5"
-    assert (fold.facts, fold.fingerprint, fold.batcher) == (data.facts, data.fingerprint, data.batcher)
+    assert (fold.facts, fold.fingerprint, fold.batcher) == (
+        data.facts,
+        data.fingerprint,
+        data.batcher,
+    )
 
 
 def test_test_samples_that_also_validated_are_in_no_fold():
@@ -113,22 +136,36 @@ def test_test_samples_that_also_validated_are_in_no_fold():
 
 def test_data_that_is_not_in_memory_has_the_same_folds():
     in_memory = splits()
-    viewed = splits(train=Mapped(in_memory.train, lambda raw: raw), valid=Partial(in_memory.valid, range(7)))
+    viewed = splits(
+        train=Mapped(in_memory.train, lambda raw: raw), valid=Partial(in_memory.valid, range(7))
+    )
     for fold in range(3):
-        found, expected = (kfold(data, fold=fold, num_folds=3, split_seed=1) for data in (viewed, in_memory))
+        found, expected = (
+            kfold(data, fold=fold, num_folds=3, split_seed=1) for data in (viewed, in_memory)
+        )
         assert isinstance(found.train, Partial)
-        assert (numbers(found.train), numbers(found.valid)) == (numbers(expected.train), numbers(expected.valid))
+        assert (numbers(found.train), numbers(found.valid)) == (
+            numbers(expected.train),
+            numbers(expected.valid),
+        )
 
 
-@pytest.mark.parametrize("targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 2)], ids=["numbers", "sequences"])
+@pytest.mark.parametrize(
+    "targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 2)], ids=["numbers", "sequences"]
+)
 def test_targets_that_are_no_classes_are_divided_by_chance_alone(targets):
     data = splits(train=dataset([*range(29)], targets), valid=dataset([*range(29, 36)], targets))
     expected = stratified_folds(torch.zeros(36, dtype=torch.int64), 4, seed=0)
     for fold in range(4):
-        assert numbers(kfold(data, fold=fold, num_folds=4, split_seed=0).valid) == expected[fold].tolist()
+        assert (
+            numbers(kfold(data, fold=fold, num_folds=4, split_seed=0).valid)
+            == expected[fold].tolist()
+        )
 
 
 @pytest.mark.parametrize("fold", [-1, 5])
 def test_a_fold_that_there_is_not_is_refused(fold):
-    with pytest.raises(ValueError, match=f"^fold={fold}: should be from 0 to 4; there are num_folds=5$"):
+    with pytest.raises(
+        ValueError, match=f"^fold={fold}: should be from 0 to 4; there are num_folds=5$"
+    ):
         kfold(splits(), fold=fold, num_folds=5, split_seed=0)

@@ -13,7 +13,9 @@ CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(size=st.integers(1, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**63 - 1))
-def test_a_random_split_is_disjoint_complete_ascending_and_of_the_size_asked_for(size, fraction, seed):
+def test_a_random_split_is_disjoint_complete_ascending_and_of_the_size_asked_for(
+    size, fraction, seed
+):
     rest, held = random_split(size, fraction, seed)
     assert len(held) == round(size * fraction)
     assert (rest.tolist(), held.tolist()) == (sorted(rest.tolist()), sorted(held.tolist()))
@@ -30,12 +32,18 @@ def test_the_three_parts_make_up_all_samples(classes):
 
 def test_every_part_has_its_share_of_every_class():
     found = parts(103, valid=0.2, test=0.1, split_seed=5, classes=CLASSES)
-    assert [torch.bincount(CLASSES[part]).tolist() for part in found] == [[14, 36, 24], [4, 9, 6], [2, 5, 3]]
+    assert [torch.bincount(CLASSES[part]).tolist() for part in found] == [
+        [14, 36, 24],
+        [4, 9, 6],
+        [2, 5, 3],
+    ]
 
 
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
 def test_the_seed_moves_what_validates_and_never_what_tests(classes):
-    one, other = (parts(103, valid=0.2, test=0.1, split_seed=seed, classes=classes) for seed in (1, 2))
+    one, other = (
+        parts(103, valid=0.2, test=0.1, split_seed=seed, classes=classes) for seed in (1, 2)
+    )
     assert torch.equal(one.test, other.test)
     assert not torch.equal(one.valid, other.valid)
 

@@ -28,7 +28,12 @@ BOTH = pytest.mark.parametrize("decoded", ["workers", "once"])
 def picture(seed, width, height, mode="RGB"):
     """Noise, as a Pillow image."""
     channels = {"RGB": 3, "L": 1, "RGBA": 4}[mode]
-    noise = torch.randint(256, (height, width, channels), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
+    noise = torch.randint(
+        256,
+        (height, width, channels),
+        dtype=torch.uint8,
+        generator=torch.Generator().manual_seed(seed),
+    )
     return Image.frombytes(mode, (width, height), noise.numpy().tobytes())
 
 
@@ -37,7 +42,12 @@ def fill(folder, counts, first=0):
     seed = first
     for name, number in counts.items():
         for at in range(number):
-            file = folder / name / ("deep/er" if at % 3 == 2 else "") / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
+            file = (
+                folder
+                / name
+                / ("deep/er" if at % 3 == 2 else "")
+                / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
+            )
             file.parent.mkdir(parents=True, exist_ok=True)
             picture(seed, 6 + seed % 5, 6 + (3 * seed) % 7).save(file)
             seed += 1
@@ -55,7 +65,17 @@ def root(tmp_path):
     return fill(tmp_path / "pictures", COUNTS)
 
 
-def load(root, *, decoded="workers", valid=0.25, test=0.2, size=SIZE, channels=3, split_seed=0, cache=None):
+def load(
+    root,
+    *,
+    decoded="workers",
+    valid=0.25,
+    test=0.2,
+    size=SIZE,
+    channels=3,
+    split_seed=0,
+    cache=None,
+):
     return image_folder(
         path=str(root), size=size, channels=channels, valid=valid, test=test, split_seed=split_seed, decoded=decoded,
         cache=None if cache is None else str(cache),
@@ -67,7 +87,9 @@ def expected(root, size=SIZE, mode="RGB"):
     transform = v2.Compose([v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()])
     images, classes = [], []
     for number, name in enumerate(sorted(COUNTS)):
-        files = [file for file in (root / name).rglob("*") if file.is_file() and file.suffix != ".txt"]
+        files = [
+            file for file in (root / name).rglob("*") if file.is_file() and file.suffix != ".txt"
+        ]
         for file in sorted(files, key=lambda file: file.relative_to(root).as_posix()):
             images.append(transform(Image.open(file).convert(mode)))
             classes.append(number)
@@ -80,7 +102,9 @@ def everything(dataset):
 
 @BOTH
 @pytest.mark.parametrize("channels, mode", [(3, "RGB"), (1, "L")])
-def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(root, decoded, channels, mode):
+def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(
+    root, decoded, channels, mode
+):
     images, classes = expected(root, mode=mode)
     splits = load(root, decoded=decoded, channels=channels)
     parts = fractions.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
@@ -117,7 +141,14 @@ def test_any_indices_give_those_samples_in_their_order(root, decoded):
 def test_worker_processes_and_the_thread_give_the_same_batches(root, decoded):
     splits = load(root, decoded=decoded)
     loaders = [
-        DataLoader(splits.train, splits.batcher, batch_size=5, shuffle_seed=7, num_workers=number, augmentations=[Flip()])
+        DataLoader(
+            splits.train,
+            splits.batcher,
+            batch_size=5,
+            shuffle_seed=7,
+            num_workers=number,
+            augmentations=[Flip()],
+        )
         for number in (0, 2)
     ]
     for here, elsewhere in zip(loaders[0].epoch(1), loaders[1].epoch(1), strict=True):
@@ -127,7 +158,9 @@ def test_worker_processes_and_the_thread_give_the_same_batches(root, decoded):
 
 def test_the_data_set_travels_to_another_process_whole(root):
     train = load(root).train
-    assert torch.equal(everything(pickle.loads(pickle.dumps(train))).inputs, everything(train).inputs)
+    assert torch.equal(
+        everything(pickle.loads(pickle.dumps(train))).inputs, everything(train).inputs
+    )
 
 
 @BOTH
@@ -151,8 +184,12 @@ def arranged(root, parts):
 
 
 @BOTH
-@pytest.mark.parametrize("parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")])
-def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_absent(tmp_path, parts, decoded):
+@pytest.mark.parametrize(
+    "parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")]
+)
+def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_absent(
+    tmp_path, parts, decoded
+):
     root = arranged(tmp_path / "pictures", parts)
     splits = load(root, decoded=decoded)
     names = {"valid": splits.valid, "test": splits.test}
@@ -161,7 +198,9 @@ def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_abs
     for part in ("test", "valid"):
         if part in parts:
             files = [name for name in tree.names if name.startswith(f"{part}/")]
-            images = torch.stack([decoding.decode(root / name, size=SIZE, channels=3) for name in files])
+            images = torch.stack(
+                [decoding.decode(root / name, size=SIZE, channels=3) for name in files]
+            )
             assert torch.equal(everything(names[part]).inputs, images)
         else:
             left -= len(names[part])
@@ -190,7 +229,10 @@ def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
     fill(root / "test", {"beee": 1})
     with pytest.raises(errors.DataError) as raised:
         load(root)
-    assert str(raised.value) == f"{root / 'test' / 'beee'}: train/ has no such class; did you mean 'bee'?"
+    assert (
+        str(raised.value)
+        == f"{root / 'test' / 'beee'}: train/ has no such class; did you mean 'bee'?"
+    )
 
 
 def test_a_missing_folder_is_told_with_the_option(tmp_path):
@@ -210,7 +252,9 @@ def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
 
 
 def test_one_class_is_refused(tmp_path):
-    with pytest.raises(errors.DataError, match="has one class, 'ant'; there is nothing to tell apart: add another$"):
+    with pytest.raises(
+        errors.DataError, match="has one class, 'ant'; there is nothing to tell apart: add another$"
+    ):
         load(fill(tmp_path, {"ant": 3}))
 
 
@@ -233,7 +277,9 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
     (root / "readme.txt").write_text("no class")
     with caplog.at_level(logging.INFO, "andiron"):
         after = load(root)
-    assert caplog.messages == [f"{root}: 2 files are no images and were ignored, such as bee/deep/a.csv"]
+    assert caplog.messages == [
+        f"{root}: 2 files are no images and were ignored, such as bee/deep/a.csv"
+    ]
     assert after.fingerprint == before.fingerprint
 
 
@@ -244,7 +290,10 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused_with_what_it_gives(root)
         "data.test=0.01: of 21 images, 21 would be left and 0 make up the part; choose a fraction that leaves both some, "
         f"or make a folder {root / 'test'}"
     )
-    with pytest.raises(errors.DataError, match=r"^data.valid=0.99: of 17 images, 0 would be left and 17 make up the part"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^data.valid=0.99: of 17 images, 0 would be left and 17 make up the part",
+    ):
         load(root, valid=0.99)
 
 
@@ -265,7 +314,9 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     file = root / "ant" / f"0.{suffix}"
     picture(0, 30, 30).save(file)
     DAMAGE[how](file)
-    dataset = ImageFolderDataset(root, ("bee/1.bmp", f"ant/0.{suffix}"), torch.tensor([1, 0]), SIZE, 3)
+    dataset = ImageFolderDataset(
+        root, ("bee/1.bmp", f"ant/0.{suffix}"), torch.tensor([1, 0]), SIZE, 3
+    )
     (root / "bee" / "1.bmp").write_bytes(b"")
     picture(0, 8, 8).save(root / "bee" / "1.bmp")
 
@@ -277,12 +328,19 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     assert message.endswith("); replace the file or remove it")
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])  # ending a worker that failed takes torch five seconds
+@pytest.mark.parametrize(
+    "num_workers", [0, 1]
+)  # ending a worker that failed takes torch five seconds
 def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_workers):
     splits = load(root)
     (root / splits.train.names[5]).write_bytes(b"")
-    loader = DataLoader(splits.train, splits.batcher, batch_size=4, shuffle_seed=1, num_workers=num_workers)
-    with pytest.raises(errors.DataError, match=rf"image 5, counted from 0: {root / splits.train.names[5]}: no image can be"):
+    loader = DataLoader(
+        splits.train, splits.batcher, batch_size=4, shuffle_seed=1, num_workers=num_workers
+    )
+    with pytest.raises(
+        errors.DataError,
+        match=rf"image 5, counted from 0: {root / splits.train.names[5]}: no image can be",
+    ):
         list(loader.epoch(0))
 
 
@@ -299,7 +357,9 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
     tag[0x0112] = 6  # to be turned by a quarter, clockwise
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
     upright.save(tmp_path / "upright.png")
-    held, seen = (decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png"))
+    held, seen = (
+        decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png")
+    )
     assert torch.equal(held, seen)
 
 
@@ -307,7 +367,9 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
 def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
     image = picture(3, 5, 8, mode)
     image.save(tmp_path / "image.png")
-    reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(image.convert("RGB"))
+    reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(
+        image.convert("RGB")
+    )
     assert torch.equal(decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference)
 
 
@@ -388,7 +450,11 @@ def test_a_damaged_image_ends_decoding_by_name_and_leaves_nothing(root):
     with pytest.raises(errors.DataError) as raised:
         load(root, decoded="once")
     assert str(raised.value).startswith(f"{file}: no image can be read from it (")
-    assert list((root / ".andiron").glob("*.safetensors*")) == list((root / ".andiron").glob("*.partial")) == []
+    assert (
+        list((root / ".andiron").glob("*.safetensors*"))
+        == list((root / ".andiron").glob("*.partial"))
+        == []
+    )
 
 
 def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
@@ -397,7 +463,10 @@ def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
     truncate(file)
     with pytest.raises(errors.DataError) as raised:
         load(root, decoded="once")
-    assert str(raised.value) == f"{file}: the decoded images are damaged; remove the file to decode them again"
+    assert (
+        str(raised.value)
+        == f"{file}: the decoded images are damaged; remove the file to decode them again"
+    )
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_path):

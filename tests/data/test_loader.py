@@ -15,7 +15,9 @@ from andiron import errors, randomness
 from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
-INPUTS = torch.randint(256, (SIZE, 1, 2, 2), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+INPUTS = torch.randint(
+    256, (SIZE, 1, 2, 2), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+)
 DATASET = ArrayDataset(INPUTS, torch.arange(SIZE))  # a target is its sample's index
 BATCHER = ImageBatcher(mean=0.25, std=0.5)
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -32,23 +34,31 @@ class Stored:
 
 
 def loader(dataset=DATASET, *, num_workers=0, shuffle_seed=3, batch_size=BATCH_SIZE):
-    return DataLoader(dataset, BATCHER, batch_size=batch_size, shuffle_seed=shuffle_seed, num_workers=num_workers)
+    return DataLoader(
+        dataset, BATCHER, batch_size=batch_size, shuffle_seed=shuffle_seed, num_workers=num_workers
+    )
 
 
 def same(found, expected):
     """Whether two lists of batches are equal, tensor by tensor."""
     return len(found) == len(expected) and all(
-        torch.equal(a.inputs, b.inputs) and torch.equal(a.targets, b.targets) for a, b in zip(found, expected, strict=True)
+        torch.equal(a.inputs, b.inputs) and torch.equal(a.targets, b.targets)
+        for a, b in zip(found, expected, strict=True)
     )
 
 
 def by_hand(seed, epoch):
     """The epoch's batches from the permutation itself."""
     order = randomness.permutation(SIZE, seed, epoch)
-    return [BATCHER(DATASET.__getitems__(order[at : at + BATCH_SIZE]), torch.device("cpu")) for at in range(0, SIZE, BATCH_SIZE)]
+    return [
+        BATCHER(DATASET.__getitems__(order[at : at + BATCH_SIZE]), torch.device("cpu"))
+        for at in range(0, SIZE, BATCH_SIZE)
+    ]
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
@@ -57,27 +67,43 @@ def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
         assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 @pytest.mark.parametrize("first", [0, 3])
 def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_workers, first):
     def brighter(raw, draws):
-        return raw._replace(inputs=(raw.inputs * draws.uniform("light")[:, :, None, None]).to(torch.uint8))
+        return raw._replace(
+            inputs=(raw.inputs * draws.uniform("light")[:, :, None, None]).to(torch.uint8)
+        )
 
-    batches = DataLoader(dataset, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, augmentations=[brighter])
+    batches = DataLoader(
+        dataset,
+        BATCHER,
+        batch_size=5,
+        shuffle_seed=3,
+        num_workers=num_workers,
+        augmentations=[brighter],
+    )
     for epoch in (0, 4):
         found = list(batches.epoch(epoch, first))
         assert len(found) == 5 - first
         for batch in found:
             light = randomness.uniform(3, "light", epoch, batch.targets, 1)[:, :, None, None]
-            expected = BATCHER(RawBatch((INPUTS[batch.targets] * light).to(torch.uint8), batch.targets), torch.device("cpu"))
+            expected = BATCHER(
+                RawBatch((INPUTS[batch.targets] * light).to(torch.uint8), batch.targets),
+                torch.device("cpu"),
+            )
             assert torch.equal(batch.inputs, expected.inputs)
     assert torch.equal(batches.batch(4, 2).inputs, list(batches.epoch(4))[2].inputs)
 
 
 def test_augmentations_without_a_seed_are_refused():
-    with pytest.raises(ValueError, match="^augmentations draw from the shuffle seed: give one, or leave them out$"):
+    with pytest.raises(
+        ValueError, match="^augmentations draw from the shuffle seed: give one, or leave them out$"
+    ):
         DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
 
 
@@ -121,7 +147,9 @@ def test_the_path_is_told_in_words():
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")  # on fewer than four cores
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 def test_batches_are_a_function_of_seed_and_epoch_alone(dataset, num_workers):
@@ -131,7 +159,11 @@ def test_batches_are_a_function_of_seed_and_epoch_alone(dataset, num_workers):
 
 
 def test_the_order_differs_between_epochs_and_between_seeds():
-    orders = [tuple(loader(shuffle_seed=seed).order(epoch).tolist()) for seed in (3, 4) for epoch in (0, 1, 2)]
+    orders = [
+        tuple(loader(shuffle_seed=seed).order(epoch).tolist())
+        for seed in (3, 4)
+        for epoch in (0, 1, 2)
+    ]
     assert len(set(orders)) == 6
     assert all(sorted(order) == list(range(SIZE)) for order in orders)
 
@@ -194,17 +226,34 @@ def test_an_empty_data_set_is_refused():
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_the_builder_makes_what_the_keywords_make(num_workers):
-    built = DataLoaderBuilder(BATCHER).batch_size(5).shuffle(3).num_workers(num_workers).device("cpu").build(DATASET)
-    spelled = DataLoader(DATASET, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, device="cpu")
+    built = (
+        DataLoaderBuilder(BATCHER)
+        .batch_size(5)
+        .shuffle(3)
+        .num_workers(num_workers)
+        .device("cpu")
+        .build(DATASET)
+    )
+    spelled = DataLoader(
+        DATASET, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, device="cpu"
+    )
     assert same(list(built.epoch(2)), list(spelled.epoch(2)))
-    assert (built.batch_size, built.shuffle_seed, built.device) == (spelled.batch_size, spelled.shuffle_seed, spelled.device)
+    assert (built.batch_size, built.shuffle_seed, built.device) == (
+        spelled.batch_size,
+        spelled.shuffle_seed,
+        spelled.device,
+    )
     assert built.in_memory == spelled.in_memory == (num_workers == 0)
 
 
 def test_the_builder_leaves_out_what_the_keywords_may_leave_out():
     built, spelled = DataLoaderBuilder(BATCHER).build(DATASET), DataLoader(DATASET, BATCHER)
     assert same(list(built), list(spelled))
-    assert (built.batch_size, built.shuffle_seed) == (spelled.batch_size, spelled.shuffle_seed) == (64, None)
+    assert (
+        (built.batch_size, built.shuffle_seed)
+        == (spelled.batch_size, spelled.shuffle_seed)
+        == (64, None)
+    )
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
@@ -222,7 +271,9 @@ def test_the_workers_end_as_soon_as_their_loader_is_let_go():
     next(batches.epoch(0))
     workers = set(multiprocessing.active_children()) - others
     assert len(workers) == 2
-    del batches  # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
+    del (
+        batches
+    )  # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
     assert not any(worker.is_alive() for worker in workers)
 
 
@@ -249,12 +300,16 @@ def test_a_script_that_ends_in_mid_epoch_leaves_no_worker_behind():
 
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(dataset, num_workers):
+def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(
+    dataset, num_workers
+):
     made = loader(dataset, num_workers=num_workers)
     for epoch in (2, 0):
         expected = by_hand(3, epoch)
         assert same([made.batch(epoch, number) for number in range(len(made))], expected)
-        assert [made.indices(epoch, number) for number in range(len(made))] == [batch.targets.tolist() for batch in expected]
+        assert [made.indices(epoch, number) for number in range(len(made))] == [
+            batch.targets.tolist() for batch in expected
+        ]
 
 
 class Damaged(Stored):

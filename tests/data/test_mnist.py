@@ -10,14 +10,24 @@ from torchvision import datasets
 
 from andiron import data, errors
 
-module = importlib.import_module("andiron.data.mnist")  # the package has a function of the same name
-FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+module = importlib.import_module(
+    "andiron.data.mnist"
+)  # the package has a function of the same name
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 TRAIN_LABELS, TEST_LABELS = [3, 1, 4, 1, 3, 4, 4], [1, 4, 3]
 
 
 def idx(array):
     """A tensor of bytes as an IDX file: LeCun's own format, http://yann.lecun.com/exdb/mnist."""
-    return struct.pack(f">HBB{array.dim()}I", 0, 8, array.dim(), *array.shape) + array.numpy().tobytes()
+    return (
+        struct.pack(f">HBB{array.dim()}I", 0, 8, array.dim(), *array.shape)
+        + array.numpy().tobytes()
+    )
 
 
 def images(number):
@@ -56,11 +66,36 @@ def load(root, *, valid="test", dataset=data.mnist):
 
 def test_the_genuine_files_have_the_known_sizes_and_labels(mnist_root):
     splits = load(mnist_root)
-    assert (splits.train.inputs.shape, splits.test.inputs.shape) == ((60_000, 1, 28, 28), (10_000, 1, 28, 28))
+    assert (splits.train.inputs.shape, splits.test.inputs.shape) == (
+        (60_000, 1, 28, 28),
+        (10_000, 1, 28, 28),
+    )
     assert splits.train.targets[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert splits.test.targets[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
-    assert torch.bincount(splits.train.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert torch.bincount(splits.test.targets).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert torch.bincount(splits.train.targets).tolist() == [
+        5923,
+        6742,
+        5958,
+        6131,
+        5842,
+        5421,
+        5918,
+        6265,
+        5851,
+        5949,
+    ]
+    assert torch.bincount(splits.test.targets).tolist() == [
+        980,
+        1135,
+        1032,
+        1010,
+        982,
+        892,
+        958,
+        1028,
+        974,
+        1009,
+    ]
     assert splits.valid is splits.test
     assert splits.validates_on_test
 
@@ -75,12 +110,25 @@ def test_mean_and_deviation_are_those_of_the_training_pixels(mnist_root):
 
 def test_a_tenth_of_each_class_of_the_training_images_validates(mnist_root):
     splits = load(mnist_root, valid=0.1)
-    assert torch.bincount(splits.valid.targets).tolist() == [592, 674, 596, 613, 584, 542, 592, 626, 585, 595]
+    assert torch.bincount(splits.valid.targets).tolist() == [
+        592,
+        674,
+        596,
+        613,
+        584,
+        542,
+        592,
+        626,
+        585,
+        595,
+    ]
     assert (len(splits.train), len(splits.valid), len(splits.test)) == (54_001, 5_999, 10_000)
     assert not splits.validates_on_test
 
 
-@pytest.mark.parametrize("name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)])
+@pytest.mark.parametrize(
+    "name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)]
+)
 def test_what_is_read_is_what_the_files_hold(small, offline, name, dataset):
     splits = load(small, dataset=dataset)
     assert torch.equal(splits.train.inputs, images(7).unsqueeze(1))
@@ -100,23 +148,33 @@ def test_the_fingerprint_changes_with_any_one_sample(small):
     assert load(small).fingerprint != before
 
 
-@pytest.mark.parametrize("name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)])
-def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(tmp_path, offline, name, dataset):
+@pytest.mark.parametrize(
+    "name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)]
+)
+def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(
+    tmp_path, offline, name, dataset
+):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, dataset=dataset)
     message = str(raised.value)
-    assert message.startswith(f"{name} is not in {tmp_path / name / 'raw'} and could not be downloaded (")
+    assert message.startswith(
+        f"{name} is not in {tmp_path / name / 'raw'} and could not be downloaded ("
+    )
     assert "no route to host" in message
     assert message.endswith(
         "); put its four files there, point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, "
         "which needs no download"
     )
-    assert len(offline) == len(getattr(datasets, name).mirrors)  # each mirror was tried for the first file
+    assert len(offline) == len(
+        getattr(datasets, name).mirrors
+    )  # each mirror was tried for the first file
 
 
 def test_one_absent_file_is_asked_for(small, offline):
     (small / "MNIST" / "raw" / FILES[3]).unlink()
-    with pytest.raises(errors.DataError, match="^MNIST is not in .*MNIST/raw and could not be downloaded"):
+    with pytest.raises(
+        errors.DataError, match="^MNIST is not in .*MNIST/raw and could not be downloaded"
+    ):
         load(small)
     assert offline
 
@@ -134,7 +192,15 @@ def damage(content, *, how):
 
 
 @pytest.mark.parametrize(
-    "how", ["one byte short", "cut in the header", "empty", "of signed bytes", "of no known type", "no IDX file"]
+    "how",
+    [
+        "one byte short",
+        "cut in the header",
+        "empty",
+        "of signed bytes",
+        "of no known type",
+        "no IDX file",
+    ],
 )
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, file, how):
@@ -157,4 +223,7 @@ def test_a_whole_file_of_the_wrong_length_is_refused(small, file, number, said):
     (folder / file).write_bytes(idx(content))
     with pytest.raises(errors.DataError) as raised:
         load(small)
-    assert str(raised.value) == f"{folder}: {said} of each belong; remove the folder to download it again"
+    assert (
+        str(raised.value)
+        == f"{folder}: {said} of each belong; remove the folder to download it again"
+    )

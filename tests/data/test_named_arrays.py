@@ -36,7 +36,9 @@ def test_every_array_is_read_as_the_formats_library_wrote_it(tmp_path, metadata)
 def written(tmp_path, header, data=b"", length=None):
     file = tmp_path / "x.safetensors"
     content = header if isinstance(header, bytes) else json.dumps(header).encode()
-    file.write_bytes((len(content) if length is None else length).to_bytes(8, "little") + content + data)
+    file.write_bytes(
+        (len(content) if length is None else length).to_bytes(8, "little") + content + data
+    )
     return file
 
 
@@ -53,10 +55,16 @@ def entry(shape, begin, end, dtype="F32"):
 def test_a_truncated_file_is_told_by_the_first_array_that_it_cuts(tmp_path):
     file = written(tmp_path, {"a": entry([2], 0, 8), "b": entry([3, 2], 8, 32)}, bytes(31))
     size = file.stat().st_size
-    assert refused(file) == f"FILE: is truncated: 'b' ends at byte {size + 1}, the file at {size}; {REMEDY}"
+    assert (
+        refused(file)
+        == f"FILE: is truncated: 'b' ends at byte {size + 1}, the file at {size}; {REMEDY}"
+    )
 
 
-@pytest.mark.parametrize("content, header", [(b"", 0), (b"1234567", 0), (b"12345678", 0x3837363534333231), (bytes(20), 0)])
+@pytest.mark.parametrize(
+    "content, header",
+    [(b"", 0), (b"1234567", 0), (b"12345678", 0x3837363534333231), (bytes(20), 0)],
+)
 def test_a_file_without_a_header_is_refused(tmp_path, content, header):
     file = tmp_path / "x.safetensors"
     file.write_bytes(content)
@@ -79,8 +87,13 @@ def test_a_damaged_header_is_refused(tmp_path, header):
 
 def test_a_type_that_cannot_be_read_is_named(tmp_path):
     message = refused(written(tmp_path, {"a": entry([4], 0, 4, "F8_E4M3")}, bytes(4)))
-    assert message.startswith("FILE: 'a' is of type F8_E4M3, which cannot be read here; store it as one of BOOL, U8, ")
+    assert message.startswith(
+        "FILE: 'a' is of type F8_E4M3, which cannot be read here; store it as one of BOOL, U8, "
+    )
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    assert refused(tmp_path / "none") == "FILE: cannot be read (No such file or directory); put the file there"
+    assert (
+        refused(tmp_path / "none")
+        == "FILE: cannot be read (No such file or directory); put the file there"
+    )

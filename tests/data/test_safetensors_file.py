@@ -27,7 +27,9 @@ def file(tmp_path):
     """Writes arrays and gives their file's path."""
 
     def write(**arrays):
-        save_file({name: array.contiguous() for name, array in arrays.items()}, tmp_path / "x.safetensors")
+        save_file(
+            {name: array.contiguous() for name, array in arrays.items()}, tmp_path / "x.safetensors"
+        )
         return str(tmp_path / "x.safetensors")
 
     return write
@@ -63,27 +65,47 @@ def content(splits):
 def test_the_parts_are_disjoint_and_make_up_the_arrays(file, in_memory, inputs, targets):
     splits = load(file(inputs=inputs, targets=targets), in_memory=in_memory)
     found_inputs, found_targets = content(splits)
-    expected = {row.numpy().tobytes(): target for row, target in zip(inputs.to(found_inputs.dtype), targets.float().tolist())}
+    expected = {
+        row.numpy().tobytes(): target
+        for row, target in zip(inputs.to(found_inputs.dtype), targets.float().tolist())
+    }
     assert len(expected) == 43
-    found = {row.numpy().tobytes(): t for row, t in zip(found_inputs, found_targets.float().view(targets.shape).tolist())}
+    found = {
+        row.numpy().tobytes(): t
+        for row, t in zip(found_inputs, found_targets.float().view(targets.shape).tolist())
+    }
     assert found == expected
-    assert [type(part) for part in parts(splits)] == [ArrayDataset if in_memory else StoredDataset] * 3
+    assert [type(part) for part in parts(splits)] == [
+        ArrayDataset if in_memory else StoredDataset
+    ] * 3
 
 
-@pytest.mark.parametrize("targets", [CLASSES, NUMBERS, NUMBERS[:, :1] > 100], ids=["classes", "numbers", "labels"])
-@pytest.mark.parametrize("inputs", [IMAGES, FLOATS, FLOATS.double()], ids=["images", "floats", "doubles"])
+@pytest.mark.parametrize(
+    "targets", [CLASSES, NUMBERS, NUMBERS[:, :1] > 100], ids=["classes", "numbers", "labels"]
+)
+@pytest.mark.parametrize(
+    "inputs", [IMAGES, FLOATS, FLOATS.double()], ids=["images", "floats", "doubles"]
+)
 def test_in_memory_and_from_the_file_the_batches_and_all_else_are_the_same(file, inputs, targets):
     path = file(inputs=inputs, targets=targets)
     one, other = load(path, in_memory=True), load(path, in_memory=False)
-    assert (one.facts, one.fingerprint, one.batcher) == (other.facts, other.fingerprint, other.batcher)
+    assert (one.facts, one.fingerprint, one.batcher) == (
+        other.facts,
+        other.fingerprint,
+        other.batcher,
+    )
     for mine, theirs in zip(parts(one), parts(other), strict=True):
-        loaders = [DataLoader(part, one.batcher, batch_size=5, shuffle_seed=1) for part in (mine, theirs)]
+        loaders = [
+            DataLoader(part, one.batcher, batch_size=5, shuffle_seed=1) for part in (mine, theirs)
+        ]
         for batches in zip(*(loader.epoch(2) for loader in loaders), strict=True):
             assert all(map(torch.equal, *batches))
 
 
 def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
-    path = file(inputs=IMAGES, targets=CLASSES, others=torch.zeros(10_000))  # of the two arrays alone
+    path = file(
+        inputs=IMAGES, targets=CLASSES, others=torch.zeros(10_000)
+    )  # of the two arrays alone
     size = IMAGES.nbytes + CLASSES.nbytes
     monkeypatch.setattr(safetensors_arrays, "IN_MEMORY_BYTES", size + 1)
     assert isinstance(load(path).train, ArrayDataset)
@@ -93,9 +115,16 @@ def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
 
 def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
     splits = load(file(inputs=IMAGES, targets=CLASSES.to(torch.uint8)))
-    assert (splits.facts, splits.offered["num_outputs"]) == ({"input_shape": (3, 4, 5), "num_classes": 4}, 4)
+    assert (splits.facts, splits.offered["num_outputs"]) == (
+        {"input_shape": (3, 4, 5), "num_classes": 4},
+        4,
+    )
     # of 11, 11, 11 and 10: a tenth, then a fifth of the rest
-    assert [torch.bincount(part.targets).tolist() for part in parts(splits)] == [[8, 8, 8, 7], [2, 2, 2, 2], [1, 1, 1, 1]]
+    assert [torch.bincount(part.targets).tolist() for part in parts(splits)] == [
+        [8, 8, 8, 7],
+        [2, 2, 2, 2],
+        [1, 1, 1, 1],
+    ]
     assert splits.batcher(splits.test.__getitems__([0]), CPU).targets.dtype == torch.int64
 
 
@@ -104,8 +133,12 @@ def test_numbers_to_predict_have_the_mean_and_deviation_of_those_trained_on(file
     splits = load(file(inputs=FLOATS, targets=NUMBERS), in_memory=False)
     train = splits.train.targets.read(splits.train.indices)
     assert splits.facts["num_outputs"] == 2
-    assert splits.facts["target_mean"] == pytest.approx(train.mean(0).tolist(), rel=1e-12)  # sums in another order
-    assert splits.facts["target_std"] == pytest.approx(train.std(0, correction=0).tolist(), rel=1e-12)
+    assert splits.facts["target_mean"] == pytest.approx(
+        train.mean(0).tolist(), rel=1e-12
+    )  # sums in another order
+    assert splits.facts["target_std"] == pytest.approx(
+        train.std(0, correction=0).tolist(), rel=1e-12
+    )
     assert json.loads(json.dumps(splits.facts))["input_shape"] == [7]
 
 
@@ -123,7 +156,10 @@ def test_booleans_are_labels_of_which_several_may_hold(file):
 def test_classes_of_every_position_may_be_ignored(file):
     targets = torch.arange(43 * 6).view(43, 6) % 9
     targets[5, 3] = -100
-    assert load(file(inputs=FLOATS, targets=targets)).facts == {"input_shape": (7,), "num_classes": 9}
+    assert load(file(inputs=FLOATS, targets=targets)).facts == {
+        "input_shape": (7,),
+        "num_classes": 9,
+    }
 
 
 def test_arrays_may_have_other_names(file):
@@ -147,10 +183,14 @@ def test_mean_and_deviation_are_in_the_unit_of_what_the_network_takes(file):
     assert load(path, mean=0.5, std=0.25).batcher == ArrayBatcher((127.5,), (63.75,))
     batcher = load(path, mean=[0.5, 0.25, 0.0], std=[1, 0.5, 0.25]).batcher
     raw = load(path).train.__getitems__([3, 1])
-    expected = (raw.inputs / 255 - torch.tensor([0.5, 0.25, 0.0])[:, None, None]) / torch.tensor([1, 0.5, 0.25])[:, None, None]
+    expected = (raw.inputs / 255 - torch.tensor([0.5, 0.25, 0.0])[:, None, None]) / torch.tensor(
+        [1, 0.5, 0.25]
+    )[:, None, None]
     # values up to 4 with three roundings each to float32, 2**-24 relative
     torch.testing.assert_close(batcher(raw, CPU).inputs, expected, rtol=0, atol=4 * 3 * 2**-24)
-    assert load(file(inputs=FLOATS, targets=CLASSES), mean=0.5, std=2).batcher == ArrayBatcher((0.5,), (2.0,))
+    assert load(file(inputs=FLOATS, targets=CLASSES), mean=0.5, std=2).batcher == ArrayBatcher(
+        (0.5,), (2.0,)
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +254,9 @@ def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targe
 @pytest.mark.parametrize("value", [torch.nan, -torch.inf])
 def test_a_feature_that_is_no_number_is_found_when_it_is_loaded_or_by_its_batch(file, value):
     path = file(inputs=changed(FLOATS, (30, 2), value), targets=NUMBERS)
-    said = "FILE: 'inputs' has a NaN or infinity in row 30, counted from 0; mend it, or leave it out"
+    said = (
+        "FILE: 'inputs' has a NaN or infinity in row 30, counted from 0; mend it, or leave it out"
+    )
     assert refused(path) == said
     splits = load(path, in_memory=False)
     with pytest.raises(errors.DataError) as raised:

@@ -13,7 +13,9 @@ from andiron.data.composed.sampling import balanced, balanced_weights, draws, pa
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
 
-TARGETS = torch.tensor([0] * 40 + [1] * 9 + [3] * 3)[torch.randperm(52, generator=torch.Generator().manual_seed(0))]
+TARGETS = torch.tensor([0] * 40 + [1] * 9 + [3] * 3)[
+    torch.randperm(52, generator=torch.Generator().manual_seed(0))
+]
 DRAWN = 20_000
 
 
@@ -25,7 +27,15 @@ def dataset(targets=TARGETS):
 def splits(train):
     batcher = ImageBatcher(mean=0.0, std=1.0)
     facts = {"input_shape": (1,), "num_classes": 4}
-    return Splits("numbers", train=train, valid=dataset(), test=dataset(), batcher=batcher, facts=facts, fingerprint="abc")
+    return Splits(
+        "numbers",
+        train=train,
+        valid=dataset(),
+        test=dataset(),
+        batcher=batcher,
+        facts=facts,
+        fingerprint="abc",
+    )
 
 
 def numbers(data):
@@ -54,7 +64,9 @@ def test_draws_are_those_of_the_inverted_distribution_function_and_any_number_be
     weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
     found = draws(weights, 50, seed=7)
 
-    assert torch.equal(draws(4 * weights, 50, seed=7), found)  # the scale of the weights does not matter
+    assert torch.equal(
+        draws(4 * weights, 50, seed=7), found
+    )  # the scale of the weights does not matter
     assert torch.equal(draws(weights, 20, seed=7), found[:20])
     assert torch.equal(draws(weights.flip(0), 50, seed=8), draws(weights.flip(0), 50, seed=8))
     assert not torch.equal(draws(weights, 50, seed=8), found)
@@ -94,7 +106,10 @@ def test_without_a_size_as_many_are_drawn_as_there_are():
 def test_data_that_is_not_in_memory_is_drawn_and_parted_the_same(seed):
     viewed, in_memory = splits(Mapped(dataset(), lambda raw: RawBatch(*raw))), splits(dataset())
 
-    for change in (lambda data: balanced(data, size=30, seed=seed), lambda data: partial(data, fraction=0.3, seed=seed)):
+    for change in (
+        lambda data: balanced(data, size=30, seed=seed),
+        lambda data: partial(data, fraction=0.3, seed=seed),
+    ):
         assert isinstance(change(viewed).train, Partial)
         assert numbers(change(viewed).train) == numbers(change(in_memory).train)
 
@@ -103,13 +118,21 @@ def test_a_part_has_the_fraction_of_every_class():
     data = splits(dataset())
     found = partial(data, fraction=0.3, seed=0)
 
-    assert torch.bincount(found.train.targets).tolist() == [12, 3, 0, 1]  # of 40, 9 and 3: 12, 2.7 and 0.9
+    assert torch.bincount(found.train.targets).tolist() == [
+        12,
+        3,
+        0,
+        1,
+    ]  # of 40, 9 and 3: 12, 2.7 and 0.9
     assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
     assert (found.name, found.valid, found.test) == ("numbers, 0.3 of it", data.valid, data.test)
 
 
 def test_a_smaller_part_lies_within_a_larger_and_the_whole_is_the_whole():
-    found = [{*numbers(partial(splits(dataset()), fraction=fraction, seed=4).train)} for fraction in (0.1, 0.3, 0.7, 1)]
+    found = [
+        {*numbers(partial(splits(dataset()), fraction=fraction, seed=4).train)}
+        for fraction in (0.1, 0.3, 0.7, 1)
+    ]
 
     for smaller, larger in zip(found, found[1:]):
         assert smaller < larger

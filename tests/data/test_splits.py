@@ -9,7 +9,9 @@ from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
 from andiron.data.splits import hold_out, stratified_split
 
-TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[torch.randperm(43, generator=torch.Generator().manual_seed(0))]
+TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
+    torch.randperm(43, generator=torch.Generator().manual_seed(0))
+]
 
 
 def dataset(targets):
@@ -45,7 +47,12 @@ def test_every_class_is_divided_in_the_same_proportion_within_rounding(targets, 
 
 def test_a_fifth_of_each_class_by_hand():
     kept, held = stratified_split(TARGETS, 0.2, 0)
-    assert torch.bincount(TARGETS[held]).tolist() == [2, 5, 0, 1]  # of 10, 25, 0 and 7; a fifth of the one 4 is none
+    assert torch.bincount(TARGETS[held]).tolist() == [
+        2,
+        5,
+        0,
+        1,
+    ]  # of 10, 25, 0 and 7; a fifth of the one 4 is none
     assert torch.bincount(TARGETS[kept]).tolist() == [8, 20, 0, 6, 1]
 
 
@@ -80,7 +87,9 @@ def test_validating_on_the_test_set_trains_on_all_training_data():
 @pytest.mark.parametrize("valid, kept, held", [(0.1, 3, 0), (0.9, 0, 3)])
 def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
     with pytest.raises(errors.DataError) as raised:
-        hold_out(dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid, split_seed=0)
+        hold_out(
+            dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid, split_seed=0
+        )
     assert str(raised.value) == (
         f"data.valid={valid}: of 3 training samples, {kept} would train and {held} validate; "
         "choose a fraction that leaves both some"
@@ -90,5 +99,7 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
 def test_the_input_shape_is_that_of_one_sample():
     part = ArrayDataset(torch.zeros(5, 3, 4, 2), torch.zeros(5, dtype=torch.long))
     facts = {"input_shape": [3, 4, 2], "num_classes": 1}
-    splits = Splits("x", part, part, part, ImageBatcher(0.0, 1.0), facts, fingerprint="", validates_on_test=True)
+    splits = Splits(
+        "x", part, part, part, ImageBatcher(0.0, 1.0), facts, fingerprint="", validates_on_test=True
+    )
     assert splits.input_shape == (3, 4, 2)

@@ -6,19 +6,26 @@ import torch
 from andiron import errors
 from andiron.data import standardisation
 
-COLUMNS = torch.tensor([[1.0, 5.0, -2.0], [3.0, 5.0, 0.5], [2.0, 5.0, 0.0], [6.0, 5.0, 4.5]], dtype=torch.float64)
+COLUMNS = torch.tensor(
+    [[1.0, 5.0, -2.0], [3.0, 5.0, 0.5], [2.0, 5.0, 0.0], [6.0, 5.0, 4.5]], dtype=torch.float64
+)
 
 
 def test_mean_and_deviation_by_hand():
     # about the mean 3: 4 + 0 + 1 + 9 = 14; about 0.75: 7.5625 + 0.0625 + 0.5625 + 14.0625 = 22.25
     mean, std = standardisation.fit(COLUMNS)
     assert mean == (3.0, 5.0, 0.75)
-    assert std == pytest.approx((3.5**0.5, 1.0, (22.25 / 4) ** 0.5), rel=1e-15)  # the last bit of a square root
+    assert std == pytest.approx(
+        (3.5**0.5, 1.0, (22.25 / 4) ** 0.5), rel=1e-15
+    )  # the last bit of a square root
 
 
 def test_it_is_what_scikit_learn_finds():
     preprocessing = pytest.importorskip("sklearn.preprocessing")
-    columns = torch.randn(1001, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 50 + 300
+    columns = (
+        torch.randn(1001, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 50
+        + 300
+    )
     reference = preprocessing.StandardScaler().fit(columns.numpy())
     mean, std = standardisation.fit(columns)
     # sums of 1,001 float64 in another order: an error of at most 1001 * 2**-53
@@ -32,11 +39,15 @@ def test_a_constant_column_is_kept_and_only_shifted():
 
 
 def test_in_chunks_it_is_the_same():
-    assert standardisation.fit_in_chunks(lambda: torch.split(COLUMNS, 3)) == standardisation.fit(COLUMNS)  # sums are exact
+    assert standardisation.fit_in_chunks(lambda: torch.split(COLUMNS, 3)) == standardisation.fit(
+        COLUMNS
+    )  # sums are exact
 
 
 def test_a_column_that_float32_would_blur_is_refused_by_name():
-    seconds = torch.tensor([[1.0, 1.6e9], [2.0, 1.6e9 + 60], [3.0, 1.6e9 + 120]], dtype=torch.float64)
+    seconds = torch.tensor(
+        [[1.0, 1.6e9], [2.0, 1.6e9 + 60], [3.0, 1.6e9 + 120]], dtype=torch.float64
+    )
     with pytest.raises(errors.DataError) as raised:
         standardisation.check(seconds, ("a", "time"), source="x.csv")
     assert str(raised.value) == (
@@ -47,11 +58,18 @@ def test_a_column_that_float32_would_blur_is_refused_by_name():
 
 def test_a_number_too_large_for_float32_is_refused_by_name():
     with pytest.raises(errors.DataError) as raised:
-        standardisation.check(torch.tensor([[1.0], [-1e39]], dtype=torch.float64), ("a",), source="x.csv")
-    assert str(raised.value) == "x.csv: column 'a' has 1e+39, too large for float32; scale it in the file"
+        standardisation.check(
+            torch.tensor([[1.0], [-1e39]], dtype=torch.float64), ("a",), source="x.csv"
+        )
+    assert (
+        str(raised.value)
+        == "x.csv: column 'a' has 1e+39, too large for float32; scale it in the file"
+    )
 
 
 def test_columns_that_float32_holds_pass():
     dates = torch.tensor([[1990.0], [2024.0], [1600000000.0]], dtype=torch.float64)
     standardisation.check(dates, ("year",), source="x.csv")
-    standardisation.check(torch.full((3, 1), 1.6e9, dtype=torch.float64), ("constant",), source="x.csv")
+    standardisation.check(
+        torch.full((3, 1), 1.6e9, dtype=torch.float64), ("constant",), source="x.csv"
+    )

@@ -37,11 +37,17 @@ def path(tmp_path):
 def stored(path):
     file = StoredFile(path)
     inputs = StoredArray(file, "inputs", len(HEAD), torch.float32, (23, 2, 3))
-    return StoredDataset(inputs, StoredArray(file, "targets", len(HEAD) + INPUTS.nbytes, torch.int64, (23,)))
+    return StoredDataset(
+        inputs, StoredArray(file, "targets", len(HEAD) + INPUTS.nbytes, torch.int64, (23,))
+    )
 
 
 def same(one, other):
-    return len(one) == len(other) and all(map(torch.equal, one, other)) and [t.dtype for t in one] == [t.dtype for t in other]
+    return (
+        len(one) == len(other)
+        and all(map(torch.equal, one, other))
+        and [t.dtype for t in one] == [t.dtype for t in other]
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,10 @@ def test_one_sample_is_that_in_memory(path):
 
 def test_a_subset_of_a_subset_has_the_samples_that_it_has_in_memory(path):
     outer, inner = torch.tensor([6, 2, 4, 1, 0]), torch.tensor([3, 0, 2])
-    subset, reference = stored(path).subset(outer).subset(inner), IN_MEMORY.subset(outer).subset(inner)
+    subset, reference = (
+        stored(path).subset(outer).subset(inner),
+        IN_MEMORY.subset(outer).subset(inner),
+    )
     assert len(subset) == 3
     assert same(subset.__getitems__(range(3)), reference.__getitems__(range(3)))
 
@@ -78,7 +87,9 @@ def test_what_is_read_is_the_readers_own(path):
     assert same(dataset.__getitems__(range(23)), IN_MEMORY.__getitems__(range(23)))
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.bfloat16, torch.float16, torch.int32])
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint8, torch.int16, torch.bfloat16, torch.float16, torch.int32]
+)
 def test_rows_have_the_type_and_the_bytes_of_the_file(tmp_path, dtype):
     values = (torch.arange(21).view(7, 3) % 2).to(dtype)
     (tmp_path / "x").write_bytes(values.view(torch.uint8).numpy().tobytes())
@@ -88,10 +99,16 @@ def test_rows_have_the_type_and_the_bytes_of_the_file(tmp_path, dtype):
 
 
 def test_what_few_devices_have_becomes_what_all_have(tmp_path):
-    doubles, words = torch.tensor([[0.1], [2.5]], dtype=torch.float64), torch.tensor([65535, 1], dtype=torch.uint16)
+    doubles, words = (
+        torch.tensor([[0.1], [2.5]], dtype=torch.float64),
+        torch.tensor([65535, 1], dtype=torch.uint16),
+    )
     (tmp_path / "x").write_bytes(doubles.numpy().tobytes() + words.numpy().tobytes())
     file = StoredFile(tmp_path / "x")
-    dataset = StoredDataset(StoredArray(file, "x", 0, torch.float64, (2, 1)), StoredArray(file, "y", 16, torch.uint16, (2,)))
+    dataset = StoredDataset(
+        StoredArray(file, "x", 0, torch.float64, (2, 1)),
+        StoredArray(file, "y", 16, torch.uint16, (2,)),
+    )
     assert same(dataset.__getitems__([0, 1]), (doubles.float(), torch.tensor([65535, 1])))
 
 
@@ -103,7 +120,9 @@ def test_rows_may_overlap(tmp_path):
 
 @pytest.mark.parametrize("number", [-1, 23])
 def test_a_row_that_is_not_there_is_refused(path, number):
-    with pytest.raises(IndexError, match=f"^inputs: rows {min(3, number)} to {max(3, number)} of 23$"):
+    with pytest.raises(
+        IndexError, match=f"^inputs: rows {min(3, number)} to {max(3, number)} of 23$"
+    ):
         stored(path).inputs.read([3, number])
 
 
@@ -114,8 +133,14 @@ def test_inputs_without_a_target_each_are_refused(path, monkeypatch):
         StoredDataset(array, StoredArray(array.file, "targets", 0, torch.int64, (6,)))
 
 
-@pytest.mark.parametrize("send", [copy.deepcopy, lambda sent: pickle.loads(pickle.dumps(sent))], ids=["copied", "pickled"])
-def test_a_data_set_that_was_sent_away_reads_the_same_samples_through_a_descriptor_of_its_own(path, send):
+@pytest.mark.parametrize(
+    "send",
+    [copy.deepcopy, lambda sent: pickle.loads(pickle.dumps(sent))],
+    ids=["copied", "pickled"],
+)
+def test_a_data_set_that_was_sent_away_reads_the_same_samples_through_a_descriptor_of_its_own(
+    path, send
+):
     dataset = stored(path)
     sent = send(dataset)
     assert sent.inputs.file._descriptor != dataset.inputs.file._descriptor
@@ -134,10 +159,15 @@ def test_a_file_is_closed_with_the_last_that_reads_it(path):
 
 def test_threads_read_at_once_what_each_asked_for(path):
     dataset = stored(path)
-    asked = [torch.randperm(23, generator=torch.Generator().manual_seed(seed)) for seed in range(200)]
+    asked = [
+        torch.randperm(23, generator=torch.Generator().manual_seed(seed)) for seed in range(200)
+    ]
     with ThreadPoolExecutor(max_workers=4) as threads:
         found = list(threads.map(dataset.__getitems__, asked))
-    assert all(same(batch, IN_MEMORY.__getitems__(indices)) for batch, indices in zip(found, asked, strict=True))
+    assert all(
+        same(batch, IN_MEMORY.__getitems__(indices))
+        for batch, indices in zip(found, asked, strict=True)
+    )
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -147,9 +177,14 @@ def test_a_loader_gives_the_batches_that_it_gives_of_the_same_samples_in_memory(
         for dataset, workers in ((stored(path), num_workers), (IN_MEMORY, 0))
     ]
     for epoch in (0, 1):
-        assert all(same(*batches) for batches in zip(*(loader.epoch(epoch) for loader in loaders), strict=True))
+        assert all(
+            same(*batches)
+            for batches in zip(*(loader.epoch(epoch) for loader in loaders), strict=True)
+        )
     assert loaders[0].path == (
-        "gathered by 2 worker processes" if num_workers else "StoredDataset, gathered by a thread ahead of the step"
+        "gathered by 2 worker processes"
+        if num_workers
+        else "StoredDataset, gathered by a thread ahead of the step"
     )
 
 
@@ -171,7 +206,10 @@ def test_a_number_that_is_none_is_told_by_array_and_row_of_the_batch_it_is_in(tm
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         StoredFile(tmp_path / "none.bin")
-    assert str(raised.value) == f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file there"
+    assert (
+        str(raised.value)
+        == f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file there"
+    )
 
 
 def test_a_file_that_shrank_is_told_and_ends_no_process(path):
@@ -192,17 +230,25 @@ def test_a_file_that_was_removed_is_read_on_by_who_has_it_open_and_missed_by_who
     sent = pickle.dumps(dataset)
     path.unlink()
     assert same(dataset.__getitems__(range(23)), IN_MEMORY.__getitems__(range(23)))
-    with pytest.raises(errors.DataError, match=r"samples\.bin: cannot be read \(No such file or directory\); put the file there$"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"samples\.bin: cannot be read \(No such file or directory\); put the file there$",
+    ):
         pickle.loads(sent)
 
 
-@pytest.mark.parametrize("content", [b"longer than what had been there" * 100, b""], ids=["longer", "empty"])
+@pytest.mark.parametrize(
+    "content", [b"longer than what had been there" * 100, b""], ids=["longer", "empty"]
+)
 def test_another_file_in_the_place_of_the_one_that_was_sent_is_refused(path, content):
     sent = pickle.dumps(stored(path))
     path.write_bytes(content)
     with pytest.raises(errors.DataError) as raised:
         pickle.loads(sent)
-    assert str(raised.value) == f"{path}: was changed while a run reads it; leave it as it is, and start again"
+    assert (
+        str(raised.value)
+        == f"{path}: was changed while a run reads it; leave it as it is, and start again"
+    )
 
 
 ROW = 3072
@@ -232,9 +278,14 @@ print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="needs /proc/self/status for the peak of resident memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").is_file(),
+    reason="needs /proc/self/status for the peak of resident memory",
+)
 @pytest.mark.parametrize("megabytes", [200, 2000])
-def test_all_of_a_file_read_in_random_batches_takes_memory_that_does_not_grow_with_it(tmp_path, megabytes):
+def test_all_of_a_file_read_in_random_batches_takes_memory_that_does_not_grow_with_it(
+    tmp_path, megabytes
+):
     if shutil.disk_usage(tmp_path).free < 3e9:
         pytest.skip("needs 3 GB of free disk")
     rows, file = megabytes * 10**6 // ROW, tmp_path / "large.bin"

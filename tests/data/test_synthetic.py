@@ -10,10 +10,18 @@ import torch
 
 from andiron import errors
 
-module = importlib.import_module("andiron.data.synthetic")  # the package has a function of the same name
+module = importlib.import_module(
+    "andiron.data.synthetic"
+)  # the package has a function of the same name
 synthetic = module.synthetic
 CPU = torch.device("cpu")
-OPTIONS = {"num_samples": 1003, "input_shape": (1, 4, 5), "num_classes": 3, "valid": 0.2, "split_seed": 0}
+OPTIONS = {
+    "num_samples": 1003,
+    "input_shape": (1, 4, 5),
+    "num_classes": 3,
+    "valid": 0.2,
+    "split_seed": 0,
+}
 
 
 def make(**options):
@@ -54,7 +62,11 @@ def test_there_are_as_many_of_each_class_and_as_many_samples_as_asked_for(dtype)
     counts = sum(torch.bincount(part.targets) for part in parts(splits))
     assert sorted(counts.tolist()) == [334, 334, 335]
     # 33.4 or 33.5 of each class, then 60.2 of 301 or 60.4 of 302
-    assert [len(part) for part in parts(splits)] == [1003 - 3 * 60 - len(splits.test), 180, len(splits.test)]
+    assert [len(part) for part in parts(splits)] == [
+        1003 - 3 * 60 - len(splits.test),
+        180,
+        len(splits.test),
+    ]
     assert (splits.input_shape, splits.num_classes, splits.name) == ((1, 4, 5), 3, "synthetic")
     assert splits.train.inputs.dtype == getattr(torch, dtype)
     assert json.loads(json.dumps(splits.facts)) == {"input_shape": [1, 4, 5], "num_classes": 3}
@@ -74,12 +86,16 @@ def accuracy_of_the_nearest(splits, blobs):
 @pytest.mark.parametrize("shape", [(3,), (1, 6, 7)])
 @pytest.mark.parametrize("separation", [0.5, 2.0])
 def test_two_classes_can_be_told_apart_as_often_as_the_formula_says(dtype, shape, separation):
-    splits = make(num_samples=20_001, input_shape=shape, num_classes=2, separation=separation, dtype=dtype)
+    splits = make(
+        num_samples=20_001, input_shape=shape, num_classes=2, separation=separation, dtype=dtype
+    )
     unit = module.centers(shape, 2, 0)
     assert unit.flatten(1).norm(dim=1).tolist() == pytest.approx([1.0, 1.0], rel=1e-6)  # float32
     expected = (1 + math.erf(separation * float((unit[0] - unit[1]).norm()) / 2 / math.sqrt(2))) / 2
     # four standard deviations of a share of 20,001, of which one side may be half; pixels are rounded to 1/32 of a deviation
-    assert accuracy_of_the_nearest(splits, unit * separation) == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(20_001))
+    assert accuracy_of_the_nearest(splits, unit * separation) == pytest.approx(
+        expected, abs=4 * 0.5 / math.sqrt(20_001)
+    )
 
 
 def test_pixels_are_the_floats_rounded_and_clipped():
@@ -94,8 +110,13 @@ def test_pixels_are_the_floats_rounded_and_clipped():
 
 def test_a_linear_classifier_learns_them():
     splits = make(num_samples=3001, input_shape=(1, 12, 12), num_classes=4, separation=8.0)
-    batches = [splits.batcher(part.__getitems__(range(len(part))), CPU) for part in (splits.train, splits.test)]
-    (inputs, targets), (others, expected) = [(batch.inputs.flatten(1), batch.targets) for batch in batches]
+    batches = [
+        splits.batcher(part.__getitems__(range(len(part))), CPU)
+        for part in (splits.train, splits.test)
+    ]
+    (inputs, targets), (others, expected) = [
+        (batch.inputs.flatten(1), batch.targets) for batch in batches
+    ]
     solution = torch.linalg.lstsq(inputs, torch.nn.functional.one_hot(targets).float()).solution
     assert float(((others @ solution).argmax(1) == expected).float().mean()) > 0.99
 
@@ -108,5 +129,7 @@ def test_the_fingerprint_is_of_the_samples_in_their_stored_order():
 
 
 def test_a_part_that_would_be_empty_is_told_by_its_option():
-    with pytest.raises(errors.DataError, match=r"^data\.test=0\.1: of 9 samples, 9 would be left and 0 kept aside"):
+    with pytest.raises(
+        errors.DataError, match=r"^data\.test=0\.1: of 9 samples, 9 would be left and 0 kept aside"
+    ):
         make(num_samples=9)

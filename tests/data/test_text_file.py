@@ -20,7 +20,9 @@ from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 CPU = torch.device("cpu")
-POEM = "".join(f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40))  # characters of one to four bytes
+POEM = "".join(
+    f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40)
+)  # characters of one to four bytes
 ODD = "".join(map(chr, range(0x4E00, 0x4E00 + 300))) * 3  # more characters than a byte can count
 
 
@@ -56,12 +58,20 @@ def by_hand(tokens, length, stride):
 
 
 @pytest.mark.parametrize("level", ["bytes", "characters"])
-@pytest.mark.parametrize("context_length, stride", [(7, None), (7, 7), (7, 3), (7, 11), (1, 1), (60, 5)])
+@pytest.mark.parametrize(
+    "context_length, stride", [(7, None), (7, 7), (7, 3), (7, 11), (1, 1), (60, 5)]
+)
 @pytest.mark.parametrize("content", [POEM, ODD], ids=["poem", "many characters"])
-def test_the_samples_are_windows_of_three_parts_that_share_no_token(file, level, context_length, stride, content):
+def test_the_samples_are_windows_of_three_parts_that_share_no_token(
+    file, level, context_length, stride, content
+):
     splits = load(file(content), level=level, context_length=context_length, stride=stride)
     names = sorted(set(content))
-    tokens = list(content.encode()) if level == "bytes" else [names.index(character) for character in content]
+    tokens = (
+        list(content.encode())
+        if level == "bytes"
+        else [names.index(character) for character in content]
+    )
     tenth = round(len(tokens) / 10)
     cut = [tokens[: -2 * tenth], tokens[-2 * tenth : -tenth], tokens[-tenth:]]
     for part, expected in zip((splits.train, splits.valid, splits.test), cut, strict=True):
@@ -91,7 +101,10 @@ def test_the_test_part_may_validate(file, level):
 
 
 def test_longer_windows_are_evaluated_fewer_at_once(file):
-    sizes = [load(file(POEM), context_length=length).evaluation_batch_size for length in (1, 60, 100, 128)]
+    sizes = [
+        load(file(POEM), context_length=length).evaluation_batch_size
+        for length in (1, 60, 100, 128)
+    ]
     assert sizes == [256, 256, 163, 128]  # 2**14 tokens
 
 
@@ -100,7 +113,10 @@ def test_of_bytes_the_vocabulary_is_all_bytes(file):
     assert splits.facts == {
         "input_shape": (7,), "context_length": 7, "vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None
     }  # fmt: skip
-    assert (splits.name, splits.fingerprint) == ("poem.txt", hashlib.sha256(POEM.encode()).hexdigest())
+    assert (splits.name, splits.fingerprint) == (
+        "poem.txt",
+        hashlib.sha256(POEM.encode()).hexdigest(),
+    )
     assert splits.batcher == TextBatcher()
 
 
@@ -121,7 +137,10 @@ def test_tokens_are_stored_once_and_read_from_their_file(file, tmp_path, monkeyp
     path = file(POEM)
     first = load(path, level="characters")
     (kept,) = tmp_path.glob("*.safetensors")
-    assert kept.name == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
+    assert (
+        kept.name
+        == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
+    )
     assert isinstance(first.train.windows, StoredArray)
     monkeypatch.setattr(characters, "_decoded", None)  # nobody reads the text again
     again = load(path, level="characters")
@@ -136,7 +155,9 @@ def test_another_text_of_the_same_name_has_tokens_of_its_own(file, tmp_path):
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-5], lambda content: b"", lambda content: b"x" * 100])
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-5], lambda content: b"", lambda content: b"x" * 100]
+)
 def test_tokens_whose_file_is_damaged_are_made_again(file, tmp_path, damage):
     path = file(POEM)
     expected = windows(load(path, level="characters").train)
@@ -181,7 +202,9 @@ def test_beside_a_text_where_nothing_can_be_written_tokens_are_held_in_memory_wi
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
     assert "Read-only file system" in warning.getMessage()
-    assert warning.getMessage().endswith("tokens are held in memory; data.cache names another folder")
+    assert warning.getMessage().endswith(
+        "tokens are held in memory; data.cache names another folder"
+    )
     tokens = [sorted(set(content)).index(character) for character in content]
     assert windows(splits.train) == by_hand(tokens[: -2 * round(len(tokens) / 10)], 7, 3)
 
@@ -232,10 +255,26 @@ def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content
     "number, options, said",
     [
         (74, {}, "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8"),
-        (74, {"valid": "test"}, "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8"),
-        (74, {"valid": 0.5}, "has 74 tokens, of which data.test gets 7, where data.context_length=7 takes 8"),
-        (100, {"valid": 0.5, "test": 0.5}, "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8"),
-        (100, {"valid": 0.9, "test": 0.5}, "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8"),
+        (
+            74,
+            {"valid": "test"},
+            "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8",
+        ),
+        (
+            74,
+            {"valid": 0.5},
+            "has 74 tokens, of which data.test gets 7, where data.context_length=7 takes 8",
+        ),
+        (
+            100,
+            {"valid": 0.5, "test": 0.5},
+            "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
+        ),
+        (
+            100,
+            {"valid": 0.9, "test": 0.5},
+            "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
+        ),
     ],
 )
 def test_a_part_too_short_for_a_window_is_refused(file, level, number, options, said):
@@ -262,7 +301,10 @@ def test_an_empty_file_and_a_missing_one_are_refused(file, tmp_path, level):
 
 def test_a_loader_gives_the_same_batches_whoever_gathers_them(file):
     splits = load(file(POEM), level="characters")
-    loaders = [DataLoader(splits.train, splits.batcher, batch_size=5, shuffle_seed=1, num_workers=number) for number in (0, 2)]
+    loaders = [
+        DataLoader(splits.train, splits.batcher, batch_size=5, shuffle_seed=1, num_workers=number)
+        for number in (0, 2)
+    ]
     for batches in zip(*(loader.epoch(1) for loader in loaders), strict=True):
         assert all(map(torch.equal, *batches))
 
@@ -271,7 +313,9 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
     tokens = torch.arange(100, dtype=torch.uint8)
     (tmp_path / "x").write_bytes(tokens.numpy().tobytes())
     stored = StoredArray(StoredFile(tmp_path / "x"), "x", 0, torch.uint8, (100,))
-    made = [WindowDataset(source, 13, 61, context_length=6, stride=4) for source in (stored, tokens)]
+    made = [
+        WindowDataset(source, 13, 61, context_length=6, stride=4) for source in (stored, tokens)
+    ]
     assert windows(made[0]) == windows(made[1]) == by_hand(list(range(13, 61)), 6, 4)
     assert [len(each) for each in made] == [11, 11]
 
@@ -289,9 +333,16 @@ def test_processes_that_make_the_tokens_at_once_all_find_them_whole(file, tmp_pa
     path = file(POEM * 50)
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, path], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE
+            [sys.executable, "-c", SCRIPT, path],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=subprocess.PIPE,
         )
         for _ in range(3)
     ]
-    assert [process.communicate(timeout=120)[0].decode() for process in running] == [f"{50 * len(POEM)} StoredArray\n"] * 3
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["poem.txt", f"poem.txt.{'0' * 16}.characters.safetensors"]
+    assert [process.communicate(timeout=120)[0].decode() for process in running] == [
+        f"{50 * len(POEM)} StoredArray\n"
+    ] * 3
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "poem.txt",
+        f"poem.txt.{'0' * 16}.characters.safetensors",
+    ]

@@ -18,11 +18,17 @@ from andiron.data.loader import DataLoader
 from andiron.data.augment.torchvision_transforms import Torchvision
 
 SIZE = 11
-IMAGES = torch.randint(256, (SIZE, 3, 12, 10), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+IMAGES = torch.randint(
+    256, (SIZE, 3, 12, 10), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+)
 CROP = {"_target_": "torchvision.transforms.v2.RandomResizedCrop", "size": 8}
 TRANSFORMS = {
     "one": v2.RandomResizedCrop(8),
-    "several": [v2.RandomResizedCrop(8), v2.RandomHorizontalFlip(), v2.ColorJitter(0.4, 0.4, 0.4, 0.1)],
+    "several": [
+        v2.RandomResizedCrop(8),
+        v2.RandomHorizontalFlip(),
+        v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
+    ],
     "policy": [v2.RandAugment(), v2.RandomErasing(p=1.0)],
 }
 EACH = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
@@ -46,14 +52,19 @@ def by_hand(transform, *, epoch=3, name="torchvision"):
 @EACH
 def test_an_image_is_transformed_as_with_torch_seeded_by_hand(transform):
     assert torch.equal(apply(Torchvision(transform)), by_hand(transform))
-    assert torch.equal(apply(Torchvision(transform, name="other"), epoch=4), by_hand(transform, epoch=4, name="other"))
+    assert torch.equal(
+        apply(Torchvision(transform, name="other"), epoch=4),
+        by_hand(transform, epoch=4, name="other"),
+    )
     assert not torch.equal(by_hand(transform), by_hand(transform, epoch=4))
 
 
 @EACH
 def test_an_image_becomes_the_same_in_any_batch(transform):
     whole = apply(Torchvision(transform))
-    assert torch.equal(apply(Torchvision(transform), IMAGES[[4, 0, 9]], indices=[4, 0, 9]), whole[[4, 0, 9]])
+    assert torch.equal(
+        apply(Torchvision(transform), IMAGES[[4, 0, 9]], indices=[4, 0, 9]), whole[[4, 0, 9]]
+    )
     assert torch.equal(apply(Torchvision(transform), IMAGES[[9]], indices=[9]), whole[[9]])
 
 
@@ -86,11 +97,19 @@ def test_worker_processes_give_what_seeding_by_hand_gives(num_workers):
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(3)]), expected.float())
 
 
-@pytest.mark.parametrize("node", [CROP, [CROP], [CROP, {"_target_": "torchvision.transforms.v2.RandomVerticalFlip", "p": 1.0}]])
+@pytest.mark.parametrize(
+    "node",
+    [CROP, [CROP], [CROP, {"_target_": "torchvision.transforms.v2.RandomVerticalFlip", "p": 1.0}]],
+)
 def test_nodes_of_a_config_become_the_transforms(node):
-    named = {"_target_": "andiron.data.augment.torchvision_transforms.Torchvision", "transform": node}
+    named = {
+        "_target_": "andiron.data.augment.torchvision_transforms.Torchvision",
+        "transform": node,
+    }
     built = targets.build("augmentation.torchvision", named, name="torchvision")
-    crop = [v2.RandomResizedCrop(8), v2.RandomVerticalFlip(1.0)][: len(node) if isinstance(node, list) else 1]
+    crop = [v2.RandomResizedCrop(8), v2.RandomVerticalFlip(1.0)][
+        : len(node) if isinstance(node, list) else 1
+    ]
     assert torch.equal(apply(built), by_hand(crop))
 
 
@@ -113,7 +132,13 @@ def test_a_thread_beside_the_step_is_refused_and_told_of_workers():
     with ThreadPoolExecutor(1) as thread, pytest.raises(errors.ConfigError) as raised:
         thread.submit(apply, augmentation).result()
     assert raised.value.problems == (expected,)
-    loader = DataLoader(Elsewhere(), ImageBatcher(0.0, 1.0), batch_size=4, shuffle_seed=7, augmentations=[augmentation])
+    loader = DataLoader(
+        Elsewhere(),
+        ImageBatcher(0.0, 1.0),
+        batch_size=4,
+        shuffle_seed=7,
+        augmentations=[augmentation],
+    )
     with pytest.raises(errors.ConfigError, match="set num_workers=1 or more"):
         next(loader.epoch(0))
 
@@ -131,4 +156,7 @@ def test_images_of_several_shapes_are_refused_with_the_two():
 def test_what_is_no_tensor_is_refused():
     with pytest.raises(errors.DataError) as raised:
         apply(Torchvision(v2.ToPILImage()))
-    assert str(raised.value) == "augmentation.torchvision: gives Image, no tensor; end with a transform that gives one"
+    assert (
+        str(raised.value)
+        == "augmentation.torchvision: gives Image, no tensor; end with a transform that gives one"
+    )

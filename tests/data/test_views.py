@@ -41,7 +41,9 @@ def every(dataset):
 
 
 def same(found, expected):
-    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected, strict=True))
+    return all(
+        torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected, strict=True)
+    )
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
@@ -107,7 +109,10 @@ def test_the_parts_concatenated_are_the_whole(ends):
 
 def test_concatenation_is_associative():
     a, b, c = parts(3, 8)
-    assert same(every(Concatenated([Concatenated([c, a]), b])), every(Concatenated([c, Concatenated([a, b])])))
+    assert same(
+        every(Concatenated([Concatenated([c, a]), b])),
+        every(Concatenated([c, Concatenated([a, b])])),
+    )
 
 
 class Counting:
@@ -144,7 +149,9 @@ def test_mapped_by_the_identity_is_the_same_and_mapped_twice_is_mapped_by_both()
 @pytest.mark.parametrize("stride", [1, 2, 3, 20])
 def test_every_window_is_the_slice_it_stands_for(size, stride):
     windows = Windows(WHOLE, size, stride=stride)
-    starts = [start for start in range(len(WHOLE)) if start % stride == 0 and start + size <= len(WHOLE)]
+    starts = [
+        start for start in range(len(WHOLE)) if start % stride == 0 and start + size <= len(WHOLE)
+    ]
 
     assert len(windows) == len(starts)
     found = every(windows)
@@ -184,7 +191,10 @@ def test_a_part_of_samples_that_there_are_not_is_refused_when_it_is_made(make, w
 
 
 def test_a_mask_is_no_indices():
-    with pytest.raises(TypeError, match=r"^indices are torch.bool: .*those of a mask are mask.nonzero\(\).flatten\(\)$"):
+    with pytest.raises(
+        TypeError,
+        match=r"^indices are torch.bool: .*those of a mask are mask.nonzero\(\).flatten\(\)$",
+    ):
         Partial(WHOLE, TARGETS == 5)
 
 

@@ -10,7 +10,10 @@ from andiron.optim import Group, GroupedOptimizer, Optimizer
 from andiron.tasks import Classifier
 
 DIGITS = data.digits(valid=0.1, split_seed=0)
-TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
+TRAIN, VALID, TEST = (
+    getattr(DIGITS, part).subset(range(size))
+    for part, size in (("train", 53), ("valid", 17), ("test", 11))
+)
 BATCH, BATCHES, SEED, LR = 8, 7, 5, 0.01
 
 

@@ -40,13 +40,25 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
         .summary()
     )
     with built(builder) as learner:
-        trained = learner.fit(DataLoader(splits.train, splits.batcher, shuffle_seed=3), DataLoader(splits.valid, splits.batcher))
+        trained = learner.fit(
+            DataLoader(splits.train, splits.batcher, shuffle_seed=3),
+            DataLoader(splits.valid, splits.batcher),
+        )
 
     assert trained is learner.model
     assert (learner.num_epochs, learner.log_every, learner.seed) == (2, 7, 3)
-    assert {path.name for path in tmp_path.iterdir()} == {"metrics.jsonl", "tensorboard", "checkpoints", "summary.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "metrics.jsonl",
+        "tensorboard",
+        "checkpoints",
+        "summary.json",
+    }
     rows = json.loads((tmp_path / "summary.json").read_text())["metrics"]
-    assert [(row["split"], row["metric"]) for row in rows] == [("train", "loss"), ("train", "accuracy"), ("valid", "accuracy")]
+    assert [(row["split"], row["metric"]) for row in rows] == [
+        ("train", "loss"),
+        ("train", "accuracy"),
+        ("valid", "accuracy"),
+    ]
 
 
 def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_path):
@@ -57,7 +69,10 @@ def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_pat
 
 def test_a_model_without_steps_is_told_to_be_wrapped(tmp_path):
     plain = nn.Linear(3, 2)
-    with pytest.raises(TypeError, match="^Linear has no train_step and valid_step; wrap it in a task, such as Classifier"):
+    with pytest.raises(
+        TypeError,
+        match="^Linear has no train_step and valid_step; wrap it in a task, such as Classifier",
+    ):
         LearnerBuilder(tmp_path).build(plain, Optimizer(torch.optim.SGD, plain), 0.1)
 
 
@@ -68,8 +83,13 @@ def test_one_device_is_needed(tmp_path, devices):
 
 
 def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_written(tmp_path):
-    builder = LearnerBuilder(tmp_path / "run").metric_valid_numeric(Accuracy()).with_file_checkpointer()
-    with pytest.raises(errors.ConfigError, match="checkpoint.metric=loss: not measured on valid; there is: accuracy"):
+    builder = (
+        LearnerBuilder(tmp_path / "run").metric_valid_numeric(Accuracy()).with_file_checkpointer()
+    )
+    with pytest.raises(
+        errors.ConfigError,
+        match="checkpoint.metric=loss: not measured on valid; there is: accuracy",
+    ):
         built(builder)
     assert not (tmp_path / "run").exists()
 
@@ -78,5 +98,7 @@ def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
     splits = digits(valid=0.1, split_seed=0)
     loaders.check(DataLoader(splits.valid, splits.batcher))
     for stranger in (torch.utils.data.DataLoader([1, 2]), [1, 2]):
-        with pytest.raises(TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"):
+        with pytest.raises(
+            TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"
+        ):
             loaders.check(stranger)

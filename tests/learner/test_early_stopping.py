@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from andiron.learner.early_stopping import EarlyStopping, Stop
 
-SERIES = st.lists(st.sampled_from([*range(-6, 7), math.nan, math.inf, -math.inf]), min_size=1, max_size=14)
+SERIES = st.lists(
+    st.sampled_from([*range(-6, 7), math.nan, math.inf, -math.inf]), min_size=1, max_size=14
+)
 
 
 def shown(rule, values, first_epoch=1):
@@ -23,7 +25,9 @@ def shown(rule, values, first_epoch=1):
 
 def stops_after(rule, values):
     """The first epoch after which the run ends, and why; None if it goes on."""
-    reasons = [(epoch, stop.reason) for epoch, (stop, _) in enumerate(shown(rule, values), start=1) if stop]
+    reasons = [
+        (epoch, stop.reason) for epoch, (stop, _) in enumerate(shown(rule, values), start=1) if stop
+    ]
     return reasons[0] if reasons else None
 
 
@@ -50,7 +54,12 @@ def test_the_run_ends_after_so_many_epochs_without_a_gain(patience, direction, l
 @pytest.mark.parametrize(
     "mode, direction, values, epoch",
     [
-        ("absolute", "lowest", (4, 3.75, 3.5, 3.25), 3),  # from the last gain, not from the epoch before: 3.5 is not below 3.5
+        (
+            "absolute",
+            "lowest",
+            (4, 3.75, 3.5, 3.25),
+            3,
+        ),  # from the last gain, not from the epoch before: 3.5 is not below 3.5
         ("absolute", "lowest", (4, 3.75, 3.25, 3, 2.5), None),
         ("absolute", "highest", (1, 1.5, 1.5), 3),
         ("relative", "lowest", (8, 6, 4, 3.9, 2), 3),  # half of 8 is the limit
@@ -60,7 +69,9 @@ def test_the_run_ends_after_so_many_epochs_without_a_gain(patience, direction, l
     ],
 )
 def test_a_gain_is_more_than_min_delta_since_the_last_gain(mode, direction, values, epoch):
-    rule = EarlyStopping("loss", direction=direction, patience=2, min_delta=0.5, min_delta_mode=mode)
+    rule = EarlyStopping(
+        "loss", direction=direction, patience=2, min_delta=0.5, min_delta_mode=mode
+    )
 
     stopped = stops_after(rule, values)
     assert (stopped and stopped[0]) == epoch
@@ -68,7 +79,12 @@ def test_a_gain_is_more_than_min_delta_since_the_last_gain(mode, direction, valu
 
 @pytest.mark.parametrize(
     "direction, values, epoch",
-    [("lowest", (4, 3, 2, 1), 3), ("lowest", (4, 3, 2.5), None), ("highest", (0, 1, 2, 1), 3), ("highest", (3,), 1)],
+    [
+        ("lowest", (4, 3, 2, 1), 3),
+        ("lowest", (4, 3, 2.5), None),
+        ("highest", (0, 1, 2, 1), 3),
+        ("highest", (3,), 1),
+    ],
 )
 def test_the_run_ends_where_the_goal_is_reached_or_passed(direction, values, epoch):
     stopped = stops_after(EarlyStopping("loss", direction=direction, goal=2), values)
@@ -77,12 +93,16 @@ def test_the_run_ends_where_the_goal_is_reached_or_passed(direction, values, epo
 
 
 @pytest.mark.parametrize(
-    "direction, values, epoch, best", [("lowest", (4, 3, 8, 9, 1), 4, "3 at epoch 2"), ("highest", (9, 8, 7), 3, "9 at epoch 1")]
+    "direction, values, epoch, best",
+    [("lowest", (4, 3, 8, 9, 1), 4, "3 at epoch 2"), ("highest", (9, 8, 7), 3, "9 at epoch 1")],
 )
 def test_the_run_ends_where_the_value_is_worse_than_divergence(direction, values, epoch, best):
     stopped = stops_after(EarlyStopping("loss", direction=direction, divergence=8), values)
 
-    assert stopped == (epoch, f"valid loss is {values[epoch - 1]}, worse than divergence=8 (best {best})")
+    assert stopped == (
+        epoch,
+        f"valid loss is {values[epoch - 1]}, worse than divergence=8 (best {best})",
+    )
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
@@ -92,8 +112,14 @@ def test_a_value_that_is_no_finite_number_ends_the_run_whatever_the_limits(value
     for limits in ({"patience": 9}, {"goal": far}, {"divergence": -far}, {"restores_best": True}):
         rule = EarlyStopping("loss", direction=direction, **limits)
 
-        assert stops_after(rule, [3, float(value), 2]) == (2, f"valid loss is {value} (best 3 at epoch 1)")
-    assert stops_after(EarlyStopping("loss", direction=direction, patience=1), [float(value)]) == (1, f"valid loss is {value}")
+        assert stops_after(rule, [3, float(value), 2]) == (
+            2,
+            f"valid loss is {value} (best 3 at epoch 1)",
+        )
+    assert stops_after(EarlyStopping("loss", direction=direction, patience=1), [float(value)]) == (
+        1,
+        f"valid loss is {value}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +142,10 @@ def test_the_metric_is_read_from_the_split_that_is_named():
     assert rule.observe({"valid": {"auroc": 1.0}, "valid-ema": {"auroc": 2.0}}, 1) is None
     stop = rule.observe({"valid": {"auroc": 3.0}, "valid-ema": {"auroc": 2.0}}, 2)
     assert stop == Stop("valid-ema auroc has not improved for 1 epoch (best 2 at epoch 1)")
-    with pytest.raises(KeyError, match="early stopping waits for valid-ema/auroc, which was not measured; there is: valid/auroc"):
+    with pytest.raises(
+        KeyError,
+        match="early stopping waits for valid-ema/auroc, which was not measured; there is: valid/auroc",
+    ):
         rule.observe({"valid": {"auroc": 3.0}}, 3)
 
 
@@ -125,7 +154,11 @@ def naive(values, *, patience, min_delta, goal, divergence, direction):
     worse = 1 if direction == "lowest" else -1
     found = []
     for number, value in enumerate(values, start=1):
-        finite = [(worse * seen, epoch) for epoch, seen in enumerate(values[:number]) if math.isfinite(seen)]
+        finite = [
+            (worse * seen, epoch)
+            for epoch, seen in enumerate(values[:number])
+            if math.isfinite(seen)
+        ]
         gains: list[tuple[float, int]] = []
         for merit, epoch in finite:
             if not gains or merit < gains[-1][0] - min_delta:
@@ -146,18 +179,28 @@ def naive(values, *, patience, min_delta, goal, divergence, direction):
     divergence=st.integers(3, 9),
     direction=st.sampled_from(["lowest", "highest"]),
 )
-def test_a_rule_decides_as_one_that_looks_at_the_whole_past(values, direction, goal, divergence, **arguments):
+def test_a_rule_decides_as_one_that_looks_at_the_whole_past(
+    values, direction, goal, divergence, **arguments
+):
     if direction == "highest":
         goal, divergence = divergence, goal
     arguments |= {"goal": goal, "divergence": divergence, "direction": direction}
 
-    found = [(stop is not None, is_best) for stop, is_best in shown(EarlyStopping("loss", **arguments), values)]
+    found = [
+        (stop is not None, is_best)
+        for stop, is_best in shown(EarlyStopping("loss", **arguments), values)
+    ]
 
     assert found == naive(values, **arguments)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
-@given(values=SERIES, data=st.data(), patience=st.integers(1, 4), min_delta=st.sampled_from([0, 0.5, 2]))
+@given(
+    values=SERIES,
+    data=st.data(),
+    patience=st.integers(1, 4),
+    min_delta=st.sampled_from([0, 0.5, 2]),
+)
 def test_a_resume_at_any_epoch_is_exact(values, data, patience, min_delta):
     def rule():
         return EarlyStopping("loss", patience=patience, min_delta=min_delta, goal=-5, divergence=5)

@@ -37,7 +37,10 @@ class Kept(list):
 
 def samples(*, bad=None):
     stream = torch.Generator().manual_seed(0)
-    inputs, targets = torch.randn(SIZE, 4, generator=stream), torch.randint(3, (SIZE,), generator=stream)
+    inputs, targets = (
+        torch.randn(SIZE, 4, generator=stream),
+        torch.randint(3, (SIZE,), generator=stream),
+    )
     if bad is not None:
         inputs[BAD_SAMPLE, 2] = bad
     return ArrayDataset(inputs, targets)
@@ -111,16 +114,23 @@ def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_name
     assert made.updates == number and number > 0
     assert same(model.state_dict(), by_hand([*loader().epoch(0)][:number]).state_dict())
     left = load(folder)
-    assert same(left.model, copies(model.state_dict())) and same(left.optimizer, made.optimizer.state_dict())
+    assert same(left.model, copies(model.state_dict())) and same(
+        left.optimizer, made.optimizer.state_dict()
+    )
     assert left.state["step"]["samples"] == [indices] and left.state["updates"] == number
 
 
 @pytest.mark.parametrize("policy", ["stop", "skip"])
-def test_weights_that_are_no_numbers_end_the_run_and_are_told_from_a_batch_that_is_none(tmp_path, policy):
+def test_weights_that_are_no_numbers_end_the_run_and_are_told_from_a_batch_that_is_none(
+    tmp_path, policy
+):
     model = classifier()
     with torch.no_grad():
         model.network[3].bias[1] = math.nan
-    with pytest.raises(errors.NonFiniteError, match="parameter 'network.3.bias' itself holds nan or inf[.] The weights are"):
+    with pytest.raises(
+        errors.NonFiniteError,
+        match="parameter 'network.3.bias' itself holds nan or inf[.] The weights are",
+    ):
         learner(tmp_path, model, policy=policy).fit(loader(), loader())
 
 
@@ -146,7 +156,10 @@ class Odd(Classifier):
     "place, words",
     [
         ("loss", "weights and batch are finite; the loss is inf. The weights"),
-        ("network.3.bias", "the first parameter with a gradient of nan or inf is 'network.3.bias' [(]1 of 4[)]"),
+        (
+            "network.3.bias",
+            "the first parameter with a gradient of nan or inf is 'network.3.bias' [(]1 of 4[)]",
+        ),
     ],
 )
 def test_one_gradient_or_the_loss_alone_is_enough(tmp_path, place, words):
@@ -169,7 +182,10 @@ def test_skip_leaves_the_update_out_counts_it_and_goes_on_as_if_the_batch_had_no
     windows = [point for point in kept if point.split == "train"]
     assert all(math.isfinite(point.values["loss"]) for point in windows)  # the batch is in no mean
     assert number == 1  # the second batch: before the first log point
-    assert [point.values["skipped_updates"] for point in windows if not point.whole_epoch] == [1.0, 1.0]
+    assert [point.values["skipped_updates"] for point in windows if not point.whole_epoch] == [
+        1.0,
+        1.0,
+    ]
     assert [point.updates for point in windows if not point.whole_epoch] == [2, 4]
     assert not (tmp_path / "nonfinite").exists()
 
@@ -189,7 +205,9 @@ def test_a_bad_sample_among_micro_batches_is_found_in_its_own(tmp_path):
         learner(tmp_path, model, accumulate=3).fit(loader(bad=math.nan), loader())
     first = number // 3 * 3 + 1
     batches = ", ".join(str(first + each) for each in range(min(3, len(loader()) - first + 1)))
-    assert f"(epoch 1, batch {batches}, samples " in str(stopped.value) and f": sample {BAD_SAMPLE} holds nan" in str(stopped.value)
+    assert f"(epoch 1, batch {batches}, samples " in str(
+        stopped.value
+    ) and f": sample {BAD_SAMPLE} holds nan" in str(stopped.value)
 
 
 def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_policy(tmp_path, caplog):
@@ -200,8 +218,15 @@ def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_polic
         with caplog.at_level("WARNING", "andiron"):
             made.fit(loader(), loader())
         scale, skipped = made.precision.scale, made.guard.skipped
-        assert skipped > 0 and scale == 2.0**30 / 2**skipped and made.updates == len(loader()) - skipped
-        assert f"left out: gradients overflowed in fp16; the loss scale is now {2.0**29:g}" in caplog.messages[0]
+        assert (
+            skipped > 0
+            and scale == 2.0**30 / 2**skipped
+            and made.updates == len(loader()) - skipped
+        )
+        assert (
+            f"left out: gradients overflowed in fp16; the loss scale is now {2.0**29:g}"
+            in caplog.messages[0]
+        )
         caplog.clear()
 
 
@@ -253,4 +278,7 @@ def test_a_step_that_cannot_be_saved_does_not_hide_what_ended_the_run(tmp_path):
     with pytest.raises(errors.NonFiniteError) as stopped:
         learner(tmp_path, classifier()).fit(loader(bad=math.nan), loader())
     assert f"sample {BAD_SAMPLE} holds nan or inf" in str(stopped.value)
-    assert f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); lower lr" in str(stopped.value)
+    assert (
+        f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); lower lr"
+        in str(stopped.value)
+    )

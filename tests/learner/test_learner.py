@@ -22,7 +22,10 @@ from andiron.schedules import Linear
 from andiron.tasks import Classifier
 
 DIGITS = data.digits(valid=0.1, split_seed=0)
-TRAIN, VALID, TEST = (getattr(DIGITS, part).subset(range(size)) for part, size in (("train", 53), ("valid", 17), ("test", 11)))
+TRAIN, VALID, TEST = (
+    getattr(DIGITS, part).subset(range(size))
+    for part, size in (("train", 53), ("valid", 17), ("test", 11))
+)
 BATCH_SIZE, BATCHES = 8, 7  # the last has 5
 ORDER_SEED, SEED, LR = 3, 5, 0.01
 
@@ -79,7 +82,13 @@ def classifier(*, dropout=0.5):
 
 
 def train_loader(*, num_workers=0, batch_size=BATCH_SIZE):
-    return data.DataLoader(TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=ORDER_SEED, num_workers=num_workers)
+    return data.DataLoader(
+        TRAIN,
+        DIGITS.batcher,
+        batch_size=batch_size,
+        shuffle_seed=ORDER_SEED,
+        num_workers=num_workers,
+    )
 
 
 def measuring_loader(dataset=VALID, *, batch_size=6):
@@ -117,7 +126,12 @@ def same(one, other):
 def without_speed(points):
     """The points less the one value that is no function of the run's seed."""
     return [
-        dataclasses.replace(point, values={name: value for name, value in point.values.items() if not name.startswith("time/")})
+        dataclasses.replace(
+            point,
+            values={
+                name: value for name, value in point.values.items() if not name.startswith("time/")
+            },
+        )
         for point in points
     ]
 
@@ -128,7 +142,10 @@ def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
     optimizer = optimizer_class(model.parameters(), lr=lr, fused=True)
     model.train()
     for epoch in range(num_epochs):
-        order = torch.randperm(len(TRAIN), generator=torch.Generator().manual_seed(randomness.derive(ORDER_SEED, "order", epoch)))
+        order = torch.randperm(
+            len(TRAIN),
+            generator=torch.Generator().manual_seed(randomness.derive(ORDER_SEED, "order", epoch)),
+        )
         for indices in order.split(BATCH_SIZE):
             inputs, targets = DIGITS.batcher(TRAIN.__getitems__(indices), torch.device("cpu"))
             torch.manual_seed(randomness.derive(SEED, "update", len(seen)))
@@ -173,8 +190,14 @@ class Drawing(Classifier):
 
 def test_validation_does_not_disturb_training(tmp_path):
     expected = fitted(tmp_path).model.state_dict()
-    for valid in (measuring_loader(VALID.subset(range(3))), measuring_loader(TRAIN), measuring_loader(VALID, batch_size=1)):
-        assert same(fitted(tmp_path, valid=valid, test=measuring_loader(TEST)).model.state_dict(), expected)
+    for valid in (
+        measuring_loader(VALID.subset(range(3))),
+        measuring_loader(TRAIN),
+        measuring_loader(VALID, batch_size=1),
+    ):
+        assert same(
+            fitted(tmp_path, valid=valid, test=measuring_loader(TEST)).model.state_dict(), expected
+        )
     drawing = Drawing(classifier().network)
     assert same(fitted(tmp_path, model=drawing).model.state_dict(), expected)
 
@@ -206,7 +229,11 @@ def test_stopping_after_an_epoch_and_resuming_is_never_having_stopped(tmp_path, 
 def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
     whole = fitted(tmp_path, num_epochs=3)
     model = classifier()
-    with builder(tmp_path).with_file_checkpointer().build(model, Optimizer(torch.optim.Adam, model), LR) as stopped:
+    with (
+        builder(tmp_path)
+        .with_file_checkpointer()
+        .build(model, Optimizer(torch.optim.Adam, model), LR) as stopped
+    ):
         stopped.fit(train_loader(), measuring_loader())
     resumed = learner(tmp_path, num_epochs=3, seed=99)  # the seed is the checkpoint's
     resumed.load(load(tmp_path / "checkpoints" / "step-14"))
@@ -230,7 +257,11 @@ def test_the_training_values_are_those_of_the_updates_in_the_window(tmp_path):
     fitted(tmp_path, writers=[kept])
     _, seen = by_hand(num_epochs=2)
     windows = {3: (0, 3), 6: (3, 6), 7: (6, 7), 9: (7, 9), 12: (9, 12), 14: (12, 14)}
-    found = {point.updates: point.values for point in kept if point.split == "train" and not point.whole_epoch}
+    found = {
+        point.updates: point.values
+        for point in kept
+        if point.split == "train" and not point.whole_epoch
+    }
     assert set(found) == set(windows)
     for updates, (start, end) in windows.items():
         count = sum(size for _, _, size in seen[start:end])
@@ -248,7 +279,9 @@ def test_the_epochs_values_are_weighted_by_what_was_counted(tmp_path):
     for values, batches in zip(epochs, (seen[:7], seen[7:]), strict=True):
         assert values["accuracy"] == sum(right for _, right, _ in batches) / 53
         # each of the at most 3 windows: 3 products and 2 sums in float32, each rounded by at most 2**-24
-        assert values["loss"] == pytest.approx(sum(loss * size for loss, _, size in batches) / 53, rel=5 * 2**-24)
+        assert values["loss"] == pytest.approx(
+            sum(loss * size for loss, _, size in batches) / 53, rel=5 * 2**-24
+        )
 
 
 def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_path):
@@ -256,15 +289,21 @@ def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_pat
     model = fitted(tmp_path, writers=[kept], test=measuring_loader(TEST)).model.eval()
     last = {point.split: point.values for point in kept if point.split != "train"}
     for split, dataset in (("valid", VALID), ("test", TEST)):
-        inputs, targets = DIGITS.batcher(dataset.__getitems__(range(len(dataset))), torch.device("cpu"))
+        inputs, targets = DIGITS.batcher(
+            dataset.__getitems__(range(len(dataset))), torch.device("cpu")
+        )
         logits = model(inputs)
-        assert last[split]["accuracy"] == (logits.argmax(dim=1) == targets).sum().item() / len(dataset)
+        assert last[split]["accuracy"] == (logits.argmax(dim=1) == targets).sum().item() / len(
+            dataset
+        )
         # in one batch instead of several the matrix products sum in another order: float32 epsilon, a few times
         expected = functional.cross_entropy(logits, targets).item()
         assert last[split]["loss"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_points_of_a_run_are_windows_then_the_epoch_then_validation_and_the_test_set_last(tmp_path):
+def test_the_points_of_a_run_are_windows_then_the_epoch_then_validation_and_the_test_set_last(
+    tmp_path,
+):
     kept = Kept()
     fitted(tmp_path, writers=[kept], test=measuring_loader(TEST))
     assert [(point.split, point.updates, point.epoch, point.whole_epoch) for point in kept] == [
@@ -279,7 +318,14 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
     fitted(tmp_path, writers=[kept], log_every=7)
     windows = [point for point in kept if point.split == "train" and not point.whole_epoch]
     assert [point.updates for point in windows] == [7, 14]
-    watched = {"lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data", "time/samples_per_second"}
+    watched = {
+        "lr/base",
+        "grad_norm/base",
+        "update_ratio/base",
+        "time/step",
+        "time/data",
+        "time/samples_per_second",
+    }
     assert all(point.values.keys() == {"loss", "accuracy", *watched} for point in windows)
 
 
@@ -296,7 +342,9 @@ def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
     optimizer = Optimizer(torch.optim.Adam, model)
     step = optimizer.step
     optimizer.step = lambda lr, *arguments: (used.append(lr), step(lr, *arguments))[1]
-    builder(tmp_path, writers=[kept]).build(model, optimizer, schedule).fit(train_loader(), measuring_loader())
+    builder(tmp_path, writers=[kept]).build(model, optimizer, schedule).fit(
+        train_loader(), measuring_loader()
+    )
     assert used == [schedule(updates) for updates in range(14)]
     logged = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
     assert logged == {updates: used[updates - 1] for updates in (3, 6, 7, 9, 12, 14)}
@@ -304,7 +352,9 @@ def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
 
 def test_no_gradient_is_left_on_a_parameter(tmp_path):
     model = fitted(tmp_path).model
-    assert [name for name, parameter in model.named_parameters() if parameter.grad is not None] == []
+    assert [
+        name for name, parameter in model.named_parameters() if parameter.grad is not None
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -321,7 +371,11 @@ def test_values_are_read_at_log_points_and_after_validation_alone_but_for_one_an
     tmp_path, log_every, batch_size, windows, policy, host_reads
 ):
     model = classifier()
-    made = builder(tmp_path, log_every=log_every).on_nonfinite(policy).build(model, Optimizer(torch.optim.Adam, model), LR)
+    made = (
+        builder(tmp_path, log_every=log_every)
+        .on_nonfinite(policy)
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     train, valid = train_loader(batch_size=batch_size), measuring_loader()
     with host_reads() as reads:
         made.fit(train, valid)
@@ -349,7 +403,9 @@ def test_an_item_that_was_not_detached_keeps_no_graph_alive(tmp_path):
 
     model = Attached(classifier().network)
     made = LearnerBuilder(tmp_path).metric_train_numeric(Watched()).with_writers().num_epochs(1)
-    made.build(model, Optimizer(torch.optim.Adam, model), LR).fit(train_loader(), measuring_loader())
+    made.build(model, Optimizer(torch.optim.Adam, model), LR).fit(
+        train_loader(), measuring_loader()
+    )
     assert needing_gradients == [(True, False)] * BATCHES
 
 
@@ -384,12 +440,21 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
     made = builder(tmp_path).with_file_checkpointer().build(
         model, Optimizer(torch.optim.SGD, model), lambda updates: math.inf if updates == 13 else LR
     )  # fmt: skip
-    with pytest.raises(errors.NonFiniteError, match=r"^valid loss is nan after update 14 \(epoch 2\)"), made:
-        made.fit(train_loader(), measuring_loader())  # spoilt by the last update, after the last training loss
+    with (
+        pytest.raises(
+            errors.NonFiniteError, match=r"^valid loss is nan after update 14 \(epoch 2\)"
+        ),
+        made,
+    ):
+        made.fit(
+            train_loader(), measuring_loader()
+        )  # spoilt by the last update, after the last training loss
     assert saved(tmp_path) == {"step-0", "step-7"}
 
 
-@pytest.mark.parametrize("error", [RuntimeError("a batch is broken"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a batch is broken"), KeyboardInterrupt()], ids=["error", "interrupt"]
+)
 def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, error):
     shown, model = Shown(), classifier()
     made = builder(tmp_path).with_file_checkpointer().renderer(shown).summary()
@@ -400,17 +465,29 @@ def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, 
     assert shown.calls == ["start", "epoch 1", "stop"]
     assert not (tmp_path / "summary.json").exists()
     assert saved(tmp_path) == {"step-0", "step-7"}
-    assert same(load(tmp_path / "checkpoints" / "step-7").model, fitted(tmp_path, num_epochs=1).model.state_dict())
+    assert same(
+        load(tmp_path / "checkpoints" / "step-7").model,
+        fitted(tmp_path, num_epochs=1).model.state_dict(),
+    )
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_of_loudly_and_the_run_goes_on(tmp_path, caplog):
+def test_a_checkpoint_that_cannot_be_written_is_told_of_loudly_and_the_run_goes_on(
+    tmp_path, caplog
+):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
     shown, model = Shown(), classifier()
-    made = builder(tmp_path).with_file_checkpointer().renderer(shown).build(model, Optimizer(torch.optim.Adam, model), LR)
+    made = (
+        builder(tmp_path)
+        .with_file_checkpointer()
+        .renderer(shown)
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     made.fit(train_loader(), measuring_loader())
     assert made.epoch == 2
     assert shown.calls[-1] == "stop"
-    warning, *_, last = [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    warning, *_, last = [
+        record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")
+    ]
     assert f"step-0 COULD NOT BE WRITTEN in {tmp_path / 'checkpoints'} (Not a directory)" in warning
     assert "not on the disk, and lost when this process ends: step-14" in last
 
@@ -433,7 +510,9 @@ def test_every_submodule_has_its_own_mode_back_after_measuring(tmp_path):
     assert during == [({False}, True, False)] * 3
     assert {name: module.training for name, module in model.named_modules()} == before
     with pytest.raises(RuntimeError, match="a batch is broken"):
-        made.measure(Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0), "valid")
+        made.measure(
+            Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0), "valid"
+        )
     assert {name: module.training for name, module in model.named_modules()} == before
 
 
@@ -444,7 +523,12 @@ def test_fit_gives_back_the_trained_model(tmp_path):
 
 def test_the_renderer_sees_every_epoch_and_the_summary(tmp_path):
     shown, model = Shown(), classifier()
-    made = builder(tmp_path).renderer(shown).summary().build(model, Optimizer(torch.optim.Adam, model), LR)
+    made = (
+        builder(tmp_path)
+        .renderer(shown)
+        .summary()
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     made.fit(train_loader(), measuring_loader())
     assert shown.calls == ["start", "epoch 1", "epoch 2", "stop", "show"]
 
@@ -455,7 +539,11 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
     with made.build(model, Optimizer(torch.optim.Adam, model), LR) as made:
         made.fit(train_loader(), measuring_loader())
         at_return = saved(tmp_path)
-    assert at_return == {"step-7", "step-14", "step-21"}  # all of them on the disk when fit comes back
+    assert at_return == {
+        "step-7",
+        "step-14",
+        "step-21",
+    }  # all of them on the disk when fit comes back
     last, state = load(tmp_path / "checkpoints" / "step-21"), made.state()
     assert same(last.model, state.model)
     assert same(last.optimizer, state.optimizer)
@@ -488,7 +576,10 @@ class Sampling(Classifier):
     """Shows a random number and whether it was asked in training mode."""
 
     def samples(self):
-        return {"drawn": f"{torch.rand(())} {self.training}", "image": torch.zeros(1, 2, 2, dtype=torch.uint8)}
+        return {
+            "drawn": f"{torch.rand(())} {self.training}",
+            "image": torch.zeros(1, 2, 2, dtype=torch.uint8),
+        }
 
 
 def test_samples_are_shown_after_each_validation_and_disturb_nothing(tmp_path):
@@ -498,7 +589,10 @@ def test_samples_are_shown_after_each_validation_and_disturb_nothing(tmp_path):
     plain = fitted(tmp_path / "b")
 
     shown = [point for point in kept if point.texts]
-    assert [(point.split, point.updates, point.epoch) for point in shown] == [("valid", 7, 1), ("valid", 14, 2)]
+    assert [(point.split, point.updates, point.epoch) for point in shown] == [
+        ("valid", 7, 1),
+        ("valid", 14, 2),
+    ]
     assert shown[0].texts == shown[1].texts  # from one stream, in evaluation mode
     assert shown[0].texts["drawn"].endswith("False") and shown[0].images.keys() == {"image"}
     assert same(sampled.model.state_dict(), plain.model.state_dict())
@@ -542,4 +636,6 @@ def test_what_the_machine_is_used_for_is_read_once_in_a_while(tmp_path, monkeypa
     read = [point.values for point in kept if "system/cpu_percent" in point.values]
 
     assert 4 <= len(read) <= 7  # two updates of 14 take more than a tenth of a second
-    assert all(values["system/memory_gib"] > 0.01 for values in read if "system/memory_gib" in values)
+    assert all(
+        values["system/memory_gib"] > 0.01 for values in read if "system/memory_gib" in values
+    )

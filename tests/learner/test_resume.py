@@ -7,7 +7,18 @@ import pytest
 import small_digits
 import torch
 from conftest import without_time
-from small_digits import BATCH, BATCHES, DIGITS, LR, TEST, TRAIN, VALID, classifier, same, two_optimizers
+from small_digits import (
+    BATCH,
+    BATCHES,
+    DIGITS,
+    LR,
+    TEST,
+    TRAIN,
+    VALID,
+    classifier,
+    same,
+    two_optimizers,
+)
 
 from andiron import data, errors, serialization
 from andiron.checkpoint import Cadence, KeepLast, load
@@ -50,7 +61,11 @@ class Kept(list):
 
 def loaders():
     train = data.DataLoader(TRAIN, DIGITS.batcher, batch_size=BATCH, shuffle_seed=3)
-    return train, data.DataLoader(VALID, DIGITS.batcher, batch_size=7), data.DataLoader(TEST, DIGITS.batcher, batch_size=7)
+    return (
+        train,
+        data.DataLoader(VALID, DIGITS.batcher, batch_size=7),
+        data.DataLoader(TEST, DIGITS.batcher, batch_size=7),
+    )
 
 
 def plateau():
@@ -77,17 +92,31 @@ def with_dropped_updates(made):
 
 SETUPS = {
     "adam": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), LR),
-    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
-    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(
+        4
+    ).build(m, two_optimizers(m), LR),
+    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(
+        m, Optimizer(torch.optim.Adam, m), LR
+    ),
     "a plateau in a warm-up": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
     "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
     "fp16": lambda b, m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
-    "frozen until before the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
-    "frozen until after the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
+    "frozen until before the edge": lambda b, m: b.build(
+        m, two_optimizers(m, frozen_updates=5), LR
+    ),
+    "frozen until after the edge": lambda b, m: b.build(
+        m, two_optimizers(m, frozen_updates=16), LR
+    ),
     "sam": lambda b, m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
-    "early stopping": lambda b, m: b.early_stopping(rule=patience()).build(m, Optimizer(torch.optim.Adam, m), LR),
-    "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(m, Optimizer(torch.optim.Adam, m), LR),
-    "updates that are left out": lambda b, m: with_dropped_updates(b.build(m, Optimizer(torch.optim.Adam, m), LR)),
+    "early stopping": lambda b, m: b.early_stopping(rule=patience()).build(
+        m, Optimizer(torch.optim.Adam, m), LR
+    ),
+    "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(
+        m, Optimizer(torch.optim.Adam, m), LR
+    ),
+    "updates that are left out": lambda b, m: with_dropped_updates(
+        b.build(m, Optimizer(torch.optim.Adam, m), LR)
+    ),
 }
 PLACES = {  # in the order they come, by split, batch of the pass and epoch
     "before the first update": ("train", 0, 0),
@@ -118,7 +147,12 @@ def pieces(tmp_path, name, places, kept, **options):
     """The learner of the last piece of a run that is stopped at every place, each time made anew and resumed."""
     for number, place in enumerate([*places, None]):
         stops = StopsIn(place)
-        made = SETUPS[name](builder(tmp_path, kept, **options).with_file_checkpointer(KeepLast(2)).interrupter(stops), classifier())
+        made = SETUPS[name](
+            builder(tmp_path, kept, **options)
+            .with_file_checkpointer(KeepLast(2))
+            .interrupter(stops),
+            classifier(),
+        )
         stops.learner = made
         if number:
             made.resume()
@@ -154,8 +188,15 @@ def test_a_run_that_was_stopped_early_and_left_in_its_test_says_the_epoch_it_end
     kept, goal = Kept(), EarlyStopping(metric="loss", goal=100.0)
     for place in (("test", 1, 1), None):
         stops = StopsIn(place)
-        made = builder(tmp_path, kept).with_file_checkpointer().early_stopping(rule=goal).interrupter(stops)
-        stops.learner = made = made.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR)
+        made = (
+            builder(tmp_path, kept)
+            .with_file_checkpointer()
+            .early_stopping(rule=goal)
+            .interrupter(stops)
+        )
+        stops.learner = made = made.build(
+            model := classifier(), Optimizer(torch.optim.Adam, model), LR
+        )
         with made:
             if place is None:
                 made.resume()
@@ -205,24 +246,37 @@ def test_a_run_without_any_checkpoint_is_an_error_and_never_a_fresh_start(tmp_pa
 def test_a_checkpoint_in_the_middle_of_an_epoch_does_not_change_what_is_measured(tmp_path):
     kept, often = Kept(), Kept()
     SETUPS["adam"](builder(tmp_path / "a", kept), classifier()).fit(*loaders())
-    every_update = builder(tmp_path / "b", often).with_file_checkpointer(KeepLast(3), Cadence(updates=1, epochs=None))
+    every_update = builder(tmp_path / "b", often).with_file_checkpointer(
+        KeepLast(3), Cadence(updates=1, epochs=None)
+    )
     with SETUPS["adam"](every_update, classifier()) as made:
         made.fit(*loaders())
 
     assert often.untimed() == kept.untimed()
-    assert load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0  # the end is saved whatever the cadence
+    assert (
+        load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0
+    )  # the end is saved whatever the cadence
 
 
 def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
     stops = StopsAt("train", updates=5)
-    made = SETUPS["adam"](builder(tmp_path).with_file_checkpointer().interrupter(stops), classifier())
+    made = SETUPS["adam"](
+        builder(tmp_path).with_file_checkpointer().interrupter(stops), classifier()
+    )
     with made, pytest.raises(errors.Interrupted):
         made.fit(*loaders())
 
     saved = load(tmp_path / "checkpoints" / "step-5")
     assert (saved.state["epoch"], saved.state["batch"]) == (0, 5)
-    assert saved.state["journal"]["window"] == [2, 2]  # batches and updates since the log point at 3
-    losses = [part for name, part in sorted(saved.metrics.items()) if part.is_floating_point() and part.dim() == 0]
+    assert saved.state["journal"]["window"] == [
+        2,
+        2,
+    ]  # batches and updates since the log point at 3
+    losses = [
+        part
+        for name, part in sorted(saved.metrics.items())
+        if part.is_floating_point() and part.dim() == 0
+    ]
     assert all(math.isfinite(loss) for loss in losses) and saved.metrics
 
 
@@ -250,9 +304,15 @@ def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
 
 
 @pytest.mark.parametrize(
-    "recorder, name", [(serialization.Recorder(precision="half"), "run.safetensors"), (serialization.CompactRecorder(), "run.mpk.gz")]
+    "recorder, name",
+    [
+        (serialization.Recorder(precision="half"), "run.safetensors"),
+        (serialization.CompactRecorder(), "run.mpk.gz"),
+    ],
 )
-def test_half_a_precision_is_for_the_weights_and_what_an_optimizer_remembers_stays_exact(tmp_path, recorder, name):
+def test_half_a_precision_is_for_the_weights_and_what_an_optimizer_remembers_stays_exact(
+    tmp_path, recorder, name
+):
     made = SETUPS["adam"](builder(tmp_path / "a", num_epochs=1), classifier())
     made.fit(*loaders())
     made.save_file(tmp_path / name, recorder)
@@ -304,18 +364,26 @@ def test_a_schedule_of_ones_own_with_a_state_is_put_back(tmp_path):
     try:
         straight = SETUPS["its own schedule"](builder(tmp_path / "a"), classifier())
         straight.fit(*loaders())
-        stopped = pieces(tmp_path / "b", "its own schedule", [PLACES["in the middle of an epoch"]], Kept())
+        stopped = pieces(
+            tmp_path / "b", "its own schedule", [PLACES["in the middle of an epoch"]], Kept()
+        )
     finally:
         del SETUPS["its own schedule"]
     assert same(straight.model.state_dict(), stopped.model.state_dict())
 
 
 @pytest.mark.parametrize("every", [BATCHES, 2 * BATCHES])
-def test_a_cadence_of_updates_that_meets_an_epochs_edge_is_kept_there_with_what_was_measured(tmp_path, every):
-    made = builder(tmp_path).with_file_checkpointer(KeepLast(9), Cadence(updates=every, epochs=None))
+def test_a_cadence_of_updates_that_meets_an_epochs_edge_is_kept_there_with_what_was_measured(
+    tmp_path, every
+):
+    made = builder(tmp_path).with_file_checkpointer(
+        KeepLast(9), Cadence(updates=every, epochs=None)
+    )
     with SETUPS["adam"](made, classifier()) as made:
         made.fit(*loaders())
-        assert [saved.updates for saved in made.checkpointer.saved] == sorted({0, *range(every, 22, every), 21})
+        assert [saved.updates for saved in made.checkpointer.saved] == sorted(
+            {0, *range(every, 22, every), 21}
+        )
         assert all("valid" in saved.values for saved in made.checkpointer.saved if saved.updates)
 
 
@@ -334,13 +402,18 @@ def test_a_rule_of_another_metric_begins_anew(tmp_path):
 
 
 def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
-    with SETUPS["adam"](builder(tmp_path).with_file_checkpointer(KeepLast(9)), classifier()) as made:
+    with SETUPS["adam"](
+        builder(tmp_path).with_file_checkpointer(KeepLast(9)), classifier()
+    ) as made:
         made.fit(*loaders())
         first = load(tmp_path / "checkpoints" / "step-7")
         made.load(first)
         made.fit(*loaders())
         assert [saved.updates for saved in made.checkpointer.saved] == [0, 7, 14, 21]
-    assert {path.name for path in (tmp_path / "checkpoints").glob("*.unused")} == {"step-14.unused", "step-21.unused"}
+    assert {path.name for path in (tmp_path / "checkpoints").glob("*.unused")} == {
+        "step-14.unused",
+        "step-21.unused",
+    }
 
 
 def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
@@ -360,7 +433,10 @@ def test_a_file_of_weights_is_no_state_of_a_learner(tmp_path):
     model = classifier()
     serialization.save_file(model, tmp_path / "weights.safetensors")
     made = SETUPS["adam"](builder(tmp_path), model)
-    with pytest.raises(errors.DataError, match=r"weights.safetensors: no learner's state; .*andiron.serialization.load_file"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"weights.safetensors: no learner's state; .*andiron.serialization.load_file",
+    ):
         made.load_file(tmp_path / "weights.safetensors")
 
 
@@ -371,7 +447,10 @@ def test_a_state_of_another_model_or_without_an_average_is_refused_and_changes_n
     wider = Classifier(ConvNet(DIGITS.input_shape, 10, hidden=17, dropout=0.5))
     for learner, told in (
         (SETUPS["adam"](builder(tmp_path), wider), "the state does not fit the model:\n"),
-        (SETUPS["averages"](builder(tmp_path), classifier()), "averages ema, swa are not in the state, which has none; build the"),
+        (
+            SETUPS["averages"](builder(tmp_path), classifier()),
+            "averages ema, swa are not in the state, which has none; build the",
+        ),
     ):
         before = learner.state()
         with pytest.raises(errors.MismatchError, match=told):
@@ -398,11 +477,15 @@ def test_a_checkpoint_of_other_metrics_is_refused(tmp_path):
     made = SETUPS["adam"](builder(tmp_path), classifier())
     other = LearnerBuilder(tmp_path).metric_train_numeric(Loss()).with_writers()
     other = other.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR)
-    with pytest.raises(ValueError, match="saved while loss, accuracy were measured, not loss; measure the same"):
+    with pytest.raises(
+        ValueError, match="saved while loss, accuracy were measured, not loss; measure the same"
+    ):
         other.load(made.state())
 
 
-def test_a_loader_without_a_first_batch_trains_as_long_as_it_is_not_stopped_within_an_epoch(tmp_path):
+def test_a_loader_without_a_first_batch_trains_as_long_as_it_is_not_stopped_within_an_epoch(
+    tmp_path,
+):
     class OwnLoader:
         """As users wrote them before."""
 

@@ -12,7 +12,11 @@ from andiron.learner.best_weights import BestWeights
 from andiron.learner.early_stopping import EarlyStopping, Stop
 from andiron.learner.stopping import Stopping, check
 
-MEASURED = {"train": ["loss"], "valid": ["loss", "accuracy", "recall"], "valid-ema": ["loss", "accuracy", "recall"]}
+MEASURED = {
+    "train": ["loss"],
+    "valid": ["loss", "accuracy", "recall"],
+    "valid-ema": ["loss", "accuracy", "recall"],
+}
 
 
 class Network(nn.Module):
@@ -42,7 +46,9 @@ def set_to(model, number):
 
 def same(found, expected):
     """Whether both hold the same names and bits."""
-    return list(found) == list(expected) and all(torch.equal(found[name], expected[name]) for name in expected)
+    return list(found) == list(expected) and all(
+        torch.equal(found[name], expected[name]) for name in expected
+    )
 
 
 def test_what_was_taken_comes_back_bit_for_bit_buffers_included():
@@ -122,7 +128,10 @@ def test_saved_weights_load_into_another_and_none_stay_none():
 
 def test_the_weights_of_another_model_are_refused_by_name():
     best = BestWeights(Network())
-    with pytest.raises(ValueError, match="^not the model whose weights are kept: only one of the two has 'bias', .*'stem.weight'"):
+    with pytest.raises(
+        ValueError,
+        match="^not the model whose weights are kept: only one of the two has 'bias', .*'stem.weight'",
+    ):
         best.take(nn.Linear(3, 5))
     assert not best.is_taken
 
@@ -160,7 +169,9 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
 def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_restores():
     model = Network()
     stopping = Stopping(rules(), model)
-    for epoch, (loss, accuracy) in enumerate([(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1):
+    for epoch, (loss, accuracy) in enumerate(
+        [(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1
+    ):
         set_to(model, epoch)
         stopping.observe(values(loss, accuracy), epoch, model)
 
@@ -188,13 +199,23 @@ def test_rules_and_weights_go_on_from_a_checkpoint():
 
     for stopping in (straight, resumed):
         stopping.observe(values(0.5, 0.5), 4, model)
-    assert resumed.decision == straight.decision == Stop("valid loss has not improved for 2 epochs (best 0.25 at epoch 2)")
+    assert (
+        resumed.decision
+        == straight.decision
+        == Stop("valid loss has not improved for 2 epochs (best 0.25 at epoch 2)")
+    )
     assert resumed.state_dict() == straight.state_dict()
     assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
 
 
 def test_rules_for_what_is_measured_pass():
-    check(rules(ema=EarlyStopping("loss", "valid-ema", patience=1), part=EarlyStopping("recall/cat", goal=1)), MEASURED)
+    check(
+        rules(
+            ema=EarlyStopping("loss", "valid-ema", patience=1),
+            part=EarlyStopping("recall/cat", goal=1),
+        ),
+        MEASURED,
+    )
 
 
 def test_all_rules_for_what_nobody_measures_are_told_at_once_with_the_nearest_name():

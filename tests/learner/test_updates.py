@@ -5,7 +5,19 @@ import math
 
 import pytest
 import torch
-from small_digits import BATCH, BATCHES, DIGITS, LR, SEED, TRAIN, VALID, builder, classifier, same, two_optimizers
+from small_digits import (
+    BATCH,
+    BATCHES,
+    DIGITS,
+    LR,
+    SEED,
+    TRAIN,
+    VALID,
+    builder,
+    classifier,
+    same,
+    two_optimizers,
+)
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
@@ -46,7 +58,12 @@ def updates_of(points):
 def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be_short(tmp_path):
     small, large, kept = classifier(dropout=0.0), classifier(dropout=0.0), Kept()
     schedule = Linear(0.05, 0.0, 4)
-    accumulating = builder(tmp_path, kept).grads_accumulation(4).clip(0.5).build(small, Optimizer(torch.optim.SGD, small), schedule)
+    accumulating = (
+        builder(tmp_path, kept)
+        .grads_accumulation(4)
+        .clip(0.5)
+        .build(small, Optimizer(torch.optim.SGD, small), schedule)
+    )
     fit(accumulating)
     whole = builder(tmp_path).clip(0.5).build(large, Optimizer(torch.optim.SGD, large), schedule)
     whole.fit(train_loader(batch_size=4 * BATCH), valid_loader())
@@ -57,7 +74,11 @@ def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be
         torch.testing.assert_close(small.state_dict()[name], tensor, rtol=0, atol=4 * 64 * 2**-24)
     assert not same(small.state_dict(), classifier().state_dict())
     rates = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
-    assert rates == {2: schedule(1), 3: schedule(2), 4: schedule(3)}  # a schedule advances once an update
+    assert rates == {
+        2: schedule(1),
+        3: schedule(2),
+        4: schedule(3),
+    }  # a schedule advances once an update
 
 
 def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(tmp_path):
@@ -76,9 +97,16 @@ def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(t
     assert all(line["lr/matrices"] == 2 * LR and line["lr/rest"] == LR for line in windows)
 
 
-def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_the_updates(tmp_path):
+def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_the_updates(
+    tmp_path,
+):
     model, kept, seen = classifier(), Kept(), {}
-    made = builder(tmp_path, kept, num_epochs=1).clip(0.01).histograms().build(model, two_optimizers(model), LR)
+    made = (
+        builder(tmp_path, kept, num_epochs=1)
+        .clip(0.01)
+        .histograms()
+        .build(model, two_optimizers(model), LR)
+    )
     step = made.optimizer.step
 
     def watched(rates, model, clipped, closure):
@@ -86,7 +114,11 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
             raw, _ = made.gradients(batches[made.updates])
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         stepped = step(rates, model, clipped, closure)
-        seen[made.updates + 1] = raw, before, {name: p.detach().clone() for name, p in model.named_parameters()}
+        seen[made.updates + 1] = (
+            raw,
+            before,
+            {name: p.detach().clone() for name, p in model.named_parameters()},
+        )
         return stepped
 
     made.optimizer.step = watched
@@ -99,7 +131,9 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
             norm = math.hypot(*(raw[name].norm() for name in names))
             moved = math.hypot(*((after[name] - before[name]).norm() for name in names))
             weights = math.hypot(*(before[name].norm() for name in names))
-            assert point.values[f"grad_norm/{group}"] == pytest.approx(norm, rel=1e-6)  # float32 norms of tensors
+            assert point.values[f"grad_norm/{group}"] == pytest.approx(
+                norm, rel=1e-6
+            )  # float32 norms of tensors
             assert point.values[f"update_ratio/{group}"] == pytest.approx(moved / weights, rel=1e-5)
         assert same({n: point.histograms[f"gradients/{n}"] for n in raw}, dict(raw))
         assert {f"weights/{name}" for name in after} <= set(point.histograms)
@@ -108,10 +142,15 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
 def test_sam_takes_the_gradients_where_the_loss_is_worst_near_by_with_the_same_dropout(tmp_path):
     model, expected = classifier(), classifier()
     builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR)
-    fit(builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR))
+    fit(
+        builder(tmp_path, num_epochs=1)
+        .sam(0.05)
+        .build(model, Optimizer(torch.optim.SGD, model), LR)
+    )
     plain = torch.optim.SGD(expected.parameters(), lr=LR, fused=True)
     expected.train()
     for update, batch in enumerate(train_loader().epoch(0)):
+
         def loss(update=update, batch=batch):
             torch.manual_seed(randomness.derive(SEED, "update", update))
             return functional.cross_entropy(expected(batch.inputs), batch.targets)
@@ -133,10 +172,15 @@ def test_sam_takes_the_gradients_where_the_loss_is_worst_near_by_with_the_same_d
 
 def test_lbfgs_is_given_the_loss_and_the_gradients_again_with_the_same_dropout(tmp_path):
     model, expected = classifier(), classifier()
-    fit(builder(tmp_path, num_epochs=1).build(model, Optimizer(torch.optim.LBFGS, model, max_iter=3), 0.05))
+    fit(
+        builder(tmp_path, num_epochs=1).build(
+            model, Optimizer(torch.optim.LBFGS, model, max_iter=3), 0.05
+        )
+    )
     plain = torch.optim.LBFGS(expected.parameters(), lr=0.05, max_iter=3)
     expected.train()
     for update, batch in enumerate(train_loader().epoch(0)):
+
         def closure(update=update, batch=batch):
             torch.manual_seed(randomness.derive(SEED, "update", update))
             plain.zero_grad()
@@ -201,27 +245,39 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
         # fourteen interpolations in float32, each rounding values below 1
         torch.testing.assert_close(tensor.double(), closed[name], rtol=0, atol=14 * 2 * 2**-24)
         mean = (weights[10][name] + weights[12][name] + weights[14][name]) / 3
-        torch.testing.assert_close(exports["model-swa"][name].double(), mean, rtol=0, atol=6 * 2**-24)
+        torch.testing.assert_close(
+            exports["model-swa"][name].double(), mean, rtol=0, atol=6 * 2**-24
+        )
     assert same(exports["model"], {name: tensor.float() for name, tensor in weights[-1].items()})
 
     by_hand = classifier()
     by_hand.load_state_dict(exports["model-ema"])
     by_hand.eval()
     with torch.inference_mode():
-        (inputs, targets), = data.DataLoader(VALID, DIGITS.batcher, batch_size=17)
+        ((inputs, targets),) = data.DataLoader(VALID, DIGITS.batcher, batch_size=17)
         expected = functional.cross_entropy(by_hand(inputs), targets).item()
     last = {point.split: point.values for point in kept if point.whole_epoch}
-    assert last["valid-ema"]["loss"] == pytest.approx(expected, rel=1e-6)  # a mean over 17 in float32, by other batches
+    assert last["valid-ema"]["loss"] == pytest.approx(
+        expected, rel=1e-6
+    )  # a mean over 17 in float32, by other batches
     assert last["valid"]["loss"] != last["valid-ema"]["loss"]
-    assert [point.epoch for point in kept if point.split == "valid-swa"] == [2]  # nothing had entered it after the first
+    assert [point.epoch for point in kept if point.split == "valid-swa"] == [
+        2
+    ]  # nothing had entered it after the first
     saved = load(tmp_path / "checkpoints" / "step-14")
-    assert same(saved.averages["ema"], exports["model-ema"]) and same(saved.averages["swa"], exports["model-swa"])
+    assert same(saved.averages["ema"], exports["model-ema"]) and same(
+        saved.averages["swa"], exports["model-swa"]
+    )
 
 
 def test_a_plateau_falls_when_the_validation_loss_does_not(tmp_path):
     model, kept = classifier(), Kept()
     schedule = Plateau(LR, patience=0, threshold=0.9, factor=0.5)
-    fit(builder(tmp_path, kept, num_epochs=4).build(model, Optimizer(torch.optim.SGD, model), schedule))
+    fit(
+        builder(tmp_path, kept, num_epochs=4).build(
+            model, Optimizer(torch.optim.SGD, model), schedule
+        )
+    )
     rates = {point.epoch: point.values["lr/base"] for point in kept if "lr/base" in point.values}
     assert rates == {1: LR, 2: LR, 3: LR / 2, 4: LR / 4}
 
@@ -244,22 +300,30 @@ def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path)
         plain.step()
     stepped = {name: tensor.clone() for name, tensor in expected.state_dict().items()}
     plain.eval()
-    assert same(trained.state_dict(), expected.state_dict()) and not same(stepped, expected.state_dict())
+    assert same(trained.state_dict(), expected.state_dict()) and not same(
+        stepped, expected.state_dict()
+    )
     assert same(made.exports()["model"], expected.state_dict())
     saved = load(tmp_path / "checkpoints" / "step-14")
     assert same(saved.model, expected.state_dict())
     assert same({name: saved.optimizer[f"{name}/training_weights"] for name in stepped}, stepped)
 
     longer, again = classifier(), classifier()
-    straight = builder(tmp_path, num_epochs=3).build(longer, Optimizer(schedulefree.AdamWScheduleFree, longer), LR)
+    straight = builder(tmp_path, num_epochs=3).build(
+        longer, Optimizer(schedulefree.AdamWScheduleFree, longer), LR
+    )
     fit(straight)
-    going_on = builder(tmp_path, num_epochs=3).build(again, Optimizer(schedulefree.AdamWScheduleFree, again), LR)
+    going_on = builder(tmp_path, num_epochs=3).build(
+        again, Optimizer(schedulefree.AdamWScheduleFree, again), LR
+    )
     going_on.load(saved)
     fit(going_on)
     assert same(longer.state_dict(), again.state_dict())
 
     back = classifier()
-    returning = builder(tmp_path, num_epochs=2).build(back, Optimizer(schedulefree.AdamWScheduleFree, back), LR)
+    returning = builder(tmp_path, num_epochs=2).build(
+        back, Optimizer(schedulefree.AdamWScheduleFree, back), LR
+    )
     fit(returning)
     returning.num_epochs = 3  # a learner that has come back can go on too
     fit(returning)
@@ -268,7 +332,9 @@ def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path)
 
 def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
     model = classifier()
-    made = builder(tmp_path).grads_accumulation(3).build(model, Optimizer(torch.optim.Adam, model), LR)
+    made = (
+        builder(tmp_path).grads_accumulation(3).build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     batches = [*train_loader().epoch(0)][:3]
     one, other = made.gradients(batches)[0], made.gradients(batches)[0]
     assert same(dict(one), dict(other)) and isinstance(one, gradients.Gradients)

@@ -81,9 +81,15 @@ def _drawn(draw, kind, inner, outer, allowed, ignored):
         targets = allowed[torch.randint(len(allowed), (size, *inner), generator=stream)]
         if has_ignored:
             targets[torch.rand(targets.shape, generator=stream) < 0.3] = IGNORED
-        items.append(kind(LOSS, logits.round() if coarse else logits, targets, has_ignored=has_ignored))
-    flat = (lambda tensor: tensor.flatten(0, 1)) if kind is SequenceOutput else (lambda tensor: tensor)
-    logits, targets = (torch.cat([flat(getattr(item, name)) for item in items]) for name in ("output", "targets"))
+        items.append(
+            kind(LOSS, logits.round() if coarse else logits, targets, has_ignored=has_ignored)
+        )
+    flat = (
+        (lambda tensor: tensor.flatten(0, 1)) if kind is SequenceOutput else (lambda tensor: tensor)
+    )
+    logits, targets = (
+        torch.cat([flat(getattr(item, name)) for item in items]) for name in ("output", "targets")
+    )
     return Drawn(tuple(items), logits, targets)
 
 
@@ -109,7 +115,9 @@ def told(metric, tally):
     values = tally.close_epoch()
     if metric.name in tally.texts:
         return tally.texts[metric.name]
-    by_name = {name.removeprefix(f"{metric.name}/"): value for name, value in values.items() if "/" in name}
+    by_name = {
+        name.removeprefix(f"{metric.name}/"): value for name, value in values.items() if "/" in name
+    }
     return by_name or values.get(metric.name)
 
 
@@ -130,7 +138,14 @@ def padded(item):
 def on_meta(item):
     """The item without any data: whoever needs a value, or a shape that hangs on one, fails."""
     moved = {field.name: getattr(item, field.name) for field in fields(item)}
-    return replace(item, **{name: value.to("meta") for name, value in moved.items() if isinstance(value, torch.Tensor)})
+    return replace(
+        item,
+        **{
+            name: value.to("meta")
+            for name, value in moved.items()
+            if isinstance(value, torch.Tensor)
+        },
+    )
 
 
 @contextmanager

@@ -5,7 +5,18 @@ import math
 import numpy
 import pytest
 import torch
-from classification_items import LOSS, binary, classes, close, labels, laws, measured, on_meta, padded, shuffled
+from classification_items import (
+    LOSS,
+    binary,
+    classes,
+    close,
+    labels,
+    laws,
+    measured,
+    on_meta,
+    padded,
+    shuffled,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,16 +29,23 @@ from andiron.outputs import (
 )
 from andiron.protocols import Metric, Statistic
 
-rounded = {"rel": 1e-5, "abs": 1e-6}  # at most 55 float32 probabilities are added up, each right to 1e-7
+rounded = {
+    "rel": 1e-5,
+    "abs": 1e-6,
+}  # at most 55 float32 probabilities are added up, each right to 1e-7
 drawn_items = st.one_of(classes(), binary(), labels(), labels(ignored=True))
 
 
 def calibration_error(confidence, right, bins):
     error = 0.0
     for lower in range(bins):
-        member = (confidence > numpy.float32(lower / bins)) & (confidence <= numpy.float32((lower + 1) / bins))
+        member = (confidence > numpy.float32(lower / bins)) & (
+            confidence <= numpy.float32((lower + 1) / bins)
+        )
         if member.any():
-            error += member.mean() * abs(right[member].mean() - confidence[member].astype(float).mean())
+            error += member.mean() * abs(
+                right[member].mean() - confidence[member].astype(float).mean()
+            )
     return error
 
 
@@ -39,7 +57,11 @@ def test_the_calibration_error_is_that_of_a_loop_over_bins(drawn, bins, data):
     if not len(logits):
         assert value is None
         return
-    probability = logits.softmax(-1).amax(-1) if logits.ndim == 2 else torch.maximum(logits.sigmoid(), (-logits).sigmoid())
+    probability = (
+        logits.softmax(-1).amax(-1)
+        if logits.ndim == 2
+        else torch.maximum(logits.sigmoid(), (-logits).sigmoid())
+    )
     decided = logits.argmax(-1) if logits.ndim == 2 else (logits > 0).long()
     expected = calibration_error(probability.numpy(), decided.numpy() == drawn.true, bins)
     assert value == pytest.approx(expected, **rounded)
@@ -78,7 +100,9 @@ def test_the_brier_score_is_scikit_learns(drawn, data):
         return
     several = drawn.kept.ndim == 2
     probability = (drawn.kept.softmax(-1) if several else drawn.kept.sigmoid()).numpy()
-    options = {"labels": range(probability.shape[1])} if several else {"pos_label": 1, "labels": [0, 1]}
+    options = (
+        {"labels": range(probability.shape[1])} if several else {"pos_label": 1, "labels": [0, 1]}
+    )
     expected = reference(drawn.true, probability, scale_by_half=not several, **options)
     assert value == pytest.approx(expected, **rounded)
 
@@ -92,8 +116,12 @@ def test_the_brier_score_of_labels_is_the_mean_over_those_that_count(drawn, data
 
 
 def test_a_brier_score_by_hand():
-    item = ClassificationOutput(LOSS, torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log(), torch.tensor([1, 2]))
-    assert measured(BrierScore(), [item]) == pytest.approx(((0.25 + 0.49 + 0.04) + (0.01 + 0.01 + 0.04)) / 2, **rounded)
+    item = ClassificationOutput(
+        LOSS, torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log(), torch.tensor([1, 2])
+    )
+    assert measured(BrierScore(), [item]) == pytest.approx(
+        ((0.25 + 0.49 + 0.04) + (0.01 + 0.01 + 0.04)) / 2, **rounded
+    )
     item = BinaryClassificationOutput(LOSS, torch.tensor([0.75, 0.4]).logit(), torch.tensor([1, 1]))
     assert measured(BrierScore(), [item]) == pytest.approx((0.0625 + 0.36) / 2, **rounded)
 
@@ -110,9 +138,15 @@ def test_padding_counts_nowhere(metric, drawn):
 def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
     for has_ignored in (False, True):
         items = [
-            ClassificationOutput(LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored),
-            BinaryClassificationOutput(LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored),
-            MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored),
+            ClassificationOutput(
+                LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored
+            ),
+            BinaryClassificationOutput(
+                LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored
+            ),
+            MultiLabelClassificationOutput(
+                LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored
+            ),
         ]
         with host_reads() as reads:
             parts = [metric(item)[0] for item in items]
@@ -122,12 +156,20 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric
 
 def test_half_precision_logits_are_added_up_in_float32():
     for dtype in (torch.bfloat16, torch.float16):
-        item = ClassificationOutput(LOSS, torch.randn(7, 3).to(dtype), torch.tensor([0, 1, 2, 1, 0, 0, 2]))
-        assert ExpectedCalibrationError()(item)[0].dtype == BrierScore()(item)[0].dtype == torch.float32
+        item = ClassificationOutput(
+            LOSS, torch.randn(7, 3).to(dtype), torch.tensor([0, 1, 2, 1, 0, 0, 2])
+        )
+        assert (
+            ExpectedCalibrationError()(item)[0].dtype
+            == BrierScore()(item)[0].dtype
+            == torch.float32
+        )
 
 
 def test_a_logit_that_is_no_number_leaves_no_calibration_error():
-    item = ClassificationOutput(LOSS, torch.tensor([[torch.nan, 1.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+    item = ClassificationOutput(
+        LOSS, torch.tensor([[torch.nan, 1.0], [0.0, 1.0]]), torch.tensor([0, 1])
+    )
     assert measured(ExpectedCalibrationError(), [item]) is None
     assert math.isnan(measured(BrierScore(), [item]))  # as the loss is: a mean of what is no number
 
@@ -135,10 +177,15 @@ def test_a_logit_that_is_no_number_leaves_no_calibration_error():
 def test_less_is_better():
     assert isinstance(ExpectedCalibrationError(), Statistic) and isinstance(BrierScore(), Metric)
     assert not ExpectedCalibrationError().higher_is_better and not BrierScore().higher_is_better
-    assert (ExpectedCalibrationError().name, BrierScore().name) == ("calibration_error", "brier_score")
+    assert (ExpectedCalibrationError().name, BrierScore().name) == (
+        "calibration_error",
+        "brier_score",
+    )
 
 
 @pytest.mark.parametrize("bins", [0, -3])
 def test_no_bins_are_refused(bins):
-    with pytest.raises(ValueError, match=f"^bins={bins}: should be 1 or more; 15 is the usual number"):
+    with pytest.raises(
+        ValueError, match=f"^bins={bins}: should be 1 or more; 15 is the usual number"
+    ):
         ExpectedCalibrationError(bins=bins)

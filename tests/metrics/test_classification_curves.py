@@ -5,17 +5,36 @@ import itertools
 import numpy
 import pytest
 import torch
-from classification_items import LOSS, averages, binary, classes, close, labels, laws, measured, padded, shuffled, unwarned
+from classification_items import (
+    LOSS,
+    averages,
+    binary,
+    classes,
+    close,
+    labels,
+    laws,
+    measured,
+    padded,
+    shuffled,
+    unwarned,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics.classification.ranking import AUROC, AveragePrecision
-from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput
+from andiron.outputs import (
+    BinaryClassificationOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+)
 from andiron.protocols import Statistic
 
 sklearn = pytest.importorskip("sklearn.metrics")
 
-AREAS = {"auroc": (AUROC, sklearn.roc_auc_score), "average_precision": (AveragePrecision, sklearn.average_precision_score)}
+AREAS = {
+    "auroc": (AUROC, sklearn.roc_auc_score),
+    "average_precision": (AveragePrecision, sklearn.average_precision_score),
+}
 areas = pytest.mark.parametrize("build, reference", AREAS.values(), ids=AREAS)
 named = st.sampled_from(averages)
 rounded = {"rel": 1e-12, "abs": 1e-12}  # sums of float64 in another order
@@ -40,7 +59,9 @@ def by_column(build, reference, columns, average):
 @areas
 @laws
 @given(drawn=binary(), average=named, data=st.data())
-def test_an_area_of_yes_or_no_is_scikit_learns_and_none_where_undefined(build, reference, drawn, average, data):
+def test_an_area_of_yes_or_no_is_scikit_learns_and_none_where_undefined(
+    build, reference, drawn, average, data
+):
     value = shuffled(build(average=average), drawn.items, data)
     if is_defined(build, drawn.true):
         assert value == pytest.approx(reference(drawn.true, drawn.kept.numpy()), **rounded)
@@ -51,13 +72,20 @@ def test_an_area_of_yes_or_no_is_scikit_learns_and_none_where_undefined(build, r
 @areas
 @laws
 @given(drawn=classes(), average=named, data=st.data())
-def test_an_area_of_classes_is_the_average_of_each_against_the_rest(build, reference, drawn, average, data):
+def test_an_area_of_classes_is_the_average_of_each_against_the_rest(
+    build, reference, drawn, average, data
+):
     value = shuffled(build(average=average), drawn.items, data)
-    truths, scores = drawn.true[:, None] == numpy.arange(drawn.logits.shape[1]), drawn.kept.softmax(-1).numpy()
+    truths, scores = (
+        drawn.true[:, None] == numpy.arange(drawn.logits.shape[1]),
+        drawn.kept.softmax(-1).numpy(),
+    )
     if average == "micro":
         expected = reference(truths.ravel(), scores.ravel()) if len(truths) else None
     else:
-        expected = by_column(build, reference, dict(enumerate(zip(truths.T, scores.T, strict=True))), average)
+        expected = by_column(
+            build, reference, dict(enumerate(zip(truths.T, scores.T, strict=True))), average
+        )
     assert value == close(expected, **rounded)
 
 
@@ -67,14 +95,18 @@ def test_auroc_of_classes_is_scikit_learns_one_against_the_rest(drawn, average, 
     number = drawn.logits.shape[1]
     if number == 2 or len({*drawn.true.tolist()}) < number:  # scikit-learn refuses both
         return
-    expected = sklearn.roc_auc_score(drawn.true, drawn.kept.softmax(-1).numpy(), multi_class="ovr", average=average)
+    expected = sklearn.roc_auc_score(
+        drawn.true, drawn.kept.softmax(-1).numpy(), multi_class="ovr", average=average
+    )
     assert shuffled(AUROC(average=average), drawn.items, data) == close(expected, **rounded)
 
 
 @areas
 @laws
 @given(drawn=labels(), average=named, data=st.data())
-def test_an_area_of_labels_is_scikit_learns_where_every_label_has_one(build, reference, drawn, average, data):
+def test_an_area_of_labels_is_scikit_learns_where_every_label_has_one(
+    build, reference, drawn, average, data
+):
     value = shuffled(build(average=average), drawn.items, data)
     truths, scores = drawn.targets.numpy(), drawn.logits.numpy()
     if all(is_defined(build, column) for column in truths.T):
@@ -85,14 +117,22 @@ def test_an_area_of_labels_is_scikit_learns_where_every_label_has_one(build, ref
     elif average == "micro":
         expected = reference(truths.ravel(), scores.ravel()) if is_defined(build, truths) else None
     else:
-        expected = by_column(build, reference, dict(enumerate(zip(truths.T, scores.T, strict=True))), average)
+        expected = by_column(
+            build, reference, dict(enumerate(zip(truths.T, scores.T, strict=True))), average
+        )
     assert value == close(expected, **rounded)
 
 
 @areas
 @laws
-@given(drawn=labels(ignored=True), average=st.sampled_from(["macro", "weighted", "none"]), data=st.data())
-def test_labels_that_do_not_count_are_left_out_label_by_label(build, reference, drawn, average, data):
+@given(
+    drawn=labels(ignored=True),
+    average=st.sampled_from(["macro", "weighted", "none"]),
+    data=st.data(),
+)
+def test_labels_that_do_not_count_are_left_out_label_by_label(
+    build, reference, drawn, average, data
+):
     columns = {}
     for label, (answers, scores) in enumerate(zip(drawn.targets.T, drawn.logits.T, strict=True)):
         columns[label] = (answers[answers >= 0].numpy(), scores[answers >= 0].numpy())
@@ -112,17 +152,24 @@ def test_order_and_windows_change_no_bit_and_padding_counts_nowhere(build, refer
 @laws
 @given(drawn=binary(ignored=False))
 def test_auroc_is_the_fraction_of_pairs_in_order_ties_counting_half(drawn):
-    positives, negatives = drawn.logits[drawn.targets == 1].tolist(), drawn.logits[drawn.targets == 0].tolist()
+    positives, negatives = (
+        drawn.logits[drawn.targets == 1].tolist(),
+        drawn.logits[drawn.targets == 0].tolist(),
+    )
     wins = [(p > n) + (p == n) / 2 for p, n in itertools.product(positives, negatives)]
     assert measured(AUROC(), drawn.items) == (sum(wins) / len(wins) if wins else None)
 
 
-TIED = BinaryClassificationOutput(LOSS, torch.tensor([3.0, 1.0, 1.0, 1.0, -2.0]), torch.tensor([1, 0, 1, 1, 0]))
+TIED = BinaryClassificationOutput(
+    LOSS, torch.tensor([3.0, 1.0, 1.0, 1.0, -2.0]), torch.tensor([1, 0, 1, 1, 0])
+)
 
 
 def test_ties_by_hand():
     assert measured(AUROC(), [TIED]) == 5 / 6  # of six pairs four are in order and two tied
-    assert measured(AveragePrecision(), [TIED]) == pytest.approx(1 / 3 * 1 + 2 / 3 * 3 / 4, rel=1e-15)  # one rounding
+    assert measured(AveragePrecision(), [TIED]) == pytest.approx(
+        1 / 3 * 1 + 2 / 3 * 3 / 4, rel=1e-15
+    )  # one rounding
 
 
 def test_the_order_of_samples_within_a_tie_changes_nothing():
@@ -133,7 +180,9 @@ def test_the_order_of_samples_within_a_tie_changes_nothing():
 
 
 def test_probabilities_that_float32_cannot_tell_apart_are_told_apart():
-    item = BinaryClassificationOutput(LOSS, torch.tensor([40.0, 41.0, 42.0]), torch.tensor([0, 0, 1]))
+    item = BinaryClassificationOutput(
+        LOSS, torch.tensor([40.0, 41.0, 42.0]), torch.tensor([0, 0, 1])
+    )
     assert measured(AUROC(), [item]) == measured(AveragePrecision(), [item]) == 1.0
 
 
@@ -141,13 +190,18 @@ def test_classes_have_their_names():
     item = ClassificationOutput(LOSS, torch.eye(3)[[0, 1, 1, 0]], torch.tensor([0, 0, 1, 1]))
     names = ["ant", "bee", "cat"]
     assert measured(AUROC(average="none", class_names=names), [item]) == {"ant": 0.5, "bee": 0.5}
-    with pytest.raises(ValueError, match=r"^class_names=\['ant'\]: 1 names for 3 classes; give one for each"):
+    with pytest.raises(
+        ValueError, match=r"^class_names=\['ant'\]: 1 names for 3 classes; give one for each"
+    ):
         measured(AUROC(average="none", class_names=["ant"]), [item])
 
 
 @areas
 def test_a_logit_that_is_no_number_leaves_no_value(build, reference):
-    for output in (torch.tensor([1.0, torch.nan, 0.0]), torch.tensor([[1.0, 0.0], [torch.nan, 1.0], [0.0, 1.0]])):
+    for output in (
+        torch.tensor([1.0, torch.nan, 0.0]),
+        torch.tensor([[1.0, 0.0], [torch.nan, 1.0], [0.0, 1.0]]),
+    ):
         kind = BinaryClassificationOutput if output.ndim == 1 else ClassificationOutput
         assert measured(build(), [kind(LOSS, output, torch.tensor([0, 1, 0]))]) is None
 
@@ -162,9 +216,17 @@ def test_infinite_scores_of_labels_are_in_order_too(build, reference):
 @areas
 def test_a_long_epoch_is_exact(build, reference):
     stream = torch.Generator().manual_seed(3)
-    logits, targets = torch.randn(200_001, generator=stream), torch.randint(2, (200_001,), generator=stream)
-    items = [BinaryClassificationOutput(LOSS, *part) for part in zip(logits.split(70_000), targets.split(70_000), strict=True)]
-    assert measured(build(), items) == pytest.approx(reference(targets.numpy(), logits.numpy()), **rounded)
+    logits, targets = (
+        torch.randn(200_001, generator=stream),
+        torch.randint(2, (200_001,), generator=stream),
+    )
+    items = [
+        BinaryClassificationOutput(LOSS, *part)
+        for part in zip(logits.split(70_000), targets.split(70_000), strict=True)
+    ]
+    assert measured(build(), items) == pytest.approx(
+        reference(targets.numpy(), logits.numpy()), **rounded
+    )
 
 
 @areas
@@ -172,17 +234,25 @@ def test_a_batch_is_kept_without_reading(build, reference, host_reads):
     with host_reads() as reads:
         logits, targets = build()(TIED)
     assert reads.number == 0
-    assert (logits.data_ptr(), targets.data_ptr()) == (TIED.output.data_ptr(), TIED.targets.data_ptr())
+    assert (logits.data_ptr(), targets.data_ptr()) == (
+        TIED.output.data_ptr(),
+        TIED.targets.data_ptr(),
+    )
 
 
 @areas
 def test_it_gathers_and_more_is_better(build, reference):
     assert isinstance(build(), Statistic)
     assert (build().gathers, build().higher_is_better) == (True, True)
-    assert {name: made().name for name, (made, _) in AREAS.items()} == {name: name for name in AREAS}
+    assert {name: made().name for name, (made, _) in AREAS.items()} == {
+        name: name for name in AREAS
+    }
 
 
 @areas
 def test_what_is_no_average_is_refused(build, reference):
-    with pytest.raises(ValueError, match="^average=samples: should be micro or macro or weighted or none; choose one of these"):
+    with pytest.raises(
+        ValueError,
+        match="^average=samples: should be micro or macro or weighted or none; choose one of these",
+    ):
         build(average="samples")

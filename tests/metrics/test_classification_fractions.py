@@ -3,7 +3,17 @@
 import numpy
 import pytest
 import torch
-from classification_items import LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled
+from classification_items import (
+    LOSS,
+    binary,
+    classes,
+    labels,
+    laws,
+    measured,
+    on_meta,
+    padded,
+    shuffled,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +67,10 @@ def test_a_logit_that_is_no_number_is_never_among_the_largest_by_itself():
 @laws
 @given(drawn=st.one_of(labels(), labels(ignored=True), binary()), data=st.data())
 def test_the_hamming_loss_is_scikit_learns_over_what_counts(drawn, data):
-    loss, accuracy = shuffled(HammingLoss(), drawn.items, data), shuffled(HammingAccuracy(), drawn.items, data)
+    loss, accuracy = (
+        shuffled(HammingLoss(), drawn.items, data),
+        shuffled(HammingAccuracy(), drawn.items, data),
+    )
     if not len(drawn.true):
         assert loss is accuracy is None
         return
@@ -107,7 +120,9 @@ def test_the_accuracy_of_yes_or_no_by_hand():
     assert measured(HammingAccuracy(threshold=0.7), [item]) == 2 / 3
 
 
-@pytest.mark.parametrize("metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)])
+@pytest.mark.parametrize(
+    "metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)]
+)
 @laws
 @given(data=st.data())
 def test_padding_counts_nowhere(metric, data):
@@ -115,13 +130,19 @@ def test_padding_counts_nowhere(metric, data):
     assert measured(metric, [padded(item) for item in drawn.items]) == measured(metric, drawn.items)
 
 
-@pytest.mark.parametrize("metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)])
+@pytest.mark.parametrize(
+    "metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)]
+)
 def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
     for has_ignored in (False, True):
         if isinstance(metric, TopKAccuracy):
-            item = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]), has_ignored=has_ignored)
+            item = ClassificationOutput(
+                LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]), has_ignored=has_ignored
+            )
         else:
-            item = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored)
+            item = MultiLabelClassificationOutput(
+                LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored
+            )
         with host_reads() as reads:
             total, _ = metric(item)
         assert reads.number == 0
@@ -129,29 +150,54 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric
 
 
 def test_they_are_means_under_their_natural_names_unless_given():
-    metrics = [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(), TopKAccuracy(k=3, name="mine")]
-    assert all(isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in metrics)
-    assert [metric.name for metric in metrics] == ["hamming_accuracy", "hamming_loss", "exact_match", "top_5_accuracy", "mine"]
+    metrics = [
+        HammingAccuracy(),
+        HammingLoss(),
+        ExactMatch(),
+        TopKAccuracy(),
+        TopKAccuracy(k=3, name="mine"),
+    ]
+    assert all(
+        isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in metrics
+    )
+    assert [metric.name for metric in metrics] == [
+        "hamming_accuracy",
+        "hamming_loss",
+        "exact_match",
+        "top_5_accuracy",
+        "mine",
+    ]
     assert [metric.name for metric in metrics if not metric.higher_is_better] == ["hamming_loss"]
 
 
 def test_a_k_that_no_number_of_classes_allows_is_refused():
     with pytest.raises(ValueError, match="^k=0: should be a number from 1 up$"):
         TopKAccuracy(k=0)
-    with pytest.raises(ValueError, match="^k=5: should be a number from 1 to 3, the number of classes$"):
+    with pytest.raises(
+        ValueError, match="^k=5: should be a number from 1 to 3, the number of classes$"
+    ):
         TopKAccuracy(k=5, num_classes=3)
 
 
 @pytest.mark.parametrize("build", [HammingAccuracy, HammingLoss, ExactMatch])
 def test_a_threshold_that_all_are_above_is_refused(build):
-    with pytest.raises(ValueError, match="^threshold=0.0: should be between 0 and 1, both excluded; 0.5 is the usual one"):
+    with pytest.raises(
+        ValueError,
+        match="^threshold=0.0: should be between 0 and 1, both excluded; 0.5 is the usual one",
+    ):
         build(threshold=0.0)
 
 
 def test_what_a_metric_has_no_meaning_for_is_refused():
     one = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]))
     several = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long())
-    with pytest.raises(ValueError, match="^exact_match: measures answers that are any of several labels, not one of several"):
+    with pytest.raises(
+        ValueError,
+        match="^exact_match: measures answers that are any of several labels, not one of several",
+    ):
         ExactMatch()(one)
-    with pytest.raises(ValueError, match="^top_5_accuracy: measures answers that are one of several classes, not any of"):
+    with pytest.raises(
+        ValueError,
+        match="^top_5_accuracy: measures answers that are one of several classes, not any of",
+    ):
         TopKAccuracy()(several)

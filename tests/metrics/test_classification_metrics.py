@@ -12,7 +12,9 @@ def output(*, loss, logits, targets):
 
 
 def test_accuracy_counts_the_samples_whose_largest_logit_is_the_targets():
-    item = output(loss=0.0, logits=[[0.1, 0.9, 0.2], [3.0, -1.0, 2.0], [-5.0, -4.0, -3.0]], targets=[1, 2, 2])
+    item = output(
+        loss=0.0, logits=[[0.1, 0.9, 0.2], [3.0, -1.0, 2.0], [-5.0, -4.0, -3.0]], targets=[1, 2, 2]
+    )
     total, count = Accuracy()(item)
     assert (int(total.sum()), count) == (2, 3)
 
@@ -31,13 +33,22 @@ def test_loss_is_weighted_by_the_size_of_its_batch():
 
 
 def test_less_loss_and_more_accuracy_are_better():
-    assert {metric.name: metric.higher_is_better for metric in (Loss(), Accuracy())} == {"loss": False, "accuracy": True}
+    assert {metric.name: metric.higher_is_better for metric in (Loss(), Accuracy())} == {
+        "loss": False,
+        "accuracy": True,
+    }
 
 
 def test_a_batch_whose_targets_are_all_ignored_leaves_the_mean_as_it_was():
     ignored = torch.full((2,), IGNORED)
     tally = Tally([Loss(), Accuracy()])
-    tally.add(ClassificationOutput(torch.tensor(3.0), torch.eye(2), torch.tensor([0, IGNORED]), has_ignored=True))
-    tally.add(ClassificationOutput(torch.tensor(torch.nan), torch.eye(2), ignored, has_ignored=True))
+    tally.add(
+        ClassificationOutput(
+            torch.tensor(3.0), torch.eye(2), torch.tensor([0, IGNORED]), has_ignored=True
+        )
+    )
+    tally.add(
+        ClassificationOutput(torch.tensor(torch.nan), torch.eye(2), ignored, has_ignored=True)
+    )
 
     assert tally.close_epoch() == {"loss": 3.0, "accuracy": 1.0}

@@ -58,7 +58,10 @@ AGREEMENTS = {
 }
 scores = pytest.mark.parametrize("build, reference", SCORES.values(), ids=SCORES)
 agreements = pytest.mark.parametrize("build, reference", AGREEMENTS.values(), ids=AGREEMENTS)
-every = pytest.mark.parametrize("metric", [Precision(), Recall(), FBeta(), Specificity(), *(c() for c, _ in AGREEMENTS.values())])
+every = pytest.mark.parametrize(
+    "metric",
+    [Precision(), Recall(), FBeta(), Specificity(), *(c() for c, _ in AGREEMENTS.values())],
+)
 rounded = {"rel": 1e-12, "abs": 1e-12}  # float64 means, summed in another order than numpy's
 
 
@@ -73,12 +76,16 @@ def by_class(values, present):
 @scores
 @laws
 @given(drawn=classes(), average=st.sampled_from(averages), data=st.data())
-def test_a_score_of_classes_is_scikit_learns_over_the_classes_present(build, reference, drawn, average, data):
+def test_a_score_of_classes_is_scikit_learns_over_the_classes_present(
+    build, reference, drawn, average, data
+):
     value = shuffled(build(average=average), drawn.items, data)
     if not len(drawn.true):
         assert value is None
         return
-    expected = reference(drawn.true, drawn.predicted, average=None if average == "none" else average, zero_division=0)
+    expected = reference(
+        drawn.true, drawn.predicted, average=None if average == "none" else average, zero_division=0
+    )
     if average in (None, "none"):
         expected = by_class(expected, sorted({*drawn.true.tolist(), *drawn.predicted.tolist()}))
     assert same(value, expected)
@@ -87,7 +94,9 @@ def test_a_score_of_classes_is_scikit_learns_over_the_classes_present(build, ref
 @scores
 @laws
 @given(drawn=binary(), average=st.sampled_from(averages), data=st.data())
-def test_a_score_of_yes_or_no_is_the_positive_classs_whatever_the_average(build, reference, drawn, average, data):
+def test_a_score_of_yes_or_no_is_the_positive_classs_whatever_the_average(
+    build, reference, drawn, average, data
+):
     value = shuffled(build(average=average), drawn.items, data)
     if not len(drawn.true):
         assert value is None
@@ -100,7 +109,9 @@ def test_a_score_of_yes_or_no_is_the_positive_classs_whatever_the_average(build,
 @given(drawn=labels(), average=st.sampled_from(averages), data=st.data())
 def test_a_score_of_labels_is_scikit_learns_over_all_labels(build, reference, drawn, average, data):
     answers, decided = drawn.targets.numpy(), (drawn.logits > 0).long().numpy()
-    expected = reference(answers, decided, average=None if average == "none" else average, zero_division=0)
+    expected = reference(
+        answers, decided, average=None if average == "none" else average, zero_division=0
+    )
     if average in (None, "none"):
         expected = by_class(expected, range(len(expected)))
     assert same(shuffled(build(average=average), drawn.items, data), expected)
@@ -148,7 +159,9 @@ def test_specificity_of_yes_or_no_is_the_recall_of_no(drawn, data):
     if not len(drawn.true):
         assert value is None
     else:
-        assert value == sklearn.recall_score(drawn.true, drawn.predicted, pos_label=0, zero_division=0)
+        assert value == sklearn.recall_score(
+            drawn.true, drawn.predicted, pos_label=0, zero_division=0
+        )
 
 
 @agreements
@@ -204,11 +217,15 @@ def test_yes_or_no_by_hand_at_two_thresholds():
     logits, targets = torch.tensor([2.0, 0.5, -0.5, -2.0, 1.0]), torch.tensor([1, 1, 1, 0, 0])
     item = BinaryClassificationOutput(LOSS, logits, targets)
     assert measured(Precision(), [item]) == 2 / 3
-    assert measured(Precision(threshold=0.7), [item]) == 1 / 2  # sigmoid(1.0) is 0.73, sigmoid(0.5) is 0.62
+    assert (
+        measured(Precision(threshold=0.7), [item]) == 1 / 2
+    )  # sigmoid(1.0) is 0.73, sigmoid(0.5) is 0.62
     assert measured(Recall(threshold=0.7), [item]) == 1 / 3
     assert measured(Recall(threshold=0.3), [item]) == 3 / 3  # sigmoid(-0.5) is 0.38
     assert measured(BalancedAccuracy(threshold=0.3), [item]) == 3 / 4
-    assert same(measured(MatthewsCorrelation(), [item]), 1 / 6)  # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
+    assert same(
+        measured(MatthewsCorrelation(), [item]), 1 / 6
+    )  # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
 
 
 def test_a_probability_at_the_threshold_is_a_no_as_the_first_of_equal_logits_is_the_prediction():
@@ -225,8 +242,16 @@ def test_without_any_support_the_weights_are_equal():
 
 
 def test_only_padding_has_no_score():
-    item = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.full((3,), IGNORED), has_ignored=True)
-    for metric in (Precision(average="micro"), Recall(average="none"), FBeta(), CohenKappa(), BalancedAccuracy()):
+    item = ClassificationOutput(
+        LOSS, torch.zeros(3, 2), torch.full((3,), IGNORED), has_ignored=True
+    )
+    for metric in (
+        Precision(average="micro"),
+        Recall(average="none"),
+        FBeta(),
+        CohenKappa(),
+        BalancedAccuracy(),
+    ):
         assert measured(metric, [item]) is None
 
 
@@ -247,13 +272,19 @@ def test_a_target_that_is_neither_class_nor_ignored_is_an_error():
 def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
     for has_ignored in (False, True):
         items = [
-            ClassificationOutput(LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored),
-            BinaryClassificationOutput(LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored),
+            ClassificationOutput(
+                LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored
+            ),
+            BinaryClassificationOutput(
+                LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored
+            ),
         ]
         with host_reads() as reads:
             parts = [metric(item) for item in items]
         assert reads.number == 0
-        assert [part.shape for (part,) in parts] == [part.shape for (part,) in map(metric, map(on_meta, items))]
+        assert [part.shape for (part,) in parts] == [
+            part.shape for (part,) in map(metric, map(on_meta, items))
+        ]
 
 
 @every
@@ -265,19 +296,33 @@ def test_it_is_a_statistic_of_sums_and_more_is_better(metric):
 def test_names_are_the_natural_ones_unless_given():
     assert [FBeta(beta=beta).name for beta in (1.0, 2, 0.5)] == ["f1", "f2", "f0.5"]
     assert FBeta(name="mine").name == "mine"
-    assert [metric().name for metric in (Precision, Recall, Specificity)] == ["precision", "recall", "specificity"]
-    assert {name: metric().name for name, (metric, _) in AGREEMENTS.items()} == {name: name for name in AGREEMENTS}
+    assert [metric().name for metric in (Precision, Recall, Specificity)] == [
+        "precision",
+        "recall",
+        "specificity",
+    ]
+    assert {name: metric().name for name, (metric, _) in AGREEMENTS.items()} == {
+        name: name for name in AGREEMENTS
+    }
 
 
 def test_what_is_no_average_is_answered_by_those_there_are():
-    with pytest.raises(ValueError, match="^average=makro: should be micro or macro or weighted or none; did you mean 'macro'?"):
+    with pytest.raises(
+        ValueError,
+        match="^average=makro: should be micro or macro or weighted or none; did you mean 'macro'?",
+    ):
         Precision(average="makro")
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 1, math.nan])
-@pytest.mark.parametrize("build", [Precision, Recall, FBeta, Specificity, BalancedAccuracy, MatthewsCorrelation, CohenKappa])
+@pytest.mark.parametrize(
+    "build",
+    [Precision, Recall, FBeta, Specificity, BalancedAccuracy, MatthewsCorrelation, CohenKappa],
+)
 def test_a_threshold_that_all_or_none_are_above_is_refused(build, threshold):
-    with pytest.raises(ValueError, match=f"^threshold={threshold}: should be between 0 and 1, both excluded"):
+    with pytest.raises(
+        ValueError, match=f"^threshold={threshold}: should be between 0 and 1, both excluded"
+    ):
         build(threshold=threshold)
 
 
@@ -288,18 +333,28 @@ def test_a_beta_that_weighs_nothing_is_refused(beta):
 
 
 def test_names_for_another_number_of_classes_are_refused():
-    with pytest.raises(ValueError, match=r"^class_names=\['a', 'b'\]: 2 names for 4 classes; give one for each"):
+    with pytest.raises(
+        ValueError, match=r"^class_names=\['a', 'b'\]: 2 names for 4 classes; give one for each"
+    ):
         measured(Precision(average="none", class_names=["a", "b"]), [SMALL])
 
 
 @pytest.mark.parametrize("build", [BalancedAccuracy, MatthewsCorrelation, CohenKappa])
 def test_agreement_on_labels_is_refused(build):
-    item = MultiLabelClassificationOutput(LOSS, torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.long))
-    with pytest.raises(ValueError, match=f"^{build().name}: measures answers that are one of several classes, or yes or no, not"):
+    item = MultiLabelClassificationOutput(
+        LOSS, torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.long)
+    )
+    with pytest.raises(
+        ValueError,
+        match=f"^{build().name}: measures answers that are one of several classes, or yes or no, not",
+    ):
         build()(item)
 
 
 def test_a_regression_is_refused():
     item = RegressionOutput(LOSS, torch.zeros(5, 1), torch.zeros(5, 1))
-    with pytest.raises(ValueError, match=r"^output \[5, 1\] with float32 targets \[5, 1\]: no classifier's; give logits"):
+    with pytest.raises(
+        ValueError,
+        match=r"^output \[5, 1\] with float32 targets \[5, 1\]: no classifier's; give logits",
+    ):
         Precision()(item)

@@ -2,12 +2,27 @@
 
 import pytest
 import torch
-from classification_items import LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled, unwarned
+from classification_items import (
+    LOSS,
+    binary,
+    classes,
+    labels,
+    laws,
+    measured,
+    on_meta,
+    padded,
+    shuffled,
+    unwarned,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
-from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput
+from andiron.outputs import (
+    BinaryClassificationOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+)
 
 sklearn = pytest.importorskip("sklearn.metrics")
 
@@ -25,7 +40,9 @@ def test_the_confusion_matrix_is_scikit_learns_row_for_row(drawn, data):
     expected = torch.zeros(number, number, dtype=torch.long).tolist()
     if len(drawn.true):
         with unwarned():
-            expected = sklearn.confusion_matrix(drawn.true, drawn.predicted, labels=range(number)).tolist()
+            expected = sklearn.confusion_matrix(
+                drawn.true, drawn.predicted, labels=range(number)
+            ).tolist()
     assert [[int(cell) for cell in line[1:]] for line in cells(page)] == expected
     assert page == measured(ConfusionMatrix(), [padded(item) for item in drawn.items])
 
@@ -42,17 +59,26 @@ def test_the_table_of_classes_is_scikit_learns(drawn, data):
     if drawn.targets.ndim == 2:
         sides = (drawn.targets.numpy(), (drawn.logits > 0).long().numpy())
     columns = sklearn.precision_recall_fscore_support(*sides, labels=range(number), zero_division=0)
-    for index, (found, expected) in enumerate(zip(cells(page), zip(*columns, strict=True), strict=True)):
-        is_absent = drawn.targets.ndim == 1 and index not in {*sides[0].tolist(), *sides[1].tolist()}
+    for index, (found, expected) in enumerate(
+        zip(cells(page), zip(*columns, strict=True), strict=True)
+    ):
+        is_absent = drawn.targets.ndim == 1 and index not in {
+            *sides[0].tolist(),
+            *sides[1].tolist(),
+        }
         scores = ["-"] * 3 if is_absent else [f"{value:.4f}" for value in expected[:3]]
         assert found == [str(index), *scores, str(int(expected[3]))]
 
 
-SMALL = ClassificationOutput(LOSS, torch.eye(3)[torch.tensor([0, 1, 1, 0])], torch.tensor([0, 0, 1, 1]))
+SMALL = ClassificationOutput(
+    LOSS, torch.eye(3)[torch.tensor([0, 1, 1, 0])], torch.tensor([0, 0, 1, 1])
+)
 
 
 def test_a_confusion_matrix_by_hand():
-    assert measured(ConfusionMatrix(class_names=["ant", "a|b", "cat"]), [SMALL, SMALL]).splitlines() == [
+    assert measured(
+        ConfusionMatrix(class_names=["ant", "a|b", "cat"]), [SMALL, SMALL]
+    ).splitlines() == [
         "| true \\ predicted | ant | a\\|b | cat |",
         "| --- | ---: | ---: | ---: |",
         "| ant | 2 | 2 | 0 |",
@@ -62,7 +88,9 @@ def test_a_confusion_matrix_by_hand():
 
 
 def test_a_table_of_classes_by_hand():
-    item = ClassificationOutput(LOSS, torch.eye(4)[torch.tensor([0, 1, 1, 1])], torch.tensor([0, 0, 1, 2]))
+    item = ClassificationOutput(
+        LOSS, torch.eye(4)[torch.tensor([0, 1, 1, 1])], torch.tensor([0, 0, 1, 2])
+    )
     assert measured(PerClass(class_names=["ant", "bee", "cat", "dog"]), [item]).splitlines() == [
         "| class | precision | recall | F1 | support |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -76,8 +104,14 @@ def test_a_table_of_classes_by_hand():
 def test_yes_or_no_has_two_classes_and_a_threshold():
     item = BinaryClassificationOutput(LOSS, torch.tensor([0.5, 2.0, -1.0]), torch.tensor([1, 1, 0]))
     names = ["well", "ill"]
-    assert cells(measured(ConfusionMatrix(class_names=names), [item])) == [["well", "1", "0"], ["ill", "0", "2"]]
-    assert cells(measured(ConfusionMatrix(class_names=names, threshold=0.7), [item])) == [["well", "1", "0"], ["ill", "1", "1"]]
+    assert cells(measured(ConfusionMatrix(class_names=names), [item])) == [
+        ["well", "1", "0"],
+        ["ill", "0", "2"],
+    ]
+    assert cells(measured(ConfusionMatrix(class_names=names, threshold=0.7), [item])) == [
+        ["well", "1", "0"],
+        ["ill", "1", "1"],
+    ]
     assert cells(measured(PerClass(class_names=names, threshold=0.7), [item])) == [
         ["well", "0.5000", "1.0000", "0.6667", "1"],
         ["ill", "1.0000", "0.5000", "0.6667", "2"],
@@ -85,14 +119,21 @@ def test_yes_or_no_has_two_classes_and_a_threshold():
 
 
 def test_labels_have_no_confusion_matrix():
-    item = MultiLabelClassificationOutput(LOSS, torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.long))
-    with pytest.raises(ValueError, match="^confusion_matrix: measures answers that are one of several classes, or yes or no, not"):
+    item = MultiLabelClassificationOutput(
+        LOSS, torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.long)
+    )
+    with pytest.raises(
+        ValueError,
+        match="^confusion_matrix: measures answers that are one of several classes, or yes or no, not",
+    ):
         ConfusionMatrix()(item)
 
 
 def test_a_target_that_is_neither_class_nor_ignored_is_an_error():
     for target in (3, -1):
-        item = ClassificationOutput(LOSS, torch.eye(3)[[0, 2 if target < 0 else 0]], torch.tensor([0, target]))
+        item = ClassificationOutput(
+            LOSS, torch.eye(3)[[0, 2 if target < 0 else 0]], torch.tensor([0, target])
+        )
         with pytest.raises(RuntimeError, match="out of bounds"):
             ConfusionMatrix()(item)
 
@@ -100,7 +141,9 @@ def test_a_target_that_is_neither_class_nor_ignored_is_an_error():
 @pytest.mark.parametrize("metric", [ConfusionMatrix(), PerClass()])
 def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
     for has_ignored in (False, True):
-        item = ClassificationOutput(LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored)
+        item = ClassificationOutput(
+            LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored
+        )
         with host_reads() as reads:
             (part,) = metric(item)
         assert reads.number == 0
@@ -109,7 +152,11 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric
 
 @pytest.mark.parametrize("build", [ConfusionMatrix, PerClass])
 def test_wrong_options_are_refused(build):
-    with pytest.raises(ValueError, match="^threshold=1.5: should be between 0 and 1, both excluded"):
+    with pytest.raises(
+        ValueError, match="^threshold=1.5: should be between 0 and 1, both excluded"
+    ):
         build(threshold=1.5)
-    with pytest.raises(ValueError, match=r"^class_names=\['a'\]: 1 names for 3 classes; give one for each"):
+    with pytest.raises(
+        ValueError, match=r"^class_names=\['a'\]: 1 names for 3 classes; give one for each"
+    ):
         measured(build(class_names=["a"]), [SMALL])

@@ -19,7 +19,11 @@ def by_definition(a, b):
     def distance(i, j):
         if i == 0 or j == 0:
             return i + j
-        return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (a[i - 1] != b[j - 1]))
+        return min(
+            distance(i - 1, j) + 1,
+            distance(i, j - 1) + 1,
+            distance(i - 1, j - 1) + (a[i - 1] != b[j - 1]),
+        )
 
     return distance(len(a), len(b))
 
@@ -27,7 +31,9 @@ def by_definition(a, b):
 def padded(sequences, width, filling):
     """The sequences in rows, filled up with what must not count, and their lengths."""
     rows = [[*sequence, *[filling] * (width - len(sequence))] for sequence in sequences]
-    return torch.tensor(rows, dtype=torch.long).reshape(len(rows), width), torch.tensor([len(s) for s in sequences])
+    return torch.tensor(rows, dtype=torch.long).reshape(len(rows), width), torch.tensor(
+        [len(s) for s in sequences]
+    )
 
 
 def distances(pairs, filling=0):
@@ -43,14 +49,24 @@ def codes(text):
 
 @pytest.mark.parametrize(
     "a, b, edits",
-    [("kitten", "sitting", 3), ("flaw", "lawn", 2), ("", "abc", 3), ("abc", "", 3), ("", "", 0), ("intention", "execution", 5)],
+    [
+        ("kitten", "sitting", 3),
+        ("flaw", "lawn", 2),
+        ("", "abc", 3),
+        ("abc", "", 3),
+        ("", "", 0),
+        ("intention", "execution", 5),
+    ],
 )
 def test_distances_known_from_the_books(a, b, edits):
     assert distances([(codes(a), codes(b))]) == [edits]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
-@given(pairs=st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=6), filling=st.integers(0, 3))
+@given(
+    pairs=st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=6),
+    filling=st.integers(0, 3),
+)
 def test_a_batch_has_the_distances_of_the_definition_whatever_fills_its_rows(pairs, filling):
     assert distances(pairs, filling) == [by_definition(tuple(a), tuple(b)) for a, b in pairs]
 
@@ -74,7 +90,10 @@ def split(sequence, separators):
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
-@given(sequences=st.lists(SEQUENCES, min_size=1, max_size=5), separators=st.sampled_from([(0,), (0, 2), (9,)]))
+@given(
+    sequences=st.lists(SEQUENCES, min_size=1, max_size=5),
+    separators=st.sampled_from([(0,), (0, 2), (9,)]),
+)
 def test_words_have_one_number_each_as_a_loop_finds_them(sequences, separators):
     tokens, lengths = padded(sequences, max(1, *map(len, sequences), 1), filling=1)
     numbers, counts = edit_distance.words(tokens, lengths, separators)
@@ -82,7 +101,11 @@ def test_words_have_one_number_each_as_a_loop_finds_them(sequences, separators):
     expected = [split(sequence, separators) for sequence in sequences]
     assert counts.tolist() == [len(words) for words in expected]
     found = [row[:count] for row, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
-    named = {word: number for words, row in zip(expected, found, strict=True) for word, number in zip(words, row, strict=True)}
+    named = {
+        word: number
+        for words, row in zip(expected, found, strict=True)
+        for word, number in zip(words, row, strict=True)
+    }
     assert found == [[named[word] for word in words] for words in expected]
     assert len(set(named.values())) == len(named)
 

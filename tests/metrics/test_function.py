@@ -37,7 +37,9 @@ def own(tmp_path, monkeypatch):
 
 
 def item(output, targets):
-    return RegressionOutput(torch.tensor(0.0), torch.tensor(output)[:, None], torch.tensor(targets)[:, None])
+    return RegressionOutput(
+        torch.tensor(0.0), torch.tensor(output)[:, None], torch.tensor(targets)[:, None]
+    )
 
 
 ITEMS = [item([1.0, 2.0, 3.0], [1.0, -2.0, 4.0]), item([8.0], [1.0])]
@@ -51,7 +53,12 @@ def measured(metric, items=ITEMS):
 
 
 def node(of, **more):
-    return {"_target_": "andiron.metrics.function_mean.Mean", "of": of, "higher_is_better": False, **more}
+    return {
+        "_target_": "andiron.metrics.function_mean.Mean",
+        "of": of,
+        "higher_is_better": False,
+        **more,
+    }
 
 
 def test_the_mean_of_all_values_is_measured_and_not_the_mean_of_the_batches_means(own):
@@ -77,7 +84,12 @@ def test_a_function_in_python_gives_its_own_name():
 
 @pytest.mark.parametrize(
     "given, found",
-    [(torch.tensor(0.5), "a single number"), (0.5, "a single number"), (None, "NoneType"), ((1.0, 2), "tuple")],
+    [
+        (torch.tensor(0.5), "a single number"),
+        (0.5, "a single number"),
+        (None, "NoneType"),
+        ((1.0, 2), "tuple"),
+    ],
     ids=str,
 )
 def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, found):
@@ -94,7 +106,10 @@ def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, foun
     [
         ("users_metrics.absolut_error", "; did you mean 'absolute_error'?"),
         ("users_metrics.LIMIT", "of type 'int'; give a function of your own module"),
-        ("user_metrics.absolute_error", "; give module.function, of a module that Python finds: beside train.py, "),
+        (
+            "user_metrics.absolute_error",
+            "; give module.function, of a module that Python finds: beside train.py, ",
+        ),
         ("os.system", "; give a function of your own module"),
     ],
 )

@@ -12,7 +12,11 @@ def history(losses, *, accuracies=None, split="valid"):
     made = History([Loss(), Accuracy()])
     for number, loss in enumerate(losses):
         values = {"loss": loss, **({"accuracy": accuracies[number]} if accuracies else {})}
-        made.add(Point(split, updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True))
+        made.add(
+            Point(
+                split, updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True
+            )
+        )
     return made
 
 
@@ -43,16 +47,24 @@ def test_each_split_stands_alone():
     made = history([0.5, 0.7])
     made.add(Point("train", updates=14, epoch=2, values={"loss": 0.1}, whole_epoch=True))
     assert made.standings["valid"] == history([0.5, 0.7]).standings["valid"]
-    assert made.standings["train"] == {"loss": Standing(best=0.1, epoch_of_best=2, last=0.1, last_epoch=2)}
+    assert made.standings["train"] == {
+        "loss": Standing(best=0.1, epoch_of_best=2, last=0.1, last_epoch=2)
+    }
 
 
 def test_going_on_from_a_saved_state_is_never_having_stopped():
     losses, accuracies = [0.5, 0.2, 0.9, 0.2, 0.1], [0.1, 0.8, 0.3, 0.8, 0.2]
     straight = history(losses, accuracies=accuracies)
     resumed = History([Loss(), Accuracy()])
-    resumed.load_state_dict(json.loads(json.dumps(history(losses[:3], accuracies=accuracies[:3]).state_dict())))
+    resumed.load_state_dict(
+        json.loads(json.dumps(history(losses[:3], accuracies=accuracies[:3]).state_dict()))
+    )
     for number in (3, 4):
         values = {"loss": losses[number], "accuracy": accuracies[number]}
-        resumed.add(Point("valid", updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True))
+        resumed.add(
+            Point(
+                "valid", updates=7 * (number + 1), epoch=number + 1, values=values, whole_epoch=True
+            )
+        )
     assert resumed.standings == straight.standings
     assert resumed.state_dict() == straight.state_dict()

@@ -55,7 +55,12 @@ def measured(metric, output, targets, *, sizes=(7, 1, 12), order=None, close_aft
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)
-@given(seed=st.integers(0, 2**32), samples=st.integers(2, 80), outputs=st.integers(1, 3), data=st.data())
+@given(
+    seed=st.integers(0, 2**32),
+    samples=st.integers(2, 80),
+    outputs=st.integers(1, 3),
+    data=st.data(),
+)
 def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, outputs, data):
     reference = pytest.importorskip("sklearn.metrics")
     output, targets = draw(seed, samples, outputs, mean=3.0)
@@ -65,16 +70,26 @@ def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, ou
 
     for kind, name in METRICS.items():
         known = {"multioutput": "raw_values"}
-        expected = getattr(reference, name)(targets.double().numpy(), output.double().numpy(), **known)
+        expected = getattr(reference, name)(
+            targets.double().numpy(), output.double().numpy(), **known
+        )
         where = {"sizes": sizes, "order": order, "close_after": close_after}
         each = measured(kind(name="m", average="none"), output, targets, **where)
-        assert each == {f"m/output_{i}": pytest.approx(v, rel=1e-9, abs=ROUNDING) for i, v in enumerate(expected)}
+        assert each == {
+            f"m/output_{i}": pytest.approx(v, rel=1e-9, abs=ROUNDING)
+            for i, v in enumerate(expected)
+        }
         mean = measured(kind(name="m"), output, targets, **where)["m"]
-        assert mean == pytest.approx(expected.mean(), rel=1e-9, abs=ROUNDING)  # few samples may lie close together
+        assert mean == pytest.approx(
+            expected.mean(), rel=1e-9, abs=ROUNDING
+        )  # few samples may lie close together
 
 
 def test_numbers_worked_out_by_hand():
-    output, targets = torch.tensor([[2.0], [4.0], [9.0], [1.0]]), torch.tensor([[1.0], [4.0], [7.0], [4.0]])
+    output, targets = (
+        torch.tensor([[2.0], [4.0], [9.0], [1.0]]),
+        torch.tensor([[1.0], [4.0], [7.0], [4.0]]),
+    )
     values = {}
     for kind in METRICS:
         values |= measured(kind(), output, targets, sizes=(3, 1))
@@ -93,7 +108,9 @@ def test_a_constant_offset_costs_r2_and_not_the_explained_variance():
     targets = torch.tensor([[0.0], [2.0], [4.0], [6.0]])
 
     assert measured(regression_errors.R2(), targets + 1, targets, sizes=(3,)) == {"r2": 1 - 4 / 20}
-    assert measured(regression_errors.ExplainedVariance(), targets + 1, targets, sizes=(3,)) == {"explained_variance": 1.0}
+    assert measured(regression_errors.ExplainedVariance(), targets + 1, targets, sizes=(3,)) == {
+        "explained_variance": 1.0
+    }
 
 
 def exact(output, targets):
@@ -101,7 +118,10 @@ def exact(output, targets):
     pairs = [(Fraction(y), Fraction(y) - Fraction(x)) for x, y in zip(output, targets, strict=True)]
     values, differences = zip(*pairs, strict=True)
     total = statistics.pvariance(values) * len(values)
-    residual, spread = sum(e * e for e in differences), statistics.pvariance(differences) * len(differences)
+    residual, spread = (
+        sum(e * e for e in differences),
+        statistics.pvariance(differences) * len(differences),
+    )
     return float(1 - residual / total), float(1 - spread / total)
 
 
@@ -110,7 +130,9 @@ def test_far_from_zero_only_the_digits_of_the_batches_means_go(ratio, tolerance)
     output, targets = (values.double() + ratio for values in draw(3, 301, 1))
     expected = exact(output[:, 0].tolist(), targets[:, 0].tolist())
 
-    values = measured(regression_errors.R2(), output, targets) | measured(regression_errors.ExplainedVariance(), output, targets)
+    values = measured(regression_errors.R2(), output, targets) | measured(
+        regression_errors.ExplainedVariance(), output, targets
+    )
 
     assert (values["r2"], values["explained_variance"]) == pytest.approx(expected, rel=tolerance)
 
@@ -143,8 +165,12 @@ def test_an_output_whose_targets_are_all_the_same_is_left_out_and_their_average_
 def test_of_several_outputs_rmse_is_the_mean_of_their_roots():
     output, targets = torch.tensor([[1.0, 3.0], [1.0, 3.0]]), torch.zeros(2, 2)
 
-    assert measured(regression_errors.RootMeanSquaredError(), output, targets, sizes=(1,)) == {"rmse": 2.0}  # and not sqrt(5)
-    assert measured(regression_errors.MeanSquaredError(), output, targets, sizes=(1,)) == {"mse": 5.0}
+    assert measured(regression_errors.RootMeanSquaredError(), output, targets, sizes=(1,)) == {
+        "rmse": 2.0
+    }  # and not sqrt(5)
+    assert measured(regression_errors.MeanSquaredError(), output, targets, sizes=(1,)) == {
+        "mse": 5.0
+    }
 
 
 @pytest.mark.parametrize("kind", METRICS)
@@ -157,8 +183,12 @@ def test_a_batch_reads_nothing_back(kind, host_reads):
 
 @pytest.mark.parametrize("kind", METRICS)
 def test_outputs_that_do_not_match_the_targets_are_refused_rather_than_broadcast(kind):
-    batch = ClassificationOutput(torch.tensor(0.0), torch.zeros(3, 3), torch.zeros(3, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"^m: .* has an output \[3, 3\] and targets \[3\]; it is for regression$"):
+    batch = ClassificationOutput(
+        torch.tensor(0.0), torch.zeros(3, 3), torch.zeros(3, dtype=torch.long)
+    )
+    with pytest.raises(
+        ValueError, match=r"^m: .* has an output \[3, 3\] and targets \[3\]; it is for regression$"
+    ):
         kind(name="m")(batch)
 
 
@@ -166,7 +196,10 @@ def test_outputs_that_do_not_match_the_targets_are_refused_rather_than_broadcast
 def test_an_average_that_there_is_not_is_answered_by_those_there_are(kind):
     metric = kind()
     metric.average = "uniforn"
-    with pytest.raises(ValueError, match=r"^average=uniforn: should be uniform .* or none .*; did you mean 'uniform'\?$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^average=uniforn: should be uniform .* or none .*; did you mean 'uniform'\?$",
+    ):
         metric.__post_init__()  # the constructor's check; its type is checked before, while tests run
 
 

@@ -21,24 +21,37 @@ from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import Metric, Statistic
 
 CLASSES = 5
-BATCHES = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(0, 2**32)), min_size=1, max_size=5)
+BATCHES = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(0, 2**32)), min_size=1, max_size=5
+)
 
 
 def naming(named, targets, **more):
     """An item whose largest logits name these tokens."""
-    logits = functional.one_hot(torch.tensor(named), max(CLASSES, int(torch.tensor(named).max()) + 1)).float()
-    return SequenceOutput(torch.tensor(0.0), logits, torch.tensor(targets), has_ignored=True, **more)
+    logits = functional.one_hot(
+        torch.tensor(named), max(CLASSES, int(torch.tensor(named).max()) + 1)
+    ).float()
+    return SequenceOutput(
+        torch.tensor(0.0), logits, torch.tensor(targets), has_ignored=True, **more
+    )
 
 
 def with_loss(loss, *, count, **more):
-    return SequenceOutput(torch.tensor(loss), torch.zeros(1, count, 2), torch.zeros(1, count, dtype=torch.long), **more)
+    return SequenceOutput(
+        torch.tensor(loss),
+        torch.zeros(1, count, 2),
+        torch.zeros(1, count, dtype=torch.long),
+        **more,
+    )
 
 
 def drawn(samples, length, seed):
     """A batch with logits that name most tokens rightly, a third of them padding, and its mean cross entropy."""
     stream = torch.Generator().manual_seed(seed)
     targets = torch.randint(CLASSES, (samples, length), generator=stream)
-    logits = torch.randn(samples, length, CLASSES, generator=stream) + 2 * functional.one_hot(targets, CLASSES)
+    logits = torch.randn(samples, length, CLASSES, generator=stream) + 2 * functional.one_hot(
+        targets, CLASSES
+    )
     targets = torch.where(torch.rand(samples, length, generator=stream) < 0.3, IGNORED, targets)
     loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
     return SequenceOutput(loss, logits, targets, has_ignored=True, num_bytes=samples * length * 2)
@@ -59,7 +72,11 @@ def counted_losses(items):
     losses = []
     for item in items:
         for logits, targets in zip(item.output, item.targets, strict=True):
-            losses += [float(-row.log_softmax(0)[t]) for row, t in zip(logits.double(), targets, strict=True) if t != IGNORED]
+            losses += [
+                float(-row.log_softmax(0)[t])
+                for row, t in zip(logits.double(), targets, strict=True)
+                if t != IGNORED
+            ]
     return losses
 
 
@@ -77,7 +94,11 @@ def sides(items, end):
     """What was named and the targets of every sequence: padding left out of both, each up to its end."""
     for item in items:
         for logits, targets in zip(item.output, item.targets.tolist(), strict=True):
-            counted = [(x, y) for x, y in zip(logits.argmax(-1).tolist(), targets, strict=True) if y != IGNORED]
+            counted = [
+                (x, y)
+                for x, y in zip(logits.argmax(-1).tolist(), targets, strict=True)
+                if y != IGNORED
+            ]
             both = [[pair[side] for pair in counted] for side in (0, 1)]
             yield [side[: side.index(end)] if end in side else side for side in both]
 
@@ -94,40 +115,64 @@ def test_over_uneven_batches_the_loss_metrics_are_those_of_a_loop_over_all_token
     losses, num_bytes = counted_losses(items), sum(item.num_bytes for item in items)
 
     bits = measured(BitsPerByte(), items)
-    assert bits == pytest.approx(sum(losses) / math.log(2) / num_bytes, rel=1e-5)  # the items' losses are float32
+    assert bits == pytest.approx(
+        sum(losses) / math.log(2) / num_bytes, rel=1e-5
+    )  # the items' losses are float32
     perplexity = measured(Perplexity(), items)
-    assert perplexity == (pytest.approx(math.exp(sum(losses) / len(losses)), rel=1e-5) if losses else None)
+    assert perplexity == (
+        pytest.approx(math.exp(sum(losses) / len(losses)), rel=1e-5) if losses else None
+    )
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(shapes=BATCHES)
 def test_over_uneven_batches_the_accuracy_is_that_of_a_loop_over_all_tokens(shapes):
     items = [drawn(*shape) for shape in shapes]
-    right = [x == y for named, targets in sides(items, end=None) for x, y in zip(named, targets, strict=True)]
+    right = [
+        x == y
+        for named, targets in sides(items, end=None)
+        for x, y in zip(named, targets, strict=True)
+    ]
 
     assert measured(Accuracy(), items) == (sum(right) / len(right) if right else None)
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(shapes=BATCHES, end=st.sampled_from([None, 3]), separators=st.sampled_from([0, [0], [0, 2]]))
-def test_over_uneven_batches_the_error_rates_are_those_of_a_loop_over_all_sequences(shapes, end, separators):
+def test_over_uneven_batches_the_error_rates_are_those_of_a_loop_over_all_sequences(
+    shapes, end, separators
+):
     items = [drawn(*shape) for shape in shapes]
     pairs = list(sides(items, end))
     edits, length = sum(table(*pair) for pair in pairs), sum(len(targets) for _, targets in pairs)
     assert measured(CharacterErrorRate(end=end), items) == (edits / length if length else None)
 
-    parted = [[words(side, [separators] if isinstance(separators, int) else separators) for side in pair] for pair in pairs]
+    parted = [
+        [words(side, [separators] if isinstance(separators, int) else separators) for side in pair]
+        for pair in pairs
+    ]
     edits, length = sum(table(*pair) for pair in parted), sum(len(targets) for _, targets in parted)
-    assert measured(WordErrorRate(separator=separators, end=end), items) == (edits / length if length else None)
+    assert measured(WordErrorRate(separator=separators, end=end), items) == (
+        edits / length if length else None
+    )
 
 
 def test_perplexity_of_an_even_guess_is_the_number_of_choices():
-    items = [with_loss(math.log(8), count=3), with_loss(math.log(2), count=1), with_loss(math.log(2), count=2)]
-    assert measured(Perplexity(), items) == pytest.approx(4.0, rel=1e-7)  # 2^((3*3 + 1 + 2) / 6), of float32 losses
+    items = [
+        with_loss(math.log(8), count=3),
+        with_loss(math.log(2), count=1),
+        with_loss(math.log(2), count=2),
+    ]
+    assert measured(Perplexity(), items) == pytest.approx(
+        4.0, rel=1e-7
+    )  # 2^((3*3 + 1 + 2) / 6), of float32 losses
 
 
 def test_the_weight_of_a_loss_is_what_it_says_it_is_a_mean_over():
-    items = [with_loss(math.log(8), count=7, weight=1), with_loss(math.log(2), count=2, weight=torch.tensor(2.0))]
+    items = [
+        with_loss(math.log(8), count=7, weight=1),
+        with_loss(math.log(2), count=2, weight=torch.tensor(2.0)),
+    ]
     assert measured(Perplexity(), items[:1]) == pytest.approx(8.0, rel=1e-7)
     assert measured(Perplexity(), items[1:]) == pytest.approx(2.0, rel=1e-7)
 
@@ -138,13 +183,22 @@ def test_a_perplexity_beyond_any_float_is_infinite():
 
 @pytest.mark.parametrize("as_given", [int, torch.tensor])
 def test_bits_per_byte_by_hand(as_given):
-    items = [with_loss(math.log(2), count=6, num_bytes=as_given(4)), with_loss(2 * math.log(2), count=5, num_bytes=as_given(12))]
-    assert measured(BitsPerByte(), items) == pytest.approx((6 + 10) / (4 + 12), rel=1e-7)  # of float32 losses
+    items = [
+        with_loss(math.log(2), count=6, num_bytes=as_given(4)),
+        with_loss(2 * math.log(2), count=5, num_bytes=as_given(12)),
+    ]
+    assert measured(BitsPerByte(), items) == pytest.approx(
+        (6 + 10) / (4 + 12), rel=1e-7
+    )  # of float32 losses
 
 
 def test_a_batch_in_which_nothing_counts_leaves_the_others_as_they_are():
     empty = SequenceOutput(
-        torch.tensor(math.nan), torch.zeros(2, 3, 2), torch.full((2, 3), IGNORED), has_ignored=True, num_bytes=0
+        torch.tensor(math.nan),
+        torch.zeros(2, 3, 2),
+        torch.full((2, 3), IGNORED),
+        has_ignored=True,
+        num_bytes=0,
     )
     for metric in (Perplexity(), BitsPerByte()):
         assert measured(metric, [empty]) is None
@@ -166,7 +220,10 @@ def codes(*texts):
 
 
 def test_character_errors_by_hand():
-    one, two = naming(codes("sitten."), codes("sitting")), naming(codes("abc", "xyz"), codes("abd", "xyz"))
+    one, two = (
+        naming(codes("sitten."), codes("sitting")),
+        naming(codes("abc", "xyz"), codes("abd", "xyz")),
+    )
     assert measured(CharacterErrorRate(), [one, two]) == (2 + 1) / (7 + 6)
 
 
@@ -194,7 +251,9 @@ def test_word_errors_by_hand():
 
 
 @pytest.mark.parametrize(
-    "metric", [Perplexity(), BitsPerByte(), CharacterErrorRate(end=1), WordErrorRate(separator=[0, 1])], ids=lambda m: m.name
+    "metric",
+    [Perplexity(), BitsPerByte(), CharacterErrorRate(end=1), WordErrorRate(separator=[0, 1])],
+    ids=lambda m: m.name,
 )
 def test_a_batch_reads_nothing_back(metric, host_reads):
     item = drawn(3, 4, 0)

@@ -33,7 +33,12 @@ def output(loss, count, num_right=0):
 
 def mean(batches):
     """Of eighths, weighted by count, rounded once."""
-    return float(Fraction(sum(eighths * count for eighths, count in batches), 8 * sum(count for _, count in batches)))
+    return float(
+        Fraction(
+            sum(eighths * count for eighths, count in batches),
+            8 * sum(count for _, count in batches),
+        )
+    )
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -61,7 +66,10 @@ def test_a_short_last_batch_weighs_by_its_size():
     tally = Tally([Loss(), Accuracy()])
     tally.add(output(1.0, 8, num_right=6))
     tally.add(output(4.0, 2, num_right=0))
-    assert tally.close_epoch() == {"loss": 1.6, "accuracy": 0.6}  # not the means of the means, 2.5 and 0.375
+    assert tally.close_epoch() == {
+        "loss": 1.6,
+        "accuracy": 0.6,
+    }  # not the means of the means, 2.5 and 0.375
 
 
 def test_an_epoch_begins_anew():
@@ -158,7 +166,12 @@ class Page:
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
-@given(batches=st.lists(st.lists(st.integers(-100, 100), min_size=1, max_size=9), min_size=1, max_size=12), data=st.data())
+@given(
+    batches=st.lists(
+        st.lists(st.integers(-100, 100), min_size=1, max_size=9), min_size=1, max_size=12
+    ),
+    data=st.data(),
+)
 def test_sums_and_gathered_samples_are_the_same_for_any_windows_and_any_order(batches, data):
     tally = Tally([Variance(), Median(), Page()])
     for batch in data.draw(st.permutations(batches)):
@@ -183,7 +196,9 @@ def test_a_window_has_its_own_value_and_the_epoch_all_of_them():
     assert tally.close_window() == {"median": 2.0}
     assert tally.close_window() == {}
     tally.add(torch.tensor([9.0, 8.0]))
-    assert tally.close_window() == {}  # two values have no median here: it is left out, no number stands for it
+    assert (
+        tally.close_window() == {}
+    )  # two values have no median here: it is left out, no number stands for it
     assert tally.close_epoch() == {"median": 3.0}
     assert tally.close_epoch() == {}
 

@@ -33,7 +33,12 @@ def multiclass(stream):
 
 def with_padding(stream):
     kind, logits, classes, probabilities = multiclass(stream)
-    return kind, logits, torch.where(torch.rand(len(classes), generator=stream) < 0.3, IGNORED, classes), probabilities
+    return (
+        kind,
+        logits,
+        torch.where(torch.rand(len(classes), generator=stream) < 0.3, IGNORED, classes),
+        probabilities,
+    )
 
 
 def binary(stream):
@@ -65,7 +70,10 @@ CASES = {  # class and arguments: what it is given, and whether its states are g
     "classification.MulticlassF1Score num_classes=4 validate_args=false": (multiclass, False),
     "classification.MulticlassCohenKappa num_classes=4": (multiclass, False),
     "classification.MulticlassAccuracy num_classes=4 average=none": (multiclass, False),
-    "classification.MulticlassMatthewsCorrCoef num_classes=4 ignore_index=-100": (with_padding, False),
+    "classification.MulticlassMatthewsCorrCoef num_classes=4 ignore_index=-100": (
+        with_padding,
+        False,
+    ),
     "classification.MulticlassAUROC num_classes=4": (multiclass, True),
     "classification.MulticlassAUROC num_classes=4 thresholds=20": (multiclass, False),
     "classification.MulticlassCalibrationError num_classes=4 n_bins=5": (multiclass, True),
@@ -90,7 +98,11 @@ def node(case):
 
 def adapted(case, **more):
     """The adapter as a config names it."""
-    own = {"_target_": "andiron.metrics.torchmetrics_adapter.Torchmetrics", "metric": node(case), "higher_is_better": True}
+    own = {
+        "_target_": "andiron.metrics.torchmetrics_adapter.Torchmetrics",
+        "metric": node(case),
+        "higher_is_better": True,
+    }
     return targets.build("metrics.theirs", {**own, **more}, name="theirs")
 
 
@@ -112,35 +124,56 @@ def at_once(case, output, wanted):
     metric = targets.build("metric", node(case))
     metric.update(output, wanted)
     result = metric.compute()
-    return {f"theirs/{i}": float(v) for i, v in enumerate(result)} if result.ndim else {"theirs": float(result)}
+    return (
+        {f"theirs/{i}": float(v) for i, v in enumerate(result)}
+        if result.ndim
+        else {"theirs": float(result)}
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("order, close_after", [((0, 1, 2, 3, 4), ()), ((3, 0, 4, 2, 1), (2,)), ((4, 3, 2, 1, 0), (3,))])
-def test_uneven_batches_on_any_windows_come_to_what_torchmetrics_says_of_all_at_once(case, order, close_after):
+@pytest.mark.parametrize(
+    "order, close_after", [((0, 1, 2, 3, 4), ()), ((3, 0, 4, 2, 1), (2,)), ((4, 3, 2, 1, 0), (3,))]
+)
+def test_uneven_batches_on_any_windows_come_to_what_torchmetrics_says_of_all_at_once(
+    case, order, close_after
+):
     draw, gathers = CASES[case]
     kind, output, wanted, probabilities = draw(torch.Generator().manual_seed(11))
     items = batches(kind, output, wanted)
     metric = adapted(case)
 
     assert metric.gathers == gathers and isinstance(metric, Statistic)
-    expected = at_once(case, probabilities, wanted.squeeze(1) if kind is RegressionOutput else wanted)
+    expected = at_once(
+        case, probabilities, wanted.squeeze(1) if kind is RegressionOutput else wanted
+    )
     found = measured(metric, [items[number] for number in order], close_after=close_after)
-    assert found == pytest.approx(expected, rel=1e-5)  # torchmetrics computes in float32, the sums here are float64
+    assert found == pytest.approx(
+        expected, rel=1e-5
+    )  # torchmetrics computes in float32, the sums here are float64
 
 
 def test_it_agrees_with_andirons_own_accuracy():
     kind, output, wanted, _ = with_padding(torch.Generator().manual_seed(5))
-    items = [kind(LOSS, item.output, item.targets, has_ignored=True) for item in batches(kind, output, wanted)]
+    items = [
+        kind(LOSS, item.output, item.targets, has_ignored=True)
+        for item in batches(kind, output, wanted)
+    ]
 
-    theirs = adapted("classification.MulticlassAccuracy num_classes=4 average=micro ignore_index=-100")
-    assert measured(theirs, items)["theirs"] == pytest.approx(measured(Accuracy(), items)["accuracy"], rel=1e-6)
+    theirs = adapted(
+        "classification.MulticlassAccuracy num_classes=4 average=micro ignore_index=-100"
+    )
+    assert measured(theirs, items)["theirs"] == pytest.approx(
+        measured(Accuracy(), items)["accuracy"], rel=1e-6
+    )
 
 
 def test_logits_between_0_and_1_are_not_taken_for_probabilities():
     """torchmetrics alone takes those of the first batch, which all are, for what they seem."""
     batch = BinaryClassificationOutput(LOSS, torch.tensor([0.2, 0.4, 0.1]), torch.tensor([1, 0, 1]))
-    assert measured(adapted("classification.BinaryAccuracy"), [batch]) == {"theirs": pytest.approx(2 / 3)}
+    assert measured(adapted("classification.BinaryAccuracy"), [batch]) == {
+        "theirs": pytest.approx(2 / 3)
+    }
 
     alone = torchmetrics.classification.BinaryAccuracy()
     alone.update(batch.output, batch.targets)
@@ -174,7 +207,10 @@ def test_a_deep_copy_measures_the_same_and_shares_nothing():
 def test_batches_measured_in_inference_mode_and_out_of_it_go_together():
     kind, output, wanted, _ = multiclass(torch.Generator().manual_seed(2))
     items = batches(kind, output, wanted)
-    for case in ("classification.MulticlassF1Score num_classes=4", "classification.MulticlassAUROC num_classes=4"):
+    for case in (
+        "classification.MulticlassF1Score num_classes=4",
+        "classification.MulticlassAUROC num_classes=4",
+    ):
         metric, tally = adapted(case), Tally([adapted(case)])
         for number, item in enumerate(items):
             with torch.inference_mode(mode=number % 2 == 1):
@@ -185,7 +221,9 @@ def test_batches_measured_in_inference_mode_and_out_of_it_go_together():
 def test_it_may_be_given_an_object_whose_name_and_direction_it_takes():
     metric = Torchmetrics(torchmetrics.regression.MeanAbsoluteError())
     assert (metric.name, metric.higher_is_better) == ("MeanAbsoluteError", False)
-    assert measured(metric, [RegressionOutput(LOSS, torch.ones(3, 1), torch.zeros(3, 1))]) == {"MeanAbsoluteError": 1.0}
+    assert measured(metric, [RegressionOutput(LOSS, torch.ones(3, 1), torch.zeros(3, 1))]) == {
+        "MeanAbsoluteError": 1.0
+    }
 
 
 def test_a_number_that_is_undefined_is_not_said():
@@ -222,9 +260,16 @@ def problems(case, **more):
 
 
 def test_a_metric_whose_states_sums_cannot_follow_is_refused_by_name():
-    for case in ("regression.PearsonCorrCoef", "regression.ConcordanceCorrCoef", "aggregation.MaxMetric"):
+    for case in (
+        "regression.PearsonCorrCoef",
+        "regression.ConcordanceCorrCoef",
+        "aggregation.MaxMetric",
+    ):
         message = problems(case)
-        assert f"metric={case.partition('.')[2]}: merges its states in a way that sums cannot follow (" in message
+        assert (
+            f"metric={case.partition('.')[2]}: merges its states in a way that sums cannot follow ("
+            in message
+        )
         assert "all should be dim_zero_sum, or all dim_zero_cat" in message
     assert "(max_value by dim_zero_max)" in problems("aggregation.MaxMetric")
 
@@ -239,9 +284,9 @@ def test_a_collection_is_refused_and_told_to_be_given_one_by_one():
 
 
 def test_a_metric_that_does_not_say_what_is_better_must_be_told():
-    assert problems("classification.MulticlassConfusionMatrix num_classes=4", higher_is_better=None) == (
-        "higher_is_better: MulticlassConfusionMatrix does not say; give true or false"
-    )
+    assert problems(
+        "classification.MulticlassConfusionMatrix num_classes=4", higher_is_better=None
+    ) == ("higher_is_better: MulticlassConfusionMatrix does not say; give true or false")
 
 
 @pytest.mark.parametrize(
@@ -253,16 +298,23 @@ def test_a_metric_that_does_not_say_what_is_better_must_be_told():
 )
 def test_what_is_no_number_is_refused_when_it_is_read(case, kind):
     drawn = multiclass(torch.Generator().manual_seed(2))
-    with pytest.raises(TypeError, match=f"^theirs: torchmetrics computes {kind}, which is no number nor several"):
+    with pytest.raises(
+        TypeError, match=f"^theirs: torchmetrics computes {kind}, which is no number nor several"
+    ):
         measured(adapted(case), batches(*drawn[:3]))
 
 
 def test_an_argument_that_torchmetrics_does_not_know_is_told_by_the_option():
-    with pytest.raises(errors.ConfigError, match="metrics.theirs._target_=.*cannot be used: .*num_clases"):
+    with pytest.raises(
+        errors.ConfigError, match="metrics.theirs._target_=.*cannot be used: .*num_clases"
+    ):
         adapted("classification.MulticlassF1Score num_classes=4 num_clases=4")
 
 
-@pytest.mark.parametrize("case", ["classification.MulticlassF1Score num_classes=4 validate_args=false", "regression.R2Score"])
+@pytest.mark.parametrize(
+    "case",
+    ["classification.MulticlassF1Score num_classes=4 validate_args=false", "regression.R2Score"],
+)
 def test_a_batch_reads_nothing_back_unless_torchmetrics_examines_it(case, host_reads):
     kind, output, wanted, _ = CASES[case][0](torch.Generator().manual_seed(2))
     metric, item = adapted(case), kind(LOSS, output, wanted)

@@ -24,7 +24,9 @@ class Block(nn.Module):
     def __init__(self, size: int = 6):
         super().__init__()
         self.norm = nn.BatchNorm1d(size)
-        self.layers = nn.Sequential(nn.Linear(size, 32), nn.GELU(), Dropout(0.25), nn.Linear(32, size), nn.Dropout(0.5))
+        self.layers = nn.Sequential(
+            nn.Linear(size, 32), nn.GELU(), Dropout(0.25), nn.Linear(32, size), nn.Dropout(0.5)
+        )
 
     def forward(self, inputs: Tensor, scale: float = 1.0) -> Tensor:
         return inputs + scale * self.layers(self.norm(inputs))
@@ -50,7 +52,9 @@ def network(block: Callable[[], nn.Module] = Block) -> Network:
 
 
 def inputs_of(update: int) -> Tensor:
-    return torch.randn(1 + SIZES[update % len(SIZES)], 4, generator=randomness.stream(0, "batch", update))
+    return torch.randn(
+        1 + SIZES[update % len(SIZES)], 4, generator=randomness.stream(0, "batch", update)
+    )
 
 
 def loss_of(model: nn.Module, update: int) -> Tensor:
@@ -84,13 +88,17 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     assert [name for name in expected if not torch.equal(found[name], expected[name])] == []
 
 
-@pytest.mark.parametrize("pattern", [r"^blocks[.]\d+$", r"blocks[.]1", "layers", "stem|blocks|head"])
+@pytest.mark.parametrize(
+    "pattern", [r"^blocks[.]\d+$", r"blocks[.]1", "layers", "stem|blocks|head"]
+)
 def test_gradients_and_state_are_those_without_it_bit_for_bit(pattern: str) -> None:
     plain, recomputed = network(), network()
     activation_checkpointing.apply(recomputed, pattern)
     for update in range(5):
         assert_same(gradients_of(recomputed, update), gradients_of(plain, update))
-        assert_same(recomputed.state_dict(), plain.state_dict())  # the running statistics were updated once
+        assert_same(
+            recomputed.state_dict(), plain.state_dict()
+        )  # the running statistics were updated once
 
 
 def test_what_is_drawn_after_the_way_back_is_what_is_drawn_without_it() -> None:
@@ -116,16 +124,24 @@ def test_names_of_parameters_buffers_and_state_stay() -> None:
     plain, recomputed = network(), network()
     activation_checkpointing.apply(recomputed, "blocks")
     assert list(recomputed.state_dict()) == list(plain.state_dict())
-    assert [name for name, _ in recomputed.named_modules()] == [name for name, _ in plain.named_modules()]
+    assert [name for name, _ in recomputed.named_modules()] == [
+        name for name, _ in plain.named_modules()
+    ]
     recomputed.load_state_dict(plain.state_dict())
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("blocks", ["blocks.0", "blocks.1", "blocks.2"]),  # a ModuleList has no forward pass, its items have
+        (
+            "blocks",
+            ["blocks.0", "blocks.1", "blocks.2"],
+        ),  # a ModuleList has no forward pass, its items have
         (r"^blocks[.][02]$", ["blocks.0", "blocks.2"]),
-        (r"[12]", ["blocks.0.layers.1", "blocks.0.layers.2", "blocks.1", "blocks.2"]),  # the outermost
+        (
+            r"[12]",
+            ["blocks.0.layers.1", "blocks.0.layers.2", "blocks.1", "blocks.2"],
+        ),  # the outermost
         ("norm|head", ["blocks.0.norm", "blocks.1.norm", "blocks.2.norm", "head"]),
     ],
 )
@@ -137,14 +153,18 @@ def test_a_module_under_two_names_is_recomputed_once() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
     model[2] = model[0]
     assert activation_checkpointing.apply(model, "[02]") == ["0"]
-    assert activation_checkpointing.apply(nn.ModuleDict({"a": model, "b": model}), "b[.]1") == ["b.1"]
+    assert activation_checkpointing.apply(nn.ModuleDict({"a": model, "b": model}), "b[.]1") == [
+        "b.1"
+    ]
 
 
 def test_each_block_runs_once_forward_and_once_on_the_way_back() -> None:
     model = network()
     runs: list[int] = []
     for number, block in enumerate(model.blocks):
-        block.layers.register_forward_pre_hook(lambda module, inputs, number=number: runs.append(number))
+        block.layers.register_forward_pre_hook(
+            lambda module, inputs, number=number: runs.append(number)
+        )
     activation_checkpointing.apply(model, r"^blocks[.]\d+$")
     loss = loss_of(model, 0)
     assert runs == [0, 1, 2]
@@ -161,7 +181,9 @@ def test_evaluation_is_as_without_it_and_runs_once() -> None:
         with context():
             assert torch.equal(recomputed(inputs_of(0)), plain(inputs_of(0)))
     assert len(runs) == 2
-    assert_same(gradients_of(recomputed, 0), gradients_of(plain, 0))  # a gradient in evaluation mode is the same too
+    assert_same(
+        gradients_of(recomputed, 0), gradients_of(plain, 0)
+    )  # a gradient in evaluation mode is the same too
 
 
 class Replacing(nn.Module):
@@ -205,10 +227,15 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_names_there_are() ->
     model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(model, "transformer")
-    assert str(error.value) == "no submodule of Sequential has 'transformer' in its name; there are: 0, 1"
+    assert (
+        str(error.value)
+        == "no submodule of Sequential has 'transformer' in its name; there are: 0, 1"
+    )
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(network(), "haed")
-    assert str(error.value) == "no submodule of Network has 'haed' in its name; did you mean 'head'?"
+    assert (
+        str(error.value) == "no submodule of Network has 'haed' in its name; did you mean 'head'?"
+    )
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(nn.Linear(3, 2), ".*")
     assert str(error.value) == "no submodule of Linear has '.*' in its name; there are: none"
@@ -217,13 +244,18 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_names_there_are() ->
 def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(network(), "blocks(")
-    assert str(error.value) == "'blocks(' is no regular expression: missing ), unterminated subpattern at position 6"
+    assert (
+        str(error.value)
+        == "'blocks(' is no regular expression: missing ), unterminated subpattern at position 6"
+    )
 
 
 def output_of(program: str) -> str:
     """What it prints, in a process without the checks of shapes, which no compiler can follow."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 

@@ -20,7 +20,16 @@ from andiron.optim import Optimizer
 
 MANY = 1_000_003  # elements; no multiple of four
 # how many of 65536 levels are dropped, by hand: 65536 p, rounded, and never all of them
-DROPPED_LEVELS = {1 / 65536: 1, 0.01: 655, 0.1: 6554, 0.25: 16384, 1 / 3: 21845, 0.5: 32768, 0.9: 58982, 0.999999: 65535}
+DROPPED_LEVELS = {
+    1 / 65536: 1,
+    0.01: 655,
+    0.1: 6554,
+    0.25: 16384,
+    1 / 3: 21845,
+    0.5: 32768,
+    0.9: 58982,
+    0.999999: 65535,
+}
 each_p = pytest.mark.parametrize("p", DROPPED_LEVELS)
 
 
@@ -65,7 +74,9 @@ def test_as_many_elements_are_kept_as_the_binomial_law_allows(p: float) -> None:
 
 @each_p
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_what_is_kept_is_scaled_by_the_inverse_of_the_rate_exactly(p: float, dtype: torch.dtype) -> None:
+def test_what_is_kept_is_scaled_by_the_inverse_of_the_rate_exactly(
+    p: float, dtype: torch.dtype
+) -> None:
     inputs = torch.randn(MANY, dtype=dtype)
     output = Dropout(p)(inputs)
     assert output.dtype == dtype
@@ -97,7 +108,9 @@ def test_a_larger_p_drops_whatever_a_smaller_one_drops() -> None:
     for p in sorted([0.0, *DROPPED_LEVELS]):
         start()
         masks.append(kept(p, MANY))
-    assert [bool((larger <= smaller).all()) for smaller, larger in zip(masks, masks[1:], strict=False)] == [True] * 8
+    assert [
+        bool((larger <= smaller).all()) for smaller, larger in zip(masks, masks[1:], strict=False)
+    ] == [True] * 8
 
 
 @pytest.mark.parametrize("p", [0.25, 0.5, 0.9])
@@ -113,7 +126,9 @@ def test_the_four_lanes_of_a_word_are_independent(p: float) -> None:
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_elements_up_to_a_thousand_apart_are_uncorrelated(p: float) -> None:
     elements = standardised(kept(p, MANY), 1 - p)
-    spectrum = torch.fft.rfft(elements, n=2 * MANY)  # padded, so that the end does not wrap round to the start
+    spectrum = torch.fft.rfft(
+        elements, n=2 * MANY
+    )  # padded, so that the end does not wrap round to the start
     correlations = torch.fft.irfft(spectrum.abs().square(), n=2 * MANY)[1:1001] / math.sqrt(MANY)
     # the largest of 1000 at 6 standard deviations: false alarm 2e-6
     assert float(correlations.abs().max()) < 6
@@ -159,7 +174,9 @@ def masks_of_seeds(p: float) -> Tensor:
 
 @pytest.mark.parametrize("p", [0.25, 0.5])
 @pytest.mark.parametrize("masks", [masks_of_layers, masks_of_updates, masks_of_seeds])
-def test_layers_updates_and_seeds_are_independent(masks: Callable[[float], Tensor], p: float) -> None:
+def test_layers_updates_and_seeds_are_independent(
+    masks: Callable[[float], Tensor], p: float
+) -> None:
     found = masks(p)
     # the largest of 2016 pairs at 6 standard deviations: false alarm 4e-6
     assert largest_correlation(found, 1 - p) < 6
@@ -203,7 +220,9 @@ def test_a_size_not_divisible_by_four_gets_the_first_elements_of_a_longer_mask(s
 
 
 def test_a_single_number_is_kept_or_dropped() -> None:
-    outputs = {Dropout(0.5)(torch.tensor(3.0)).item() for _ in range(64)}  # all alike: false alarm 1e-19
+    outputs = {
+        Dropout(0.5)(torch.tensor(3.0)).item() for _ in range(64)
+    }  # all alike: false alarm 1e-19
     assert outputs == {0.0, 6.0}
 
 
@@ -211,7 +230,10 @@ def test_a_mask_goes_by_index_not_by_how_the_input_lies_in_memory() -> None:
     inputs = torch.randn(2, 3, 5, 7)
     start()
     expected = Dropout(0.5)(inputs)
-    for other in (inputs.to(memory_format=torch.channels_last), inputs.transpose(0, 3).contiguous().transpose(0, 3)):
+    for other in (
+        inputs.to(memory_format=torch.channels_last),
+        inputs.transpose(0, 3).contiguous().transpose(0, 3),
+    ):
         start()
         assert torch.equal(Dropout(0.5)(other), expected)
 
@@ -269,7 +291,9 @@ def accuracy(dropout: type[nn.Module], seed: int) -> float:
     """The test accuracy, in percent, of a small network after eight epochs on the digits."""
     splits = digits(valid="test", split_seed=0)
     randomness.start_stream(seed, "init")
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), dropout(0.5), nn.Linear(64, 10))
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), dropout(0.5), nn.Linear(64, 10)
+    )
     optimizer = Optimizer(torch.optim.Adam, model)
     loader = DataLoader(splits.train, splits.batcher, batch_size=37, shuffle_seed=seed)
     updates = 0
@@ -285,8 +309,12 @@ def accuracy(dropout: type[nn.Module], seed: int) -> float:
 
 @pytest.mark.slow
 def test_accuracy_over_seeds_is_that_of_torchs_dropout() -> None:
-    ours, torchs = ([accuracy(dropout, seed) for seed in range(8)] for dropout in (Dropout, nn.Dropout))
-    differences = [a - b for a, b in zip(ours, torchs, strict=True)]  # paired: same initialisation, same batches
+    ours, torchs = (
+        [accuracy(dropout, seed) for seed in range(8)] for dropout in (Dropout, nn.Dropout)
+    )
+    differences = [
+        a - b for a, b in zip(ours, torchs, strict=True)
+    ]  # paired: same initialisation, same batches
     standard_error = statistics.stdev(differences) / math.sqrt(len(differences))
     # t with 7 degrees of freedom leaves +-5.4 with probability 1e-3 (false alarm)
     assert abs(statistics.mean(differences)) < 5.4 * standard_error

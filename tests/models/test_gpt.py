@@ -17,7 +17,9 @@ from andiron.optim import match_rules
 VOCABULARY, CONTEXT = 11, 8
 
 
-def network(*, layers: int = 2, heads: int = 2, dim: int = 16, dropout: float = 0.0, scale: float = 1.0) -> GPT:
+def network(
+    *, layers: int = 2, heads: int = 2, dim: int = 16, dropout: float = 0.0, scale: float = 1.0
+) -> GPT:
     """A small one; with a larger `scale` of its weights it is surer of what comes next, so that choices differ."""
     randomness.start_stream(0, "init")
     model = GPT(VOCABULARY, CONTEXT, layers=layers, heads=heads, dim=dim, dropout=dropout)
@@ -53,7 +55,9 @@ def test_the_first_tokens_of_a_sequence_have_the_logits_of_a_shorter_one() -> No
     model, tokens = network().double(), tokens_of(3, CONTEXT)
     for length in range(1, CONTEXT + 1):
         # float64: another kernel for another length may sum 64 products of size 1 in another order, 1.1e-16 each
-        torch.testing.assert_close(model(tokens[:, :length]), model(tokens)[:, :length], rtol=0, atol=1e-14)
+        torch.testing.assert_close(
+            model(tokens[:, :length]), model(tokens)[:, :length], rtol=0, atol=1e-14
+        )
 
 
 def test_samples_do_not_see_each_other() -> None:
@@ -83,7 +87,10 @@ def test_head_and_embedding_share_one_tensor_which_has_the_gradient_of_both() ->
     apart = gradients.backward(cross_entropy(untied, tokens, tokens), untied)
     # float32: one sum of two, below 0.1
     torch.testing.assert_close(
-        found["embedding.weight"], apart["embedding.weight"] + apart["head.weight"], rtol=0, atol=1e-7
+        found["embedding.weight"],
+        apart["embedding.weight"] + apart["head.weight"],
+        rtol=0,
+        atol=1e-7,
     )
 
 
@@ -98,7 +105,10 @@ def test_they_share_it_after_a_move_a_copy_and_a_state_too() -> None:
 def test_it_has_the_parameters_counted_by_hand() -> None:
     model = GPT(65, 32, layers=3, heads=4, dim=24)
     block = 2 * 2 * 24 + 4 * 24 * 24 + 4 * 24 + 2 * 4 * 24 * 24 + 5 * 24
-    assert sum(parameter.numel() for parameter in model.parameters()) == 65 * 24 + 32 * 24 + 3 * block + 2 * 24
+    assert (
+        sum(parameter.numel() for parameter in model.parameters())
+        == 65 * 24 + 32 * 24 + 3 * block + 2 * 24
+    )
 
 
 def test_weights_start_as_in_gpt_2() -> None:
@@ -137,7 +147,9 @@ def test_it_learns_a_repeating_pattern() -> None:
         optimizer.step()
     # only a 1 at the first of 8 places, in 2 of 9 windows, leaves two tokens open: ln 2 * 2 / 72 = 0.02 can not be learned
     assert measured(model, windows[:, :-1], windows[:, 1:]) < 0.1
-    assert model.generate(pattern[None, :3], 13, temperature=0)[0].tolist() == pattern[3:16].tolist()
+    assert (
+        model.generate(pattern[None, :3], 13, temperature=0)[0].tolist() == pattern[3:16].tolist()
+    )
 
 
 def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
@@ -149,7 +161,9 @@ def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
 
 
 @pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
-def test_at_temperature_0_each_token_is_the_likeliest_after_the_last_ones_that_the_context_holds(length: int) -> None:
+def test_at_temperature_0_each_token_is_the_likeliest_after_the_last_ones_that_the_context_holds(
+    length: int,
+) -> None:
     model, tokens = network(scale=5.0), tokens_of(3, length)
     found = model.generate(tokens, 2 * CONTEXT + 1, temperature=0)
     assert found.shape == (3, 2 * CONTEXT + 1)
@@ -158,7 +172,10 @@ def test_at_temperature_0_each_token_is_the_likeliest_after_the_last_ones_that_t
 
 def test_a_continuation_depends_on_the_last_tokens_that_the_context_holds_only() -> None:
     model, tokens = network(scale=5.0), tokens_of(3, CONTEXT + 5)
-    assert torch.equal(model.generate(tokens, 9, temperature=0), model.generate(tokens[:, -CONTEXT:], 9, temperature=0))
+    assert torch.equal(
+        model.generate(tokens, 9, temperature=0),
+        model.generate(tokens[:, -CONTEXT:], 9, temperature=0),
+    )
 
 
 def test_a_continuation_is_a_function_of_the_generator() -> None:
@@ -166,14 +183,19 @@ def test_a_continuation_is_a_function_of_the_generator() -> None:
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    found = [model.generate(tokens, 20, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    found = [
+        model.generate(tokens, 20, generator=torch.Generator().manual_seed(seed))
+        for seed in (1, 1, 2)
+    ]
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
     assert torch.equal(torch.rand(3), expected)  # nothing was drawn from torch's own
 
 
 @pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.5, None), (2, 3)])
-def test_tokens_are_drawn_as_often_as_the_softmax_of_their_logits_says(temperature: float, top_k: int | None) -> None:
+def test_tokens_are_drawn_as_often_as_the_softmax_of_their_logits_says(
+    temperature: float, top_k: int | None
+) -> None:
     model, tokens, number = network(scale=4.0), tokens_of(1, 5), 20_011
     generator = torch.Generator().manual_seed(0)
     drawn = model.generate(
@@ -198,7 +220,11 @@ def test_it_continues_without_dropout_and_gradients_and_leaves_the_modes_as_they
     model.blocks[0].eval()
     found = model.generate(tokens, 9, temperature=0)
     assert torch.equal(found, network(scale=5.0).generate(tokens, 9, temperature=0))
-    assert (model.training, model.blocks[0].training, model.blocks[1].training) == (True, False, True)
+    assert (model.training, model.blocks[0].training, model.blocks[1].training) == (
+        True,
+        False,
+        True,
+    )
     assert not found.is_inference()
     assert model.generate(tokens, 0).shape == (3, 0)
 
@@ -207,12 +233,26 @@ def test_it_continues_without_dropout_and_gradients_and_leaves_the_modes_as_they
     ("length", "settings", "message"),
     [
         (0, {}, "there is no token to follow; begin with one, such as a line break"),
-        (3, {"temperature": -0.5}, "temperature=-0.5: should be positive, or 0 for the likeliest token"),
-        (3, {"top_k": 0}, "top_k=0: should be between 1 and the 11 tokens there are, or None for all"),
-        (3, {"top_k": 12}, "top_k=12: should be between 1 and the 11 tokens there are, or None for all"),
+        (
+            3,
+            {"temperature": -0.5},
+            "temperature=-0.5: should be positive, or 0 for the likeliest token",
+        ),
+        (
+            3,
+            {"top_k": 0},
+            "top_k=0: should be between 1 and the 11 tokens there are, or None for all",
+        ),
+        (
+            3,
+            {"top_k": 12},
+            "top_k=12: should be between 1 and the 11 tokens there are, or None for all",
+        ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(length: int, settings: dict[str, float], message: str) -> None:
+def test_what_cannot_be_drawn_is_refused(
+    length: int, settings: dict[str, float], message: str
+) -> None:
     with pytest.raises(ValueError) as error:
         network().generate(tokens_of(2, length), 3, **settings)
     assert str(error.value) == message
@@ -227,7 +267,10 @@ def test_more_tokens_than_the_context_holds_are_refused() -> None:
 
 
 def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
-    with pytest.raises(ValueError, match="^dim=10 is not divisible by heads=4; each head takes an equal part of dim$"):
+    with pytest.raises(
+        ValueError,
+        match="^dim=10 is not divisible by heads=4; each head takes an equal part of dim$",
+    ):
         network(dim=10, heads=4)
 
 
@@ -237,7 +280,9 @@ def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
     for name, module in model.named_modules():
         if isinstance(module, Dropout):
             assert module.p == 0.25
-            module.register_forward_hook(lambda module, inputs, output, name=name: dropped.append(name))
+            module.register_forward_hook(
+                lambda module, inputs, output, name=name: dropped.append(name)
+            )
     model(tokens_of(3, 5))
     assert dropped == ["dropout", *["blocks.0.dropout"] * 2, *["blocks.1.dropout"] * 2]
 
@@ -248,7 +293,9 @@ def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
         "blocks.0.feed_forward_norm", "blocks.0.feed_forward", "blocks.1.feed_forward_norm", "blocks.1.feed_forward"
     ])],
 )  # fmt: skip
-def test_blocks_computed_again_give_the_same_gradients(pattern: str, expected: Sequence[str]) -> None:
+def test_blocks_computed_again_give_the_same_gradients(
+    pattern: str, expected: Sequence[str]
+) -> None:
     tokens, found = tokens_of(3, CONTEXT), []
     for recomputes in (False, True):
         model = network(dropout=0.5)
@@ -261,7 +308,10 @@ def test_blocks_computed_again_give_the_same_gradients(pattern: str, expected: S
 
 def test_rules_know_the_shared_weight_as_first_and_last_and_no_block_as_either() -> None:
     described = match_rules.describe(network())
-    tagged = {tag: [each.names for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
+    tagged = {
+        tag: [each.names for each in described if tag in each.tags]
+        for tag in (match_rules.FIRST, match_rules.LAST)
+    }
     assert tagged == {
         "first": [("embedding.weight", "head.weight"), ("embedding.positions",)],
         "last": [("embedding.weight", "head.weight")],
@@ -278,6 +328,8 @@ def test_initial_weights_are_a_function_of_the_seed() -> None:
     found = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(nn.utils.parameters_to_vector(GPT(11, 8, layers=1, heads=2, dim=16).parameters()))
+        found.append(
+            nn.utils.parameters_to_vector(GPT(11, 8, layers=1, heads=2, dim=16).parameters())
+        )
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])

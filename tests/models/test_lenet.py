@@ -43,10 +43,17 @@ def test_it_computes_what_the_layers_of_the_paper_compute(shape: Sequence[int]) 
 
 @pytest.mark.parametrize(
     ("shape", "padding"),  # left, right, top, bottom
-    [((1, 28, 28), (2, 2, 2, 2)), ((1, 8, 8), (12, 12, 12, 12)), ((3, 31, 40), (0, 0, 0, 1)), ((1, 1, 5), (13, 14, 15, 16))],
+    [
+        ((1, 28, 28), (2, 2, 2, 2)),
+        ((1, 8, 8), (12, 12, 12, 12)),
+        ((3, 31, 40), (0, 0, 0, 1)),
+        ((1, 1, 5), (13, 14, 15, 16)),
+    ],
     ids=str,
 )
-def test_a_small_image_is_read_in_the_middle_of_zeros(shape: Sequence[int], padding: Sequence[int]) -> None:
+def test_a_small_image_is_read_in_the_middle_of_zeros(
+    shape: Sequence[int], padding: Sequence[int]
+) -> None:
     model, inputs = LeNet(shape, 10), images(3, *shape)
     assert torch.equal(model(inputs), by_hand(model, functional.pad(inputs, padding)))
 
@@ -77,12 +84,20 @@ def test_initial_weights_are_a_function_of_the_seed() -> None:
 def test_channels_last_changes_no_more_than_rounding() -> None:
     model, inputs = LeNet((3, 32, 32), 10).double(), images(5, 3, 32, 32).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    found = model.to(memory_format=torch.channels_last)(
+        inputs.to(memory_format=torch.channels_last)
+    )
     # float64: sums of at most 400 products of size 1 in another order, each 1.1e-16, through three linear layers
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 
 
 def test_rules_know_its_first_and_last_layer() -> None:
     described = match_rules.describe(LeNet((1, 28, 28), 10))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
-    assert tagged == {"first": ["features.1.weight", "features.1.bias"], "last": ["head.4.weight", "head.4.bias"]}
+    tagged = {
+        tag: [each.name for each in described if tag in each.tags]
+        for tag in (match_rules.FIRST, match_rules.LAST)
+    }
+    assert tagged == {
+        "first": ["features.1.weight", "features.1.bias"],
+        "last": ["head.4.weight", "head.4.bias"],
+    }

@@ -84,17 +84,30 @@ def test_convnet_drops_where_the_guide_drops() -> None:
     assert not torch.equal(model(inputs), found[0])  # the masks that come next
 
 
-def test_convnet_takes_its_channels_and_classes_from_the_data_and_the_rest_from_its_options() -> None:
+def test_convnet_takes_its_channels_and_classes_from_the_data_and_the_rest_from_its_options() -> (
+    None
+):
     model = ConvNet((3, 32, 32), 7, hidden=24, dropout=0.25)
     assert [list(parameter.shape) for parameter in model.parameters()] == [
         [8, 3, 3, 3], [8], [16, 8, 3, 3], [16], [24, 1024], [24], [7, 24], [7]
     ]  # fmt: skip
-    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [0.25, 0.25, 0.25]
+    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [
+        0.25,
+        0.25,
+        0.25,
+    ]
 
 
 def test_mlp_takes_its_sizes_from_the_data() -> None:
     model = MLP((3, 4, 5), 7, hidden=(11, 6))
-    assert [list(parameter.shape) for parameter in model.parameters()] == [[11, 60], [11], [6, 11], [6], [7, 6], [7]]
+    assert [list(parameter.shape) for parameter in model.parameters()] == [
+        [11, 60],
+        [11],
+        [6, 11],
+        [6],
+        [7, 6],
+        [7],
+    ]
 
 
 def test_mlp_without_hidden_layers_is_one_linear_layer() -> None:
@@ -121,10 +134,14 @@ def test_mlp_equals_its_formula() -> None:
         (0.3, ["Flatten", "Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear"]),
     ],
 )
-def test_mlp_drops_after_each_hidden_layer_and_has_no_dropout_at_zero(dropout: float, layers: list[str]) -> None:
+def test_mlp_drops_after_each_hidden_layer_and_has_no_dropout_at_zero(
+    dropout: float, layers: list[str]
+) -> None:
     model = MLP((1, 4, 5), 3, hidden=(11, 6), dropout=dropout)
     assert [type(layer).__name__ for layer in model.layers] == layers
-    assert {layer.p for layer in model.layers if isinstance(layer, Dropout)} == ({dropout} if dropout else set())
+    assert {layer.p for layer in model.layers if isinstance(layer, Dropout)} == (
+        {dropout} if dropout else set()
+    )
 
 
 @pytest.mark.parametrize("network", [ConvNet, MLP])

@@ -23,7 +23,8 @@ def num_parameters(model: nn.Module) -> int:
 
 
 @pytest.mark.parametrize(
-    ("depth", "millions"), [(20, "0.27"), (32, "0.46"), (44, "0.66"), (56, "0.85"), (110, "1.73")]  # table 6; 1.7 there
+    ("depth", "millions"),
+    [(20, "0.27"), (32, "0.46"), (44, "0.66"), (56, "0.85"), (110, "1.73")],  # table 6; 1.7 there
 )
 def test_it_has_as_many_parameters_as_the_paper_says(depth: int, millions: str) -> None:
     assert f"{num_parameters(ResNet(CIFAR, 10, depth=depth)) / 1e6:.2f}" == millions
@@ -37,7 +38,11 @@ def test_depth_20_has_the_parameters_counted_by_hand() -> None:
 
 @pytest.mark.parametrize("depth", [8, 20])
 def test_it_has_as_many_convolutions_and_linear_layers_as_its_depth(depth: int) -> None:
-    layers = [module for module in ResNet(CIFAR, 10, depth=depth).modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    layers = [
+        module
+        for module in ResNet(CIFAR, 10, depth=depth).modules()
+        if isinstance(module, nn.Conv2d | nn.Linear)
+    ]
     assert len(layers) == depth
 
 
@@ -49,8 +54,13 @@ def test_a_wider_one_has_as_many_times_the_channels() -> None:
     assert model.head[-1].weight.shape == (7, 96)
 
 
-@pytest.mark.parametrize(("shape", "last"), [(CIFAR, (8, 8)), ((1, 8, 8), (2, 2)), ((1, 28, 28), (7, 7)), ((2, 5, 9), (2, 3))])
-def test_each_stage_after_the_first_halves_the_size(shape: Sequence[int], last: Sequence[int]) -> None:
+@pytest.mark.parametrize(
+    ("shape", "last"),
+    [(CIFAR, (8, 8)), ((1, 8, 8), (2, 2)), ((1, 28, 28), (7, 7)), ((2, 5, 9), (2, 3))],
+)
+def test_each_stage_after_the_first_halves_the_size(
+    shape: Sequence[int], last: Sequence[int]
+) -> None:
     model = ResNet(shape, 7, depth=14, width=4)
     assert model.blocks(model.stem(images(3, *shape))).shape == (3, 16, *last)
     assert model(images(3, *shape)).shape == (3, 7)
@@ -58,7 +68,10 @@ def test_each_stage_after_the_first_halves_the_size(shape: Sequence[int], last: 
 
 def test_a_block_that_adds_nothing_hands_on_what_it_is_given_as_the_shortcut_has_it() -> None:
     inputs = images(5, 4, 7, 6).abs()
-    for leaving, expected in [(4, inputs), (8, torch.cat([inputs[:, :, ::2, ::2], torch.zeros(5, 4, 4, 3)], dim=1))]:
+    for leaving, expected in [
+        (4, inputs),
+        (8, torch.cat([inputs[:, :, ::2, ::2], torch.zeros(5, 4, 4, 3)], dim=1)),
+    ]:
         block = Residual(4, leaving)
         nn.init.zeros_(block.layers[-1].weight)  # the last batch norm: F(x) = 0
         assert torch.equal(block(inputs), expected)
@@ -85,8 +98,12 @@ def test_convolutions_start_from_the_variance_two_over_fan_in() -> None:
             assert abs(float(values.square().mean()) - 1) < 5 * (2 / len(values)) ** 0.5
 
 
-@pytest.mark.parametrize(("depth", "nearest"), [(18, "14 and 20"), (21, "20 and 26"), (2, "8 and 14")])
-def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(depth: int, nearest: str) -> None:
+@pytest.mark.parametrize(
+    ("depth", "nearest"), [(18, "14 and 20"), (21, "20 and 26"), (2, "8 and 14")]
+)
+def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(
+    depth: int, nearest: str
+) -> None:
     with pytest.raises(ValueError) as error:
         ResNet(CIFAR, 10, depth=depth)
     assert str(error.value) == (
@@ -96,7 +113,10 @@ def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(depth: int, n
 
 
 def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^input_shape=\(10,\): ResNet reads images, of shape \(channels, height, width\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"^input_shape=\(10,\): ResNet reads images, of shape \(channels, height, width\)",
+    ):
         ResNet((10,), 1)
 
 
@@ -112,14 +132,19 @@ def test_initial_weights_are_a_function_of_the_seed() -> None:
 def test_channels_last_changes_no_more_than_rounding() -> None:
     model, inputs = ResNet(CIFAR, 10, depth=8).double(), images(5, *CIFAR).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    found = model.to(memory_format=torch.channels_last)(
+        inputs.to(memory_format=torch.channels_last)
+    )
     # float64: 8 layers of sums of at most 576 products of size 1 in another order, 1.1e-16 each, and batch norms of size 1
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 def test_rules_know_its_first_and_last_layer_and_its_blocks_go_by_number() -> None:
     described = match_rules.describe(ResNet(CIFAR, 10, depth=8))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
+    tagged = {
+        tag: [each.name for each in described if tag in each.tags]
+        for tag in (match_rules.FIRST, match_rules.LAST)
+    }
     assert tagged == {"first": ["stem.0.weight"], "last": ["head.2.weight", "head.2.bias"]}
     assert {each.name.rpartition(".layers")[0] for each in described if match_rules.HIDDEN in each.tags} == {
         "", "blocks.0", "blocks.1", "blocks.2"

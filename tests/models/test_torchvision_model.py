@@ -24,7 +24,11 @@ FILES = {  # of each network's first weights, as torchvision names them
     "vit_b_32": "vit_b_32-d86f8d99.pth",
 }
 HEADS = {"resnet18": "fc", "mobilenet_v3_small": "classifier.3", "squeezenet1_1": "classifier.1"}
-CONVOLUTIONS = {"resnet18": "conv1", "mobilenet_v3_small": "features.0.0", "squeezenet1_1": "features.0"}
+CONVOLUTIONS = {
+    "resnet18": "conv1",
+    "mobilenet_v3_small": "features.0.0",
+    "squeezenet1_1": "features.0",
+}
 each_network = pytest.mark.parametrize("name", HEADS)
 
 
@@ -56,7 +60,9 @@ def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @each_network
 @pytest.mark.parametrize("shape", [(1, 40, 36), (3, 33, 47), (4, 32, 32)], ids=str)
-def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(name: str, shape: Sequence[int]) -> None:
+def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(
+    name: str, shape: Sequence[int]
+) -> None:
     model = torchvision(name, shape, 7).eval()
     assert model(images(5, *shape)).shape == (5, 7)
     assert model.get_submodule(CONVOLUTIONS[name]).in_channels == shape[0]
@@ -65,7 +71,9 @@ def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(name: 
 @each_network
 def test_only_the_first_convolution_and_the_head_differ_from_torchvisions_own(name: str) -> None:
     own = {key: tensor.shape for key, tensor in original(name).state_dict().items()}
-    found = {key: tensor.shape for key, tensor in torchvision(name, (1, 32, 32), 7).state_dict().items()}
+    found = {
+        key: tensor.shape for key, tensor in torchvision(name, (1, 32, 32), 7).state_dict().items()
+    }
     assert list(found) == list(own)
     differing = {key.rpartition(".")[0] for key in own if found[key] != own[key]}
     assert differing == {CONVOLUTIONS[name], HEADS[name]}
@@ -92,12 +100,16 @@ def test_initial_weights_are_a_function_of_the_seed(name: str) -> None:
 
 @pytest.mark.parametrize("weights", ["IMAGENET1K_V1", "DEFAULT"])
 @each_network
-def test_stored_weights_are_read_all_but_the_heads(name: str, weights: str, checkpoints: Path) -> None:
+def test_stored_weights_are_read_all_but_the_heads(
+    name: str, weights: str, checkpoints: Path
+) -> None:
     stored = original(name).state_dict()
     torch.save(stored, checkpoints / FILES[name])
     torch.manual_seed(1)
     found = torchvision(name, (3, 32, 32), 7, weights=weights).state_dict()
-    assert {key.rpartition(".")[0] for key in stored if not torch.equal(found[key], stored[key])} == {HEADS[name]}
+    assert {
+        key.rpartition(".")[0] for key in stored if not torch.equal(found[key], stored[key])
+    } == {HEADS[name]}
 
 
 @each_network
@@ -105,7 +117,9 @@ def test_the_head_is_new_even_for_as_many_classes(name: str, checkpoints: Path) 
     stored = original(name).state_dict()
     torch.save(stored, checkpoints / FILES[name])
     torch.manual_seed(1)
-    found = torchvision(name, (3, 32, 32), 1000, weights="DEFAULT").get_parameter(f"{HEADS[name]}.weight")
+    found = torchvision(name, (3, 32, 32), 1000, weights="DEFAULT").get_parameter(
+        f"{HEADS[name]}.weight"
+    )
     assert not torch.equal(found, stored[f"{HEADS[name]}.weight"])
 
 
@@ -121,11 +135,16 @@ def test_with_stored_weights_a_grey_image_is_read_as_torchvisions_own_network_re
     grey = images(5, 1, 64, 64)
     # float32: 27 to 147 products below 1 a sum, in another order, at 6e-8 each
     torch.testing.assert_close(
-        found(grey.expand(-1, channels, -1, -1)), expected(grey.expand(-1, 3, -1, -1)), rtol=0, atol=1e-5
+        found(grey.expand(-1, channels, -1, -1)),
+        expected(grey.expand(-1, 3, -1, -1)),
+        rtol=0,
+        atol=1e-5,
     )
 
 
-def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(checkpoints: Path) -> None:
+def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(
+    checkpoints: Path,
+) -> None:
     state = original("densenet121").state_dict()
     old = {}
     for key, tensor in state.items():
@@ -136,17 +155,24 @@ def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(chec
     assert "features.denseblock1.denselayer1.norm.1.weight" in old
     torch.save(old, checkpoints / FILES["densenet121"])
     found = torchvision("densenet121", (3, 32, 32), 7, weights="DEFAULT").state_dict()
-    assert [key for key in state if not torch.equal(found[key], state[key])] == ["classifier.weight", "classifier.bias"]
+    assert [key for key in state if not torch.equal(found[key], state[key])] == [
+        "classifier.weight",
+        "classifier.bias",
+    ]
 
 
-def test_googlenet_has_no_auxiliary_outputs_also_with_weights_that_have_them(checkpoints: Path) -> None:
+def test_googlenet_has_no_auxiliary_outputs_also_with_weights_that_have_them(
+    checkpoints: Path,
+) -> None:
     stored = original("googlenet", init_weights=False, aux_logits=True)
     torch.save(stored.state_dict(), checkpoints / FILES["googlenet"])
     for weights, channels in ((None, 3), ("DEFAULT", 3), ("DEFAULT", 1)):
         model = torchvision("googlenet", (channels, 64, 64), 7, weights=weights)
         assert model(images(5, channels, 64, 64)).shape == (5, 7)  # while it trains
         assert not any(name.startswith("aux") for name, _ in model.named_parameters())
-        assert model.transform_input == (weights is not None and channels == 3)  # as torchvision itself does
+        assert model.transform_input == (
+            weights is not None and channels == 3
+        )  # as torchvision itself does
 
 
 def test_inception_has_no_auxiliary_output() -> None:
@@ -156,11 +182,15 @@ def test_inception_has_no_auxiliary_output() -> None:
 
 
 @pytest.mark.slow
-def test_places_of_a_vision_transformer_are_interpolated_to_the_size_of_the_images(checkpoints: Path) -> None:
+def test_places_of_a_vision_transformer_are_interpolated_to_the_size_of_the_images(
+    checkpoints: Path,
+) -> None:
     state = original("vit_b_32").state_dict()
     places = state["encoder.pos_embedding"]
     torch.save(state, checkpoints / FILES["vit_b_32"])
-    found = torchvision("vit_b_32", (3, 64, 64), 7, weights="DEFAULT").get_parameter("encoder.pos_embedding")
+    found = torchvision("vit_b_32", (3, 64, 64), 7, weights="DEFAULT").get_parameter(
+        "encoder.pos_embedding"
+    )
     assert torch.equal(found[:, 0], places[:, 0])  # of the class token
     corners = places[:, 1:].unflatten(1, (7, 7))[:, ::6, ::6].flatten(1, 2)
     # 2x2 of 7x7 places are its corners, which bicubic weights, sums of 16 in float32, give to 1e-6
@@ -185,7 +215,9 @@ def test_a_damaged_file_is_told_by_name(content: bytes, checkpoints: Path) -> No
     (checkpoints / FILES["resnet18"]).write_bytes(content)
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
-    assert str(error.value).startswith(f"{checkpoints / FILES['resnet18']}: no weights can be read from it (")
+    assert str(error.value).startswith(
+        f"{checkpoints / FILES['resnet18']}: no weights can be read from it ("
+    )
     assert str(error.value).endswith("); remove it to download it again")
 
 
@@ -196,7 +228,9 @@ class Harmful:
         return (print, ("it ran",))
 
 
-def test_a_file_of_weights_runs_nothing(checkpoints: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_weights_runs_nothing(
+    checkpoints: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     torch.save({"conv1.weight": Harmful()}, checkpoints / FILES["resnet18"])
     with pytest.raises(errors.DataError, match="no weights can be read from it"):
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
@@ -215,7 +249,9 @@ def test_weights_of_another_network_are_refused(other: str, words: str, checkpoi
     torch.save(original(other).state_dict(), checkpoints / FILES["resnet18"])
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
-    assert str(error.value).startswith("ResNet18_Weights.IMAGENET1K_V1: the file holds weights of another network: ")
+    assert str(error.value).startswith(
+        "ResNet18_Weights.IMAGENET1K_V1: the file holds weights of another network: "
+    )
     assert words in str(error.value)
 
 
@@ -225,8 +261,13 @@ def test_an_unknown_name_is_answered_by_the_nearest_or_all() -> None:
     assert str(error.value) == (
         "name=resnet_18: torchvision has no classification network of that name; did you mean 'resnet18'?"
     )
-    with pytest.raises(ValueError, match="has no classification network of that name; there are: alexnet, convnext_base, "):
-        torchvision("fcn", (3, 32, 32), 7)  # torchvision has networks for segmentation too: they are not offered
+    with pytest.raises(
+        ValueError,
+        match="has no classification network of that name; there are: alexnet, convnext_base, ",
+    ):
+        torchvision(
+            "fcn", (3, 32, 32), 7
+        )  # torchvision has networks for segmentation too: they are not offered
 
 
 def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
@@ -250,17 +291,26 @@ def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
         ("maxvit_t", (3, 32, 32), "is not divisible by partition size 7"),
     ],
 )
-def test_images_that_the_network_cannot_read_are_refused_before_training(name: str, shape: Sequence[int], words: str) -> None:
+def test_images_that_the_network_cannot_read_are_refused_before_training(
+    name: str, shape: Sequence[int], words: str
+) -> None:
     with pytest.raises(ValueError) as error:
         torchvision(name, shape, 7)
     shown = f"{shape[1]}x{shape[2]}"
-    assert str(error.value).startswith(f"input_shape={shape}: {name} cannot read images of {shown} (")
+    assert str(error.value).startswith(
+        f"input_shape={shape}: {name} cannot read images of {shown} ("
+    )
     assert words in str(error.value)
-    assert str(error.value).endswith("); give it others (larger, or square), or choose another network")
+    assert str(error.value).endswith(
+        "); give it others (larger, or square), or choose another network"
+    )
 
 
 def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^input_shape=\(10,\): resnet18 reads images, of shape \(channels, height, width\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"^input_shape=\(10,\): resnet18 reads images, of shape \(channels, height, width\)",
+    ):
         torchvision("resnet18", (10,), 1)
 
 
@@ -270,9 +320,13 @@ def test_looking_whether_it_can_read_the_images_changes_nothing_in_it() -> None:
     model = torchvision("mobilenet_v3_small", (3, 32, 32), 7)
     assert torch.equal(torch.rand(3), drawn)
     assert all(module.training for module in model.modules())
-    assert not any(parameter.is_meta or parameter.is_inference() for parameter in model.parameters())
+    assert not any(
+        parameter.is_meta or parameter.is_inference() for parameter in model.parameters()
+    )
     found = model.state_dict()
-    assert [key for key, tensor in expected.state_dict().items() if not torch.equal(found[key], tensor)] == []
+    assert [
+        key for key, tensor in expected.state_dict().items() if not torch.equal(found[key], tensor)
+    ] == []
 
 
 @each_network
@@ -280,7 +334,9 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
     torch.manual_seed(0)
     model, inputs = torchvision(name, (3, 32, 32), 7).double().eval(), images(5, 3, 32, 32).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    found = model.to(memory_format=torch.channels_last)(
+        inputs.to(memory_format=torch.channels_last)
+    )
     # float64: some 20 layers of sums of at most 4608 products of size 1 in another order, 1.1e-16 each
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
 
@@ -289,11 +345,16 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
 def test_rules_know_its_head_as_the_last_layer(name: str) -> None:
     described = match_rules.describe(torchvision(name, (1, 32, 32), 7))
     last = match_rules.Rule(match_rules.Match(tag=(match_rules.LAST,)))
-    assert [each.name for each in described if last(each)] == [f"{HEADS[name]}.weight", f"{HEADS[name]}.bias"]
+    assert [each.name for each in described if last(each)] == [
+        f"{HEADS[name]}.weight",
+        f"{HEADS[name]}.bias",
+    ]
 
 
 def test_importing_it_imports_no_torchvision() -> None:
     program = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import andiron.models.zoo; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "andiron.models.zoo" in done.stdout.split()
     assert "torchvision" not in done.stdout.split()

@@ -39,30 +39,43 @@ def attention_by_hand(attention: Attention, inputs: Tensor, *, is_causal: bool) 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("heads", [1, 3, 4])
 def test_attention_is_the_softmax_of_its_formula(heads: int, is_causal: bool) -> None:
-    attention, inputs = Attention(12, heads, is_causal=is_causal).double(), random(5, 7, 12).double()
+    attention, inputs = (
+        Attention(12, heads, is_causal=is_causal).double(),
+        random(5, 7, 12).double(),
+    )
     expected = attention_by_hand(attention, inputs, is_causal=is_causal)
     # float64: sums of at most 12 products of size 1 in another order, 1.1e-16 each, through a softmax and a linear layer
     torch.testing.assert_close(attention(inputs), expected, rtol=0, atol=1e-14)
 
 
 def test_a_block_adds_attention_and_then_the_feed_forward_layers_to_what_it_is_given() -> None:
-    block, inputs = Block(12, 3, hidden=20, dropout=0.0, is_causal=False).double(), random(5, 7, 12).double()
+    block, inputs = (
+        Block(12, 3, hidden=20, dropout=0.0, is_causal=False).double(),
+        random(5, 7, 12).double(),
+    )
     normed = functional.layer_norm(inputs, (12,))
     middle = inputs + attention_by_hand(block.attention, normed, is_causal=False)
     hidden = block.feed_forward.expansion(functional.layer_norm(middle, (12,)))
     gelu = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
     # float64, as above, and sums of 20 products after it
-    torch.testing.assert_close(block(inputs), middle + block.feed_forward.projection(gelu), rtol=0, atol=1e-13)
+    torch.testing.assert_close(
+        block(inputs), middle + block.feed_forward.projection(gelu), rtol=0, atol=1e-13
+    )
 
 
 def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         ViT((1, 8, 8), 10, dim=10, heads=4)
-    assert str(error.value) == "dim=10 is not divisible by heads=4; each head takes an equal part of dim"
+    assert (
+        str(error.value)
+        == "dim=10 is not divisible by heads=4; each head takes an equal part of dim"
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 10)], ids=str)
-def test_each_patch_becomes_the_same_linear_map_of_its_pixels_and_a_vector_for_its_place(shape: Sequence[int]) -> None:
+def test_each_patch_becomes_the_same_linear_map_of_its_pixels_and_a_vector_for_its_place(
+    shape: Sequence[int],
+) -> None:
     patches, inputs = ViT(shape, 7, **SMALL).patches, random(5, *shape)
     columns, weight = shape[2] // 2, patches.weight.flatten(1)
     for place in range(shape[1] // 2 * columns):
@@ -99,11 +112,19 @@ def test_its_options_say_how_wide_and_how_deep_it_is_and_where_it_drops() -> Non
     model = ViT((3, 12, 8), 7, patch=4, dim=20, depth=2, heads=5, mlp_ratio=1.5, dropout=0.25)
     assert [block.feed_forward.expansion.out_features for block in model.blocks] == [30, 30]
     assert model.patches.positions.shape == (6, 20)
-    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [0.25, 0.25, 0.25]
+    assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [
+        0.25,
+        0.25,
+        0.25,
+    ]
 
 
-@pytest.mark.parametrize(("shape", "patch"), [((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16)])
-def test_an_image_that_is_not_divisible_into_patches_is_refused(shape: Sequence[int], patch: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "patch"), [((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16)]
+)
+def test_an_image_that_is_not_divisible_into_patches_is_refused(
+    shape: Sequence[int], patch: int
+) -> None:
     with pytest.raises(ValueError) as error:
         ViT(shape, 10, patch=patch)
     assert str(error.value) == (
@@ -113,7 +134,10 @@ def test_an_image_that_is_not_divisible_into_patches_is_refused(shape: Sequence[
 
 
 def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^input_shape=\(10,\): ViT reads images, of shape \(channels, height, width\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"^input_shape=\(10,\): ViT reads images, of shape \(channels, height, width\)",
+    ):
         ViT((10,), 1)
 
 
@@ -129,14 +153,19 @@ def test_initial_weights_are_a_function_of_the_seed() -> None:
 def test_channels_last_changes_no_more_than_rounding() -> None:
     model, inputs = ViT((3, 8, 8), 7, **SMALL).double(), random(5, 3, 8, 8).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(inputs.to(memory_format=torch.channels_last))
+    found = model.to(memory_format=torch.channels_last)(
+        inputs.to(memory_format=torch.channels_last)
+    )
     # float64: the sums of 12 products of the patches in another order
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
 
 
 def test_rules_know_patches_and_places_as_the_first_layer_and_the_head_as_the_last() -> None:
     described = match_rules.describe(ViT((1, 8, 8), 10, **SMALL))
-    tagged = {tag: [each.name for each in described if tag in each.tags] for tag in (match_rules.FIRST, match_rules.LAST)}
+    tagged = {
+        tag: [each.name for each in described if tag in each.tags]
+        for tag in (match_rules.FIRST, match_rules.LAST)
+    }
     assert tagged == {
         "first": ["patches.weight", "patches.bias", "patches.positions"], "last": ["head.weight", "head.bias"]
     }  # fmt: skip
@@ -148,7 +177,11 @@ def test_blocks_computed_again_give_the_same_gradients() -> None:
         randomness.start_stream(0, "init")
         model = ViT((1, 8, 8), 7, **SMALL, dropout=0.5)
         if pattern:
-            assert activation_checkpointing.apply(model, pattern) == ["blocks.0", "blocks.1", "blocks.2"]
+            assert activation_checkpointing.apply(model, pattern) == [
+                "blocks.0",
+                "blocks.1",
+                "blocks.2",
+            ]
         randomness.start_stream(0, "update", 0)
         found.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])

@@ -18,7 +18,9 @@ def network(dtype=torch.float32):
 
 def data(dtype=torch.float32):
     stream = torch.Generator().manual_seed(1)
-    return torch.randn(sum(SIZES), 6, generator=stream).to(dtype), torch.randint(3, (sum(SIZES),), generator=stream)
+    return torch.randn(sum(SIZES), 6, generator=stream).to(dtype), torch.randint(
+        3, (sum(SIZES),), generator=stream
+    )
 
 
 def taken(model, inputs, targets):
@@ -33,7 +35,9 @@ def accumulated(model, inputs, targets, weight=float):
     return accumulator.mean()
 
 
-@pytest.mark.parametrize("weight", [float, int, lambda size: torch.tensor(float(size))], ids=["float", "int", "tensor"])
+@pytest.mark.parametrize(
+    "weight", [float, int, lambda size: torch.tensor(float(size))], ids=["float", "int", "tensor"]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_eight_micro_batches_of_uneven_size_equal_one_batch_to_rounding(dtype, weight):
     model = network(dtype)
@@ -66,13 +70,19 @@ def test_a_parameter_that_a_micro_batch_does_not_reach_gets_nothing_from_it():
     inputs, targets = data(torch.float64)
     hidden = torch.zeros(4, 5, dtype=torch.float64)
     accumulator.add(taken(model, inputs[:6], targets[:6]), 6)
-    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[6:10]), model), 4)
+    accumulator.add(
+        gradients.backward(functional.cross_entropy(model[2](hidden), targets[6:10]), model), 4
+    )
     found = accumulator.mean()
     reached = taken(model, inputs[:6], targets[:6])
     torch.testing.assert_close(found["0.weight"], reached["0.weight"] * 6 / 10, rtol=1e-14, atol=0)
 
-    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[:4]), model), 4)
-    accumulator.add(gradients.backward(functional.cross_entropy(model[2](hidden), targets[4:8]), model), 4)
+    accumulator.add(
+        gradients.backward(functional.cross_entropy(model[2](hidden), targets[:4]), model), 4
+    )
+    accumulator.add(
+        gradients.backward(functional.cross_entropy(model[2](hidden), targets[4:8]), model), 4
+    )
     assert "0.weight" not in accumulator.mean()
 
 
@@ -86,7 +96,10 @@ def test_the_next_mean_starts_anew():
 
 
 def test_there_is_no_mean_of_nothing():
-    with pytest.raises(ValueError, match="no micro-batch was added: there is no mean; add the gradients of one first"):
+    with pytest.raises(
+        ValueError,
+        match="no micro-batch was added: there is no mean; add the gradients of one first",
+    ):
         GradientsAccumulator().mean()
 
 

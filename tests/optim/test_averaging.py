@@ -43,7 +43,9 @@ def train(model: nn.Module, update: int) -> nn.Module:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
-                parameter += (1 + update % 5) * torch.randn(parameter.shape, generator=stream).to(parameter.dtype)
+                parameter += (1 + update % 5) * torch.randn(parameter.shape, generator=stream).to(
+                    parameter.dtype
+                )
         model(torch.randn(2 + update % 3, 4, generator=stream).to(model.stem.weight.dtype))
     return model
 
@@ -53,7 +55,9 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
-def averaged(rule: Rule, updates: int, dtype: torch.dtype = torch.float32) -> tuple[WeightAverage, list[dict[str, Tensor]]]:
+def averaged(
+    rule: Rule, updates: int, dtype: torch.dtype = torch.float32
+) -> tuple[WeightAverage, list[dict[str, Tensor]]]:
     """The average after so many updates, and the weights after each of them, the initial ones first."""
     model = network(dtype)
     average, seen = WeightAverage(rule, model), [weights(model)]
@@ -69,17 +73,29 @@ def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> li
     return [name for name in expected if not torch.equal(found[name], expected[name])]
 
 
-MOVING = ["stem.weight", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var", "embedding.weight", "head.bias"]
+MOVING = [
+    "stem.weight",
+    "norm.weight",
+    "norm.bias",
+    "norm.running_mean",
+    "norm.running_var",
+    "embedding.weight",
+    "head.bias",
+]
 
 
 def test_ema_equals_its_closed_form() -> None:
     t, d = 50, 0.9
     average, w = averaged(Ema(d), t, torch.float64)
     for name in MOVING:
-        expected = d**t * w[0][name] + sum((1 - d) * d ** (t - i) * w[i][name] for i in range(1, t + 1))
+        expected = d**t * w[0][name] + sum(
+            (1 - d) * d ** (t - i) * w[i][name] for i in range(1, t + 1)
+        )
         # an update rounds three times, numbers below twice the largest weight; its error shrinks by d at each later one
         largest = max(float(seen[name].abs().max()) for seen in w)
-        torch.testing.assert_close(average.state_dict()[name], expected, rtol=0, atol=6 * 2**-53 * largest / (1 - d))
+        torch.testing.assert_close(
+            average.state_dict()[name], expected, rtol=0, atol=6 * 2**-53 * largest / (1 - d)
+        )
 
 
 def test_ema_of_decay_zero_is_the_newest_weights() -> None:
@@ -113,7 +129,9 @@ def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[in
         expected = torch.stack([w[update][name] for update in taken]).mean(0)
         largest = max(float(seen[name].abs().max()) for seen in w)
         # an update rounds three times, numbers below twice the largest weight, and there are 17 at most
-        torch.testing.assert_close(average.state_dict()[name], expected, rtol=0, atol=17 * 6 * 2**-53 * largest)
+        torch.testing.assert_close(
+            average.state_dict()[name], expected, rtol=0, atol=17 * 6 * 2**-53 * largest
+        )
 
 
 @pytest.mark.parametrize(
@@ -121,19 +139,25 @@ def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[in
     [(Ema(0.97), swa_utils.get_ema_multi_avg_fn(0.97)), (Swa(1), swa_utils.get_swa_multi_avg_fn())],
     ids=["ema", "swa"],
 )
-def test_averages_are_those_of_torch_bit_for_bit(rule: Rule, multi_avg_fn: Callable[..., None]) -> None:
+def test_averages_are_those_of_torch_bit_for_bit(
+    rule: Rule, multi_avg_fn: Callable[..., None]
+) -> None:
     model = network()
     model.norm.num_batches_tracked = None  # torch's mean of an integer buffer fails
     average = WeightAverage(rule, model)
     expected = swa_utils.AveragedModel(model, multi_avg_fn=multi_avg_fn, use_buffers=True)
     if isinstance(rule, Ema):
-        expected.update_parameters(model)  # its first call only copies: there the initial weights, here done already
+        expected.update_parameters(
+            model
+        )  # its first call only copies: there the initial weights, here done already
     for update in range(1, 51):
         train(model, update)
         average.update(model, update)
         expected.update_parameters(model)
     own = average.state_dict()
-    assert [name for name in MOVING if not torch.equal(own[name], expected.module.state_dict()[name])] == []
+    assert [
+        name for name in MOVING if not torch.equal(own[name], expected.module.state_dict()[name])
+    ] == []
 
 
 @pytest.mark.parametrize("rule", [Ema(0.999), Swa(10)], ids=["ema", "swa"])
@@ -184,7 +208,9 @@ def test_halves_are_averaged_in_float32(dtype: torch.dtype) -> None:
         expected.lerp_(model.weight.detach().float(), 1 - 0.999)
     assert {tensor.dtype for tensor in average.state_dict().values()} == {torch.float32}
     assert torch.equal(average.state_dict()["weight"], expected)
-    assert not torch.equal(expected, start)  # as it would stay in half precision: 0.001 of 2**-6 is lost in it
+    assert not torch.equal(
+        expected, start
+    )  # as it would stay in half precision: 0.001 of 2**-6 is lost in it
     with average.swapped_in(model):
         assert torch.equal(model.weight, expected.to(dtype))
 
@@ -207,7 +233,10 @@ def test_swapped_in_the_model_has_the_averages_and_afterwards_its_own_bits() -> 
     average = WeightAverage(Ema(0.9), model)
     for update in range(1, 8):
         average.update(train(model, update), update)
-    before, identities = weights(model), [id(tensor) for tensor in model.state_dict(keep_vars=True).values()]
+    before, identities = (
+        weights(model),
+        [id(tensor) for tensor in model.state_dict(keep_vars=True).values()],
+    )
     own = weights(model) | {name: tensor.clone() for name, tensor in average.state_dict().items()}
     with average.swapped_in(model):
         assert differing(weights(model), own) == []
@@ -221,7 +250,10 @@ def test_its_own_weights_come_back_after_an_exception_and_after_use_in_training_
     model = network()
     average = WeightAverage(Ema(0.9), model)
     average.update(train(model, 1), 1)
-    before, own = weights(model), {name: tensor.clone() for name, tensor in average.state_dict().items()}
+    before, own = (
+        weights(model),
+        {name: tensor.clone() for name, tensor in average.state_dict().items()},
+    )
     with pytest.raises(KeyError, match="inside"), average.swapped_in(model):
         train(model, 2)  # moves parameters and statistics
         model.norm.running_mean = torch.ones(6)  # a buffer that is replaced
@@ -257,14 +289,18 @@ def test_one_average_swapped_in_within_another_gives_each_its_turn() -> None:
 
 
 @pytest.mark.parametrize("rule", [Ema(0.9, warmup=True), Swa(3, every=2)], ids=["ema", "swa"])
-def test_saved_and_gone_on_in_a_fresh_average_it_is_the_same_as_straight(rule: Rule, tmp_path: Path) -> None:
+def test_saved_and_gone_on_in_a_fresh_average_it_is_the_same_as_straight(
+    rule: Rule, tmp_path: Path
+) -> None:
     straight, _ = averaged(rule, 20)
     first, _ = averaged(rule, 10)
     serialization.save_tensors(tmp_path / "average.safetensors", first.state_dict())
 
     model = network()
     resumed = WeightAverage(rule, model)
-    resumed.load_state_dict(serialization.load_tensors(tmp_path / "average.safetensors"), first.count)
+    resumed.load_state_dict(
+        serialization.load_tensors(tmp_path / "average.safetensors"), first.count
+    )
     for update in range(1, 21):
         train(model, update)
         if update > 10:
@@ -300,7 +336,10 @@ def test_a_state_of_another_model_is_refused_and_nothing_is_loaded() -> None:
             {"wieght": torch.zeros(2, 3), "bias": torch.zeros(2)},
             "it lacks 'weight'; it has 'wieght'; did you mean 'weight'?",
         ),
-        ({"bias": torch.zeros(2), "weight": torch.zeros(5, 3)}, "'weight' has shape [5, 3], in the model [2, 3]"),
+        (
+            {"bias": torch.zeros(2), "weight": torch.zeros(5, 3)},
+            "'weight' has shape [5, 3], in the model [2, 3]",
+        ),
     ]
     for state, words in cases:
         with pytest.raises(ValueError) as error:
@@ -323,16 +362,23 @@ def test_another_model_than_its_own_is_refused() -> None:
 def test_a_decay_outside_zero_to_one_is_refused(decay: float) -> None:
     with pytest.raises(ValueError) as error:
         Ema(decay)
-    expected = f"decay={decay}: should be at least 0 and less than 1; at 1 nothing would be averaged"
+    expected = (
+        f"decay={decay}: should be at least 0 and less than 1; at 1 nothing would be averaged"
+    )
     assert str(error.value) == expected
 
 
-@pytest.mark.parametrize("arguments", [{"start": 0}, {"start": -3}, {"start": 5, "every": 0}], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [{"start": 0}, {"start": -3}, {"start": 5, "every": 0}], ids=str
+)
 def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> None:
     name, value = list(arguments.items())[-1]
     with pytest.raises(ValueError) as error:
         Swa(**arguments)
-    assert str(error.value) == f"{name}={value}: should be 1 or more; give it as a whole number of updates"
+    assert (
+        str(error.value)
+        == f"{name}={value}: should be 1 or more; give it as a whole number of updates"
+    )
 
 
 @pytest.mark.parametrize(
@@ -340,10 +386,26 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
     [
         ("Ema", {"decay": 0.999, "warmup": True}, {}),
         ("Ema", {"decay": 0.5}, {}),
-        ("Ema", {"decay": 1.0}, {"averages.x.decay": "averages.x.decay=1.0: should be less than 1"}),
-        ("Ema", {"decay": -0.5}, {"averages.x.decay": "averages.x.decay=-0.5: should be greater than or equal to 0"}),
-        ("Ema", {"decay": 0.5, "warmup": 3}, {"averages.x.warmup": "averages.x.warmup=3: should be a valid boolean"}),
-        ("Ema", {}, {"averages.x.decay": "averages.x.decay: no value; give one as averages.x.decay=..."}),
+        (
+            "Ema",
+            {"decay": 1.0},
+            {"averages.x.decay": "averages.x.decay=1.0: should be less than 1"},
+        ),
+        (
+            "Ema",
+            {"decay": -0.5},
+            {"averages.x.decay": "averages.x.decay=-0.5: should be greater than or equal to 0"},
+        ),
+        (
+            "Ema",
+            {"decay": 0.5, "warmup": 3},
+            {"averages.x.warmup": "averages.x.warmup=3: should be a valid boolean"},
+        ),
+        (
+            "Ema",
+            {},
+            {"averages.x.decay": "averages.x.decay: no value; give one as averages.x.decay=..."},
+        ),
         (
             "Ema",
             {"decay": 0.5, "warm": True},
@@ -351,7 +413,11 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
         ),
         ("Swa", {"start": 5, "every": 2}, {}),
         ("Swa", {"start": "5epochs", "every": "0.5epochs"}, {}),
-        ("Swa", {"start": 0}, {"averages.x.start": "averages.x.start=0: should be greater than or equal to 1"}),
+        (
+            "Swa",
+            {"start": 0},
+            {"averages.x.start": "averages.x.start=0: should be greater than or equal to 1"},
+        ),
         (
             "Swa",
             {"start": "5epoch", "every": "often"},

@@ -40,7 +40,10 @@ def test_it_owns_a_parameter_that_is_named_even_while_it_is_frozen() -> None:
 def test_names_that_no_parameter_has_are_told_with_the_nearest() -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Adam, network(), names=["0.wieght", "head", "2.bias"])
-    assert str(error.value) == "Sequential has no parameter named '0.wieght'; did you mean '0.weight'?, 'head'"
+    assert (
+        str(error.value)
+        == "Sequential has no parameter named '0.wieght'; did you mean '0.weight'?, 'head'"
+    )
 
 
 def test_no_names_is_nothing_to_own() -> None:
@@ -48,7 +51,9 @@ def test_no_names_is_nothing_to_own() -> None:
         Optimizer(torch.optim.Adam, network(), names=[])
 
 
-def test_every_parameter_that_a_class_does_not_take_is_told_with_its_shape_and_torchs_reason() -> None:
+def test_every_parameter_that_a_class_does_not_take_is_told_with_its_shape_and_torchs_reason() -> (
+    None
+):
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Muon, network())
     assert str(error.value) == (
@@ -58,7 +63,10 @@ def test_every_parameter_that_a_class_does_not_take_is_told_with_its_shape_and_t
 
 
 def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> None:
-    with pytest.raises(ValueError, match=r"^torch.optim.Muon does not take '1.weight' \[9\], '1.bias' \[9\]; give them"):
+    with pytest.raises(
+        ValueError,
+        match=r"^torch.optim.Muon does not take '1.weight' \[9\], '1.bias' \[9\]; give them",
+    ):
         Optimizer(torch.optim.Muon, network(), names=["1.weight", "1.bias"])
 
 
@@ -66,7 +74,9 @@ def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> N
     ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
     ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
 ])  # fmt: skip
-def test_wrong_options_are_told_in_torchs_words(name: str, options: dict[str, Any], said: str) -> None:
+def test_wrong_options_are_told_in_torchs_words(
+    name: str, options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(getattr(torch.optim, name), network(), **options)
     assert str(error.value) == said

@@ -93,17 +93,25 @@ def assert_equals_the_plain_loop(specification):
         group(model, str(number), kind, members, options=options, lr_scale=scale)
         for number, (kind, options, scale, members) in enumerate(specification)
     ])  # fmt: skip
-    plain = [kind([tensors[m] for m in members], **as_chosen(kind, **options)) for kind, options, _, members in specification]
+    plain = [
+        kind([tensors[m] for m in members], **as_chosen(kind, **options))
+        for kind, options, _, members in specification
+    ]
     for update in range(100):
         rates = ours.learning_rates(lr_at(update), update)
-        model = ours.step(ours.due(rates, update), model, gradients.backward(loss_of(model, update), model))
+        model = ours.step(
+            ours.due(rates, update), model, gradients.backward(loss_of(model, update), model)
+        )
         for optimizer, (_, _, scale, _) in zip(plain, specification, strict=True):
             optimizer.param_groups[0]["lr"] = lr_at(update) * scale
             optimizer.zero_grad()
         loss_of(expected, update).backward()
         for optimizer in plain:
             optimizer.step()
-    assert not any(torch.equal(model.state_dict()[name], tensor) for name, tensor in network().state_dict().items())
+    assert not any(
+        torch.equal(model.state_dict()[name], tensor)
+        for name, tensor in network().state_dict().items()
+    )
     assert same(model.state_dict(), expected.state_dict())
     found, reference = ours.state_dict(), states(plain, expected)
     assert same({key: found[key] for key in reference}, reference) and reference
@@ -120,7 +128,9 @@ def test_one_group_equals_the_plain_loop(name):
 def test_two_groups_of_one_kind_with_different_options_and_rates_equal_the_plain_loop(name):
     kind, options = OPTIMIZERS[name]
     decay = {"weight_decay": 0.1} if "weight_decay" in inspect.signature(kind).parameters else {}
-    assert_equals_the_plain_loop([(kind, {**options, **decay}, 1.0, MATRICES), (kind, options, 0.3, BIASES)])
+    assert_equals_the_plain_loop(
+        [(kind, {**options, **decay}, 1.0, MATRICES), (kind, options, 0.3, BIASES)]
+    )
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -143,7 +153,9 @@ def test_lbfgs_beside_adam_equals_the_plain_loop():
         group(model, "body", torch.optim.Adam, ("0.weight", "0.bias", "2.weight", "2.bias")),
     ])  # fmt: skip
     lbfgs = torch.optim.LBFGS([tensors["3.weight"], tensors["3.bias"]], max_iter=4)
-    adam = torch.optim.Adam([tensors[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias")], fused=True)
+    adam = torch.optim.Adam(
+        [tensors[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias")], fused=True
+    )
     for update in range(20):
         taken = functools.partial(gradients_at, model, update)
         model = ours.step({"head": 0.1, "body": 0.001}, model, taken(), taken)
@@ -157,9 +169,15 @@ def test_lbfgs_beside_adam_equals_the_plain_loop():
             return loss
 
         closure()
-        given = {name: tensors[name].grad.clone() for name in ("0.weight", "0.bias", "2.weight", "2.bias")}
+        given = {
+            name: tensors[name].grad.clone()
+            for name in ("0.weight", "0.bias", "2.weight", "2.bias")
+        }
         lbfgs.step(closure)
-        for name, gradient in given.items():  # of the batch at the weights before: those that the update was given
+        for (
+            name,
+            gradient,
+        ) in given.items():  # of the batch at the weights before: those that the update was given
             tensors[name].grad = gradient
         adam.step()
     assert same(model.state_dict(), expected.state_dict())
@@ -197,7 +215,9 @@ def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
         group(model, "clipped", torch.optim.SGD, MATRICES, clip=clipping.from_value(0.01)),
         group(model, "free", torch.optim.SGD, BIASES),
     ])  # fmt: skip
-    optimizer.step({"clipped": 1.0, "free": 1.0}, model, gradients.backward(loss_of(model, 0), model))
+    optimizer.step(
+        {"clipped": 1.0, "free": 1.0}, model, gradients.backward(loss_of(model, 0), model)
+    )
 
     loss_of(expected, 0).backward()
     tensors = dict(expected.named_parameters())
@@ -216,14 +236,19 @@ def test_a_frozen_group_has_no_gradient_no_rate_and_keeps_its_optimizers_state()
     model = network()
     optimizer = two_groups(model)
     optimizer.step({"body": 0.1, "rest": 0.1}, model, gradients.backward(loss_of(model, 0), model))
-    weights, state = model[0].weight.detach().clone(), optimizer.state_dict()["0.weight/exp_avg"].clone()
+    weights, state = (
+        model[0].weight.detach().clone(),
+        optimizer.state_dict()["0.weight/exp_avg"].clone(),
+    )
 
     optimizer.freeze("body")
     found = gradients.backward(loss_of(model, 1), model)
     assert set(found) == set(BIASES)
     assert optimizer.learning_rates(0.1, 1) == {"rest": 0.1} and optimizer.frozen == ["body"]
     optimizer.step(optimizer.learning_rates(0.1, 1), model, found)
-    assert torch.equal(model[0].weight, weights) and torch.equal(optimizer.state_dict()["0.weight/exp_avg"], state)
+    assert torch.equal(model[0].weight, weights) and torch.equal(
+        optimizer.state_dict()["0.weight/exp_avg"], state
+    )
 
     optimizer.unfreeze("body")
     assert set(gradients.backward(loss_of(model, 2), model)) == {*BIASES, *MATRICES}
@@ -235,7 +260,9 @@ def test_a_group_that_waits_is_thawed_after_so_many_updates():
     seen = []
     for update in range(5):
         optimizer.thaw(update)
-        seen.append(("body" in optimizer.learning_rates(0.1, update), model[0].weight.requires_grad))
+        seen.append(
+            ("body" in optimizer.learning_rates(0.1, update), model[0].weight.requires_grad)
+        )
     assert seen == [(False, False)] * 3 + [(True, True)] * 2
 
 
@@ -258,10 +285,15 @@ def test_what_is_frozen_for_good_has_no_optimizer_to_go_on_with():
 def test_a_parameter_unfrozen_by_hand_is_found_by_the_next_proof_and_by_a_step():
     model = network()
     model[3].weight.requires_grad_(False)
-    optimizer = GroupedOptimizer(model, [group(model, "all", torch.optim.SGD, ("0.weight", *BIASES))])
+    optimizer = GroupedOptimizer(
+        model, [group(model, "all", torch.optim.SGD, ("0.weight", *BIASES))]
+    )
     model[3].weight.requires_grad_(True)
 
-    with pytest.raises(errors.OwnershipError, match="parameter '3.weight' is trained but has no owner: no group claims it"):
+    with pytest.raises(
+        errors.OwnershipError,
+        match="parameter '3.weight' is trained but has no owner: no group claims it",
+    ):
         optimizer.prove()
     with pytest.raises(KeyError, match="does not own parameter '3.weight'"):
         optimizer.step({"all": 0.1}, model, gradients.backward(loss_of(model, 0), model))
@@ -272,17 +304,24 @@ def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
     optimizer = two_groups(model)
     optimizer.freeze("body")
     model[0].weight.requires_grad_(True)
-    with pytest.raises(errors.OwnershipError, match="'0.weight' is trained but has no owner: its group 'body' is frozen"):
+    with pytest.raises(
+        errors.OwnershipError,
+        match="'0.weight' is trained but has no owner: its group 'body' is frozen",
+    ):
         optimizer.prove()
 
 
 def test_a_parameter_in_two_groups_or_in_none_is_refused_when_the_groups_are_made():
     model = network()
-    with pytest.raises(errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"):
+    with pytest.raises(
+        errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"
+    ):
         GroupedOptimizer(model, [
             group(model, "a", torch.optim.SGD, BIASES), group(model, "b", torch.optim.SGD, (*MATRICES, "0.bias"))
         ])  # fmt: skip
-    with pytest.raises(errors.OwnershipError, match="parameter '0.weight' is trained but has no owner"):
+    with pytest.raises(
+        errors.OwnershipError, match="parameter '0.weight' is trained but has no owner"
+    ):
         GroupedOptimizer(model, [group(model, "a", torch.optim.SGD, BIASES)])
 
 
@@ -309,12 +348,20 @@ def test_two_groups_go_on_from_a_saved_state_bit_for_bit():
     straight, stopped = network(), network()
     one, two = two_groups(straight), two_groups(stopped)
     for update in range(12):
-        one.step({"body": 0.01, "rest": 0.02}, straight, gradients.backward(loss_of(straight, update), straight))
+        one.step(
+            {"body": 0.01, "rest": 0.02},
+            straight,
+            gradients.backward(loss_of(straight, update), straight),
+        )
         if update == 5:
             copy = {key: tensor.clone() for key, tensor in two.state_dict().items()}
             two = two_groups(stopped)
             two.load_state_dict(copy)
-        two.step({"body": 0.01, "rest": 0.02}, stopped, gradients.backward(loss_of(stopped, update), stopped))
+        two.step(
+            {"body": 0.01, "rest": 0.02},
+            stopped,
+            gradients.backward(loss_of(stopped, update), stopped),
+        )
     assert same(straight.state_dict(), stopped.state_dict())
     with pytest.raises(KeyError, match="'nothing/exp_avg' is for no parameter"):
         two.load_state_dict({"nothing/exp_avg": torch.zeros(1)})

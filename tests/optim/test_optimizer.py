@@ -21,15 +21,24 @@ from andiron.optim import Optimizer
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Adam": (torch.optim.Adam, {}),
-    "Adam-amsgrad-decay": (torch.optim.Adam, {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]}),
+    "Adam-amsgrad-decay": (
+        torch.optim.Adam,
+        {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]},
+    ),
     "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
     "SGD": (torch.optim.SGD, {}),
     "SGD-momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
     "SGD-nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     "RMSprop": (torch.optim.RMSprop, {}),
-    "RMSprop-centered-momentum": (torch.optim.RMSprop, {"centered": True, "momentum": 0.9, "weight_decay": 0.01}),
+    "RMSprop-centered-momentum": (
+        torch.optim.RMSprop,
+        {"centered": True, "momentum": 0.9, "weight_decay": 0.01},
+    ),
     "Adagrad": (torch.optim.Adagrad, {}),
-    "Adagrad-decay": (torch.optim.Adagrad, {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1}),
+    "Adagrad-decay": (
+        torch.optim.Adagrad,
+        {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1},
+    ),
 }
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
@@ -40,9 +49,15 @@ def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
     return {"foreach": True} if optimizer_class is torch.optim.RMSprop else {"fused": True}
 
 
-def asked(optimizer_class: type[torch.optim.Optimizer], value: bool | None) -> dict[str, bool | None]:
+def asked(
+    optimizer_class: type[torch.optim.Optimizer], value: bool | None
+) -> dict[str, bool | None]:
     """Both implementation options at `value`, as far as the class has them."""
-    return {name: value for name in ("foreach", "fused") if name in inspect.signature(optimizer_class).parameters}
+    return {
+        name: value
+        for name in ("foreach", "fused")
+        if name in inspect.signature(optimizer_class).parameters
+    }
 
 
 def network(seed: int = 0) -> nn.Sequential:
@@ -69,7 +84,9 @@ def lr_at(update: int) -> float:
 
 def train(model: nn.Module, optimizer: Optimizer, updates: range) -> nn.Module:
     for update in updates:
-        model = optimizer.step(lr_at(update), model, gradients.backward(loss_of(model, update), model))
+        model = optimizer.step(
+            lr_at(update), model, gradients.backward(loss_of(model, update), model)
+        )
     return model
 
 
@@ -90,7 +107,9 @@ def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
     """The names under which the two do not hold the same bits."""
     both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (found.keys() ^ expected.keys())
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (
+        found.keys() ^ expected.keys()
+    )
 
 
 def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -103,7 +122,9 @@ def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str,
     }
 
 
-def assert_equals_the_plain_loop(name: str, options: Mapping[str, Any], reference: Mapping[str, Any]) -> None:
+def assert_equals_the_plain_loop(
+    name: str, options: Mapping[str, Any], reference: Mapping[str, Any]
+) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     model, expected = network(), network()
     optimizer = Optimizer(optimizer_class, model, **settings, **options)
@@ -122,7 +143,9 @@ def test_a_hundred_updates_equal_the_plain_loop_with_the_chosen_implementation(n
 
 @each_optimizer
 @pytest.mark.parametrize("value", [False, None], ids=["for-loop", "torch-default"])
-def test_a_hundred_updates_equal_the_plain_loop_with_the_implementation_asked_for(name: str, value: bool | None) -> None:
+def test_a_hundred_updates_equal_the_plain_loop_with_the_implementation_asked_for(
+    name: str, value: bool | None
+) -> None:
     options = asked(OPTIMIZERS[name][0], value)
     assert_equals_the_plain_loop(name, options, options)
 
@@ -138,18 +161,27 @@ def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
         for update in range(100):
             # gradients that do not depend on the parameters: fed back through a loss, rounding would grow
             stream = randomness.stream(0, "gradients", update)
-            drawn = {n: torch.randn(p.shape, generator=stream, dtype=p.dtype) for n, p in model.named_parameters()}
+            drawn = {
+                n: torch.randn(p.shape, generator=stream, dtype=p.dtype)
+                for n, p in model.named_parameters()
+            }
             optimizer.step(lr_at(update), model, Gradients(drawn, model))
         parameters |= copies(dict(model.named_parameters()))
     # float64 rounds by 1.1e-16: in each of 100 updates some 20 operations on a step below 0.1, and its sum with a
     # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its eps: 1e-9)
-    assert {n for n in expected if not torch.allclose(found[n], expected[n], rtol=0, atol=8e-14)} == set()
+    assert {
+        n for n in expected if not torch.allclose(found[n], expected[n], rtol=0, atol=8e-14)
+    } == set()
 
 
-def effective(optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]) -> dict[str, Any]:
+def effective(
+    optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Everything torch's own object then goes by, but for the learning rate."""
     defaults = optimizer_class(network().parameters(), **options).defaults
-    known = inspect.signature(optimizer_class).parameters  # AdamW has a default of Adam's that it does not take
+    known = inspect.signature(
+        optimizer_class
+    ).parameters  # AdamW has a default of Adam's that it does not take
     return {name: value for name, value in defaults.items() if name != "lr" and name in known}
 
 
@@ -160,9 +192,15 @@ def test_the_fastest_implementation_is_chosen_and_torchs_defaults_otherwise(name
     assert found == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
 
 
-@pytest.mark.parametrize("options", [{"fused": False}, {"foreach": True}, {"fused": None}, {"differentiable": True}], ids=repr)
+@pytest.mark.parametrize(
+    "options",
+    [{"fused": False}, {"foreach": True}, {"fused": None}, {"differentiable": True}],
+    ids=repr,
+)
 def test_an_implementation_that_was_asked_for_is_left_alone(options: dict[str, Any]) -> None:
-    assert Optimizer(torch.optim.Adam, network(), **options).options == effective(torch.optim.Adam, options)
+    assert Optimizer(torch.optim.Adam, network(), **options).options == effective(
+        torch.optim.Adam, options
+    )
 
 
 def test_it_is_named_as_one_would_import_it() -> None:
@@ -191,7 +229,9 @@ def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
     optimizer.step(0.5, model, Gradients({"weight": torch.tensor([[4.0, -2.0]])}, model))
     optimizer.step(0.25, model, Gradients({"weight": torch.tensor([[-1.0, -2.0]])}, model))
     assert model.weight.tolist() == [[-0.75, 0.75]]
-    assert {name: state.tolist() for name, state in optimizer.state_dict().items()} == {"weight/mean": [[0.5, -1.5]]}
+    assert {name: state.tolist() for name, state in optimizer.state_dict().items()} == {
+        "weight/mean": [[0.5, -1.5]]
+    }
 
 
 @each_optimizer
@@ -207,7 +247,9 @@ def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str)
     optimizer_class, settings = OPTIMIZERS[name]
     model = network()
     optimizer = Optimizer(optimizer_class, model, **settings)
-    for update in range(3):  # torch keeps the first gradient as momentum, the later ones are added to it
+    for update in range(
+        3
+    ):  # torch keeps the first gradient as momentum, the later ones are added to it
         given = gradients.backward(loss_of(model, update), model)
         before = copies(given)
         optimizer.step(lr_at(update), model, given)
@@ -225,10 +267,18 @@ def test_a_subset_of_the_gradients_touches_only_that_subset(name: str) -> None:
     rest = gradients.backward(loss_of(model, 3), model)
     optimizer.step(lr_at(3), model, rest.take(model[0]))
     assert differing(model.state_dict(), parameters) == {"0.weight", "0.bias"}
-    assert {key.rpartition("/")[0] for key in differing(optimizer.state_dict(), state)} <= {"0.weight", "0.bias"}
+    assert {key.rpartition("/")[0] for key in differing(optimizer.state_dict(), state)} <= {
+        "0.weight",
+        "0.bias",
+    }
     after_first = copies(model.state_dict())
     optimizer.step(lr_at(3), model, rest)
-    assert differing(model.state_dict(), after_first) == {"2.weight", "2.bias", "3.weight", "3.bias"}
+    assert differing(model.state_dict(), after_first) == {
+        "2.weight",
+        "2.bias",
+        "3.weight",
+        "3.bias",
+    }
 
 
 @each_optimizer
@@ -265,7 +315,12 @@ def test_a_frozen_parameter_is_not_owned_and_keeps_its_bits_under_weight_decay()
     train(model, optimizer, range(3))
     assert list(optimizer.parameters) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert differing(model.state_dict(), before) == {"0.weight", "0.bias", "2.weight", "2.bias"}
-    assert {key.rpartition("/")[0] for key in optimizer.state_dict()} == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert {key.rpartition("/")[0] for key in optimizer.state_dict()} == {
+        "0.weight",
+        "0.bias",
+        "2.weight",
+        "2.bias",
+    }
 
 
 def test_a_tied_parameter_is_stepped_as_in_the_plain_loop() -> None:
@@ -366,7 +421,10 @@ def test_a_gradient_of_a_parameter_it_does_not_own_is_refused_and_nothing_is_ste
     given.register("head.weight", torch.ones(2, 3))
     with pytest.raises(KeyError) as error:
         optimizer.step(0.1, model, given)
-    assert error.value.args[0] == "the optimizer does not own parameter 'head.weight'; it owns: weight, bias"
+    assert (
+        error.value.args[0]
+        == "the optimizer does not own parameter 'head.weight'; it owns: weight, bias"
+    )
     assert differing(model.state_dict(), before) == set()
     assert [name for name, p in model.named_parameters() if p.grad is not None] == []
 
@@ -386,8 +444,13 @@ def test_a_state_for_no_parameter_of_the_model_is_refused_and_the_old_one_stays(
     train(model, optimizer, range(2))
     before = copies(optimizer.state_dict())
     with pytest.raises(KeyError) as error:
-        optimizer.load_state_dict({"0.weight/exp_avg": torch.zeros(9, 6), "head.weight/exp_avg": torch.zeros(2, 3)})
-    assert error.value.args[0] == "saved optimizer state 'head.weight/exp_avg' is for no parameter of this model"
+        optimizer.load_state_dict(
+            {"0.weight/exp_avg": torch.zeros(9, 6), "head.weight/exp_avg": torch.zeros(2, 3)}
+        )
+    assert (
+        error.value.args[0]
+        == "saved optimizer state 'head.weight/exp_avg' is for no parameter of this model"
+    )
     assert differing(optimizer.state_dict(), before) == set()
 
 
@@ -424,10 +487,16 @@ def test_another_model_than_its_own_is_refused_and_a_wrapper_of_its_own_is_not()
     own, other = nn.Linear(3, 2), nn.Linear(3, 2)
     optimizer = Optimizer(torch.optim.SGD, own)
     before = own.weight.clone()
-    with pytest.raises(ValueError, match="is not the model the optimizer was made for: it does not hold weight, bias"):
+    with pytest.raises(
+        ValueError,
+        match="is not the model the optimizer was made for: it does not hold weight, bias",
+    ):
         optimizer.step(0.5, other, gradients.backward(own(torch.ones(1, 3)).sum(), own))
     assert torch.equal(own.weight, before)
 
     wrapper = nn.Sequential(own)
-    assert optimizer.step(0.5, wrapper, gradients.backward(own(torch.ones(1, 3)).sum(), own)) is wrapper
+    assert (
+        optimizer.step(0.5, wrapper, gradients.backward(own(torch.ones(1, 3)).sum(), own))
+        is wrapper
+    )
     assert torch.equal(own.weight, before - 0.5)

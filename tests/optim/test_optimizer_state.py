@@ -13,7 +13,9 @@ from andiron import gradients
 from andiron.gradients import Gradients
 from andiron.optim import Optimizer
 
-INPUTS = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]])
+INPUTS = torch.tensor(
+    [[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]]
+)
 LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
 ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
 NEEDS_CLOSURE = (
@@ -53,7 +55,9 @@ def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
     """The names under which the two do not hold the same bits."""
     both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (found.keys() ^ expected.keys())
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (
+        found.keys() ^ expected.keys()
+    )
 
 
 def stepped(model: nn.Module, optimizer: Optimizer, number: int = 3) -> nn.Module:
@@ -63,7 +67,9 @@ def stepped(model: nn.Module, optimizer: Optimizer, number: int = 3) -> nn.Modul
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
-def test_the_gradients_given_are_the_first_evaluation_and_only_later_ones_are_taken_anew(max_iter: int) -> None:
+def test_the_gradients_given_are_the_first_evaluation_and_only_later_ones_are_taken_anew(
+    max_iter: int,
+) -> None:
     model = line()
     closure, losses = counted(model)
     optimizer = LBFGS(model, max_iter=max_iter, max_eval=100)
@@ -100,10 +106,14 @@ def test_a_step_that_needs_a_closure_and_has_none_says_so_and_changes_nothing() 
 
 
 @pytest.mark.parametrize("evaluation", ["first", "second"])
-def test_gradients_that_do_not_know_their_loss_are_refused_where_it_is_gone_by(evaluation: str) -> None:
+def test_gradients_that_do_not_know_their_loss_are_refused_where_it_is_gone_by(
+    evaluation: str,
+) -> None:
     model = line()
     nameless = Gradients({"weight": torch.ones(2, 3)}, model)
-    given, closure = (nameless, counted(model)[0]) if evaluation == "first" else (taken(model), lambda: nameless)
+    given, closure = (
+        (nameless, counted(model)[0]) if evaluation == "first" else (taken(model), lambda: nameless)
+    )
     with pytest.raises(ValueError) as error:
         LBFGS(model).step(0.1, model, given, closure)
     assert str(error.value) == (
@@ -144,7 +154,9 @@ def test_only_an_optimizer_that_has_evaluation_weights_says_so() -> None:
     assert not Optimizer(torch.optim.Adam, line()).has_evaluation_weights
 
 
-def test_weights_are_swapped_for_evaluation_as_schedulefree_does_and_come_back_bit_for_bit() -> None:
+def test_weights_are_swapped_for_evaluation_as_schedulefree_does_and_come_back_bit_for_bit() -> (
+    None
+):
     model, expected = line(), line()
     plain = schedulefree.AdamWScheduleFree(expected.parameters(), lr=0.05)
     plain.train()
@@ -204,14 +216,18 @@ def test_for_other_optimizers_the_weights_stay_and_may_be_stepped() -> None:
     assert differing(stepped(expected, plain).state_dict(), model.state_dict()) == set()
 
 
-def test_the_state_is_the_same_within_an_evaluation_and_holds_the_weights_that_are_stepped() -> None:
+def test_the_state_is_the_same_within_an_evaluation_and_holds_the_weights_that_are_stepped() -> (
+    None
+):
     model = line()
     optimizer = ScheduleFree(model, warmup_steps=2)
     trained = copies(stepped(model, optimizer).state_dict())
     outside = copies(optimizer.state_dict())
     with optimizer.evaluated():
         assert differing(optimizer.state_dict(), outside) == set()
-    assert differing({name: outside[f"{name}/training_weights"] for name in trained}, trained) == set()
+    assert (
+        differing({name: outside[f"{name}/training_weights"] for name in trained}, trained) == set()
+    )
     assert {key: outside[key].item() for key in outside if "group." in key} == {
         "weight/group.k:number": 3, "weight/group.lr_max:number": 0.05, "weight/group.scheduled_lr:number": 0.05,
         "weight/group.weight_sum:number": (0.05 / 2) ** 2 + 0.05**2 + 0.05**2,  # lr squared, with its warm-up
@@ -223,9 +239,15 @@ def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
     optimizer = ScheduleFree(model)
     state, given = copies(stepped(model, optimizer) and optimizer.state_dict()), taken(model)
     with optimizer.evaluated():
-        with pytest.raises(RuntimeError, match="a step within `evaluated` would be lost on the way out, .* leave it first"):
+        with pytest.raises(
+            RuntimeError,
+            match="a step within `evaluated` would be lost on the way out, .* leave it first",
+        ):
             optimizer.step(0.05, model, given)
-        with pytest.raises(RuntimeError, match="a state loaded within `evaluated` would lose its weights .* leave it first"):
+        with pytest.raises(
+            RuntimeError,
+            match="a state loaded within `evaluated` would lose its weights .* leave it first",
+        ):
             optimizer.load_state_dict(state)
     assert differing(optimizer.state_dict(), state) == set()
 
@@ -251,7 +273,10 @@ def test_a_state_saved_before_the_first_step_starts_the_counts_of_the_group_afre
     first = copies(optimizer.state_dict())
     stepped(model, optimizer)
     optimizer.load_state_dict(first)
-    assert differing(stepped(model, optimizer).state_dict(), stepped(expected, fresh).state_dict()) == set()
+    assert (
+        differing(stepped(model, optimizer).state_dict(), stepped(expected, fresh).state_dict())
+        == set()
+    )
     assert differing(optimizer.state_dict(), fresh.state_dict()) == set()
 
 
@@ -269,7 +294,9 @@ class Tallying(torch.optim.Optimizer):
             p.grad.zero_()
 
 
-def test_an_optimizer_that_insists_on_a_learning_rate_counts_in_its_group_and_spoils_gradients_keeps_every_law() -> None:
+def test_an_optimizer_that_insists_on_a_learning_rate_counts_in_its_group_and_spoils_gradients_keeps_every_law() -> (
+    None
+):
     model = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(model.weight)
     optimizer = Optimizer(Tallying, model)
@@ -281,7 +308,9 @@ def test_an_optimizer_that_insists_on_a_learning_rate_counts_in_its_group_and_sp
     assert given["weight"].tolist() == [[1.0, -2.0]]
     assert {key: tensor.item() for key, tensor in state.items()} == {"weight/group.calls:number": 1}
     optimizer.load_state_dict(state)
-    assert optimizer.step(1.0, model, given).weight.tolist() == [[-3.0, 6.0]]  # the second call again
+    assert optimizer.step(1.0, model, given).weight.tolist() == [
+        [-3.0, 6.0]
+    ]  # the second call again
     optimizer.load_state_dict({})
     assert optimizer.step(1.0, model, given).weight.tolist() == [[-4.0, 8.0]]  # the first
     assert optimizer.options == {}

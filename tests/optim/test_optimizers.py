@@ -37,7 +37,10 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
     "Rprop": (torch.optim.Rprop, {}),
     "Lion": (lion_pytorch.Lion, {"weight_decay": 0.01}),
-    "schedule-free": (schedulefree.AdamWScheduleFree, {"weight_decay": 0.01, "warmup_steps": 10, "r": 0.5}),
+    "schedule-free": (
+        schedulefree.AdamWScheduleFree,
+        {"weight_decay": 0.01, "warmup_steps": 10, "r": 0.5},
+    ),
     "schedule-free-for-loop": (schedulefree.AdamWScheduleFree, {"foreach": False}),
     "schedule-free-closure": (schedulefree.AdamWScheduleFreeClosure, {"warmup_steps": 10}),
 }
@@ -82,7 +85,9 @@ def train_plainly(model: nn.Module, optimizer: torch.optim.Optimizer, updates: r
         optimizer.step(closure_of(model, optimizer, update))
 
 
-def closure_of(model: nn.Module, optimizer: torch.optim.Optimizer, update: int) -> Callable[[], Tensor]:
+def closure_of(
+    model: nn.Module, optimizer: torch.optim.Optimizer, update: int
+) -> Callable[[], Tensor]:
     def closure() -> Tensor:
         optimizer.zero_grad()
         inputs, targets = batch(update)
@@ -95,7 +100,11 @@ def closure_of(model: nn.Module, optimizer: torch.optim.Optimizer, update: int) 
 
 def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
     """The implementation that the face chooses."""
-    known = [name for name in ("fused", "foreach") if name in inspect.signature(optimizer_class).parameters]
+    known = [
+        name
+        for name in ("fused", "foreach")
+        if name in inspect.signature(optimizer_class).parameters
+    ]
     return {known[0]: True} if known else {}
 
 
@@ -106,7 +115,9 @@ def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
     """The names under which the two do not hold the same bits."""
     both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (found.keys() ^ expected.keys())
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (
+        found.keys() ^ expected.keys()
+    )
 
 
 def as_lists(value: Any) -> Any:
@@ -124,7 +135,11 @@ def state_within(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str
         for slot, value in optimizer.state[parameter].items()
         if value is not None
     }
-    return slots | {key: value for key, value in optimizer.param_groups[0].items() if key not in ("params", "foreach", "fused")}
+    return slots | {
+        key: value
+        for key, value in optimizer.param_groups[0].items()
+        if key not in ("params", "foreach", "fused")
+    }
 
 
 @each_optimizer
@@ -143,7 +158,9 @@ def test_a_hundred_updates_equal_the_plain_loop_to_the_last_number_of_the_state(
 
 
 @each_optimizer
-def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(name: str, tmp_path: Path) -> None:
+def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(
+    name: str, tmp_path: Path
+) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     straight = network(name)
     by_straight = Optimizer(optimizer_class, straight, **settings)
@@ -213,7 +230,10 @@ def taken_of(model: nn.Module, names: list[str]) -> Gradients:
     return taken(model, 0).take_names(*names)
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if OPTIMIZERS[name][0].__module__.startswith("torch.optim")])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in OPTIMIZERS if OPTIMIZERS[name][0].__module__.startswith("torch.optim")],
+)
 def test_options_are_torchs_with_the_implementation_chosen(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     given = settings | chosen(optimizer_class)
@@ -239,13 +259,19 @@ def test_a_convolution_in_channels_last_goes_on_as_if_never_stopped(tmp_path: Pa
     # a file has rows only, and a fused step goes by address: state in rows would meet weights in channels
     def convolution(seed: int) -> nn.Sequential:
         randomness.start_stream(seed, "init")
-        return nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(5 * 4, 4)).to(memory_format=torch.channels_last)
+        return nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(5 * 4, 4)).to(
+            memory_format=torch.channels_last
+        )
 
     def train_it(model: nn.Module, optimizer: Optimizer, updates: range) -> None:
         for update in updates:
             stream = randomness.stream(0, "images", update)
-            images = torch.randn(SIZES[update % 4], 3, 4, 4, generator=stream).to(memory_format=torch.channels_last)
-            optimizer.step(lr_at(update), model, gradients.backward(model(images).square().mean(), model))
+            images = torch.randn(SIZES[update % 4], 3, 4, 4, generator=stream).to(
+                memory_format=torch.channels_last
+            )
+            optimizer.step(
+                lr_at(update), model, gradients.backward(model(images).square().mean(), model)
+            )
 
     straight, resumed = convolution(0), convolution(1)
     by_straight, by_resumed = (Optimizer(torch.optim.Adam, model) for model in (straight, resumed))

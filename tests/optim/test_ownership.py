@@ -49,7 +49,9 @@ def matches(draw, model):
         "parameters": st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple),
         "module": st.lists(st.sampled_from([*KINDS, "Module"]), min_size=1, max_size=2).map(tuple),
         "rank": st.lists(st.integers(0, 4), min_size=1, max_size=2).map(tuple),
-        "tag": st.lists(st.sampled_from([*TAGS, "first", "hidden", "last"]), min_size=1, max_size=2).map(tuple),
+        "tag": st.lists(
+            st.sampled_from([*TAGS, "first", "hidden", "last"]), min_size=1, max_size=2
+        ).map(tuple),
     }
     chosen = draw(st.lists(st.sampled_from([*criteria]), min_size=1, max_size=2, unique=True))
     return {name: draw(criteria[name]) for name in chosen}
@@ -84,15 +86,29 @@ def holders(model):
 
 def claims(model, match):
     """The parameters, by id, that meet the criteria: each looked at by itself, in the plainest way."""
-    wide = [module for _, module, _ in holders(model) if any(p is not None and p.dim() >= 2 for p in module._parameters.values())]
-    with_matrix = [m for m in wide for p in m._parameters.values() if p is not None and p.dim() >= 2]
+    wide = [
+        module
+        for _, module, _ in holders(model)
+        if any(p is not None and p.dim() >= 2 for p in module._parameters.values())
+    ]
+    with_matrix = [
+        m for m in wide for p in m._parameters.values() if p is not None and p.dim() >= 2
+    ]
     found = set()
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for tensor in {id(p): p for p in parameters.values()}.values():
-        uses = [(name, module, outer) for name, module, outer in holders(model) if parameters[name] is tensor]
+        uses = [
+            (name, module, outer)
+            for name, module, outer in holders(model)
+            if parameters[name] is tensor
+        ]
         places = {"first"} if any(m is with_matrix[0] for _, m, _ in uses if with_matrix) else set()
-        places |= {"last"} if any(m is with_matrix[-1] for _, m, _ in uses if with_matrix) else set()
-        tags = {t for _, _, outer in uses for m in outer for t in getattr(m, rules_module.TAGS, ())} | (places or {"hidden"})
+        places |= (
+            {"last"} if any(m is with_matrix[-1] for _, m, _ in uses if with_matrix) else set()
+        )
+        tags = {
+            t for _, _, outer in uses for m in outer for t in getattr(m, rules_module.TAGS, ())
+        } | (places or {"hidden"})
         classes = {c.__name__ for _, m, _ in uses for c in type(m).__mro__}
         if (
             (match.name is None or any(re.search(match.name, name) for name, _, _ in uses))
@@ -107,15 +123,23 @@ def claims(model, match):
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_the_proof_accepts_exactly_the_partitions_and_a_refusal_names_what_keeps_it_from_being_one(case):
+def test_the_proof_accepts_exactly_the_partitions_and_a_refusal_names_what_keeps_it_from_being_one(
+    case,
+):
     model, groups = case
-    rules = {name: Rule(Match(**match), None if out is None else Match(**out)) for name, (match, out) in groups.items()}
+    rules = {
+        name: Rule(Match(**match), None if out is None else Match(**out))
+        for name, (match, out) in groups.items()
+    }
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     by_id = {id(p): name for name, p in trained.items()}
     claimed = {
-        group: claims(model, rule.match) - (claims(model, rule.exclude) if rule.exclude else set()) for group, rule in rules.items()
+        group: claims(model, rule.match) - (claims(model, rule.exclude) if rule.exclude else set())
+        for group, rule in rules.items()
     }
-    wanted = {group: {by_id[key] for key in keys if key in by_id} for group, keys in claimed.items()}
+    wanted = {
+        group: {by_id[key] for key in keys if key in by_id} for group, keys in claimed.items()
+    }
     twice = {name: [g for g in rules if name in wanted[g]] for name in trained}
     twice = {name: groups for name, groups in twice.items() if len(groups) > 1}
     empty = [group for group in rules if not wanted[group]]
@@ -137,10 +161,20 @@ def test_the_proof_accepts_exactly_the_partitions_and_a_refusal_names_what_keeps
         aliases = [alias for alias, tensor in every_name.items() if tensor is trained[name]]
         (line,) = [line for line in overlaps if f"'{name}'" in line.partition("claimed by")[0]]
         assert all(alias in line for alias in aliases)
-        assert line.partition("claimed by groups ")[2].startswith(", ".join(f"'{g}'" for g in groups[:-1]) + f" and '{groups[-1]}'")
-    named = {name for line in overlaps for name in re.findall(r"'([^']+)'", line.partition("claimed by")[0])}
+        assert line.partition("claimed by groups ")[2].startswith(
+            ", ".join(f"'{g}'" for g in groups[:-1]) + f" and '{groups[-1]}'"
+        )
+    named = {
+        name
+        for line in overlaps
+        for name in re.findall(r"'([^']+)'", line.partition("claimed by")[0])
+    }
     assert named == set(twice)
-    refused_empty = [line.split(":")[0] for line in refused.value.problems if "claims no trainable parameter" in line]
+    refused_empty = [
+        line.split(":")[0]
+        for line in refused.value.problems
+        if "claims no trainable parameter" in line
+    ]
     assert refused_empty == [f"param_groups.{group}" for group in empty]
     assert len(refused.value.problems) == len(overlaps) + len(empty)
 
@@ -154,7 +188,7 @@ def test_without_rules_the_base_owns_everything_that_is_trained():
     net[1].bias.requires_grad_(False)
 
     assert {group: [*names] for group, names in ownership.assign(net, {}).items()} == {
-        "base": ["0.weight", "0.bias", "1.weight", "2.weight", "2.bias"],
+        "base": ["0.weight", "0.bias", "1.weight", "2.weight", "2.bias"]
     }
 
 
@@ -167,7 +201,9 @@ def test_a_shared_parameter_claimed_by_two_of_its_names_is_refused_by_both():
     net["head"].weight = net["embedding"].weight
 
     with pytest.raises(errors.ConfigError) as refused:
-        ownership.assign(net, {"in": Rule(Match(name="embedding")), "out": Rule(Match(name="head"))})
+        ownership.assign(
+            net, {"in": Rule(Match(name="embedding")), "out": Rule(Match(name="head"))}
+        )
 
     assert refused.value.problems == (
         "param_groups: parameter 'embedding.weight' (also head.weight) is claimed by groups 'in' and 'out'; a parameter has "
@@ -179,19 +215,28 @@ def test_a_name_that_is_gone_is_told_with_the_nearest_that_is_there():
     with pytest.raises(errors.ConfigError) as refused:
         ownership.assign(model(), {"head": Rule(Match(parameters=("2.wieght", "2.bias")))})
 
-    assert refused.value.problems == ("param_groups.head: no parameter is named '2.wieght'; did you mean '2.weight'?",)
+    assert refused.value.problems == (
+        "param_groups.head: no parameter is named '2.wieght'; did you mean '2.weight'?",
+    )
 
 
 def test_the_name_of_the_base_is_taken():
-    with pytest.raises(errors.ConfigError, match="param_groups.base: the name of the group that owns what no rule claims"):
+    with pytest.raises(
+        errors.ConfigError,
+        match="param_groups.base: the name of the group that owns what no rule claims",
+    ):
         ownership.assign(model(), {"base": Rule(Match(name="0"))})
 
 
 def test_a_weight_shared_by_the_first_and_the_last_module_is_both():
-    net = nn.ModuleDict({"embedding": nn.Embedding(4, 3), "block": nn.Linear(3, 3), "head": nn.Linear(3, 4)})
+    net = nn.ModuleDict(
+        {"embedding": nn.Embedding(4, 3), "block": nn.Linear(3, 3), "head": nn.Linear(3, 4)}
+    )
     net["head"].weight = net["embedding"].weight
 
-    owned = ownership.assign(net, {"hidden": Rule(Match(tag=("hidden",))), "last": Rule(Match(tag=("last",)))})
+    owned = ownership.assign(
+        net, {"hidden": Rule(Match(tag=("hidden",))), "last": Rule(Match(tag=("last",)))}
+    )
 
     assert {group: [*names] for group, names in owned.items()} == {
         "hidden": ["block.weight", "block.bias"], "last": ["embedding.weight", "head.bias"],
@@ -199,9 +244,18 @@ def test_a_weight_shared_by_the_first_and_the_last_module_is_both():
 
 
 def test_first_hidden_and_last_are_where_the_matrices_stand():
-    net = nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 2), nn.LayerNorm(2))
+    net = nn.Sequential(
+        nn.LayerNorm(3),
+        nn.Linear(3, 4),
+        nn.LayerNorm(4),
+        nn.Linear(4, 4),
+        nn.Linear(4, 2),
+        nn.LayerNorm(2),
+    )
 
-    owned = ownership.assign(net, {place: Rule(Match(tag=(place,))) for place in ("first", "hidden", "last")})
+    owned = ownership.assign(
+        net, {place: Rule(Match(tag=(place,))) for place in ("first", "hidden", "last")}
+    )
 
     assert {group: {name.partition(".")[0] for name in names} for group, names in owned.items()} == {
         "first": {"1"}, "hidden": {"0", "2", "3", "5"}, "last": {"4"},

@@ -19,12 +19,17 @@ def network():
 
 def loss_of(model, size=7):
     stream = torch.Generator().manual_seed(size)
-    return functional.cross_entropy(model(torch.randn(size, 6, generator=stream)), torch.randint(3, (size,), generator=stream))
+    return functional.cross_entropy(
+        model(torch.randn(size, 6, generator=stream)), torch.randint(3, (size,), generator=stream)
+    )
 
 
 def test_an_update_equals_the_algorithm_by_hand():
     model, expected = network(), network()
-    optimizer, plain = Optimizer(torch.optim.SGD, model), torch.optim.SGD(expected.parameters(), lr=0.1, fused=True)
+    optimizer, plain = (
+        Optimizer(torch.optim.SGD, model),
+        torch.optim.SGD(expected.parameters(), lr=0.1, fused=True),
+    )
     for size in (7, 3, 5):
         with perturbed(model, gradients.backward(loss_of(model, size), model), RHO):
             found = gradients.backward(loss_of(model, size), model)
@@ -42,7 +47,10 @@ def test_an_update_equals_the_algorithm_by_hand():
             for parameter, before in zip(expected.parameters(), kept, strict=True):
                 parameter.copy_(before)
         plain.step()
-    assert all(torch.equal(one, other) for one, other in zip(model.parameters(), expected.parameters(), strict=True))
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(model.parameters(), expected.parameters(), strict=True)
+    )
 
 
 def test_the_weights_are_put_back_bit_for_bit_even_after_an_error():
@@ -50,10 +58,16 @@ def test_the_weights_are_put_back_bit_for_bit_even_after_an_error():
     before = [parameter.detach().clone() for parameter in model.parameters()]
     found = gradients.backward(loss_of(model), model)
     with pytest.raises(KeyboardInterrupt), perturbed(model, found, RHO):
-        moved = torch.cat([(p - b).flatten() for p, b in zip(model.parameters(), before, strict=True)])
-        assert moved.norm().item() == pytest.approx(RHO, rel=1e-5)  # float32 weights moved and subtracted again
+        moved = torch.cat(
+            [(p - b).flatten() for p, b in zip(model.parameters(), before, strict=True)]
+        )
+        assert moved.norm().item() == pytest.approx(
+            RHO, rel=1e-5
+        )  # float32 weights moved and subtracted again
         raise KeyboardInterrupt
-    assert all(torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True)
+    )
 
 
 def test_gradients_of_zeros_move_nothing():
@@ -62,4 +76,6 @@ def test_gradients_of_zeros_move_nothing():
     zeros = found.replaced({name: torch.zeros_like(tensor) for name, tensor in found.items()})
     before = [parameter.detach().clone() for parameter in model.parameters()]
     with perturbed(model, zeros, RHO):
-        assert all(torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True))
+        assert all(
+            torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True)
+        )

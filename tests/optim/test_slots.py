@@ -11,10 +11,20 @@ from torch import Tensor, nn
 from andiron import serialization
 from andiron.optim import flat_state
 
-TENSORS = strategies.lists(strategies.floats(width=32, allow_nan=False), max_size=3).map(torch.tensor)
-NUMBERS = strategies.booleans() | strategies.integers(-(2**63), 2**63 - 1) | strategies.floats(allow_nan=False)
-VALUES = strategies.recursive(TENSORS | NUMBERS, lambda inner: strategies.lists(inner | strategies.none(), max_size=3))
-STATES = strategies.dictionaries(strategies.sampled_from(["step", "exp_avg", "old_dirs", "al", "t"]), VALUES)
+TENSORS = strategies.lists(strategies.floats(width=32, allow_nan=False), max_size=3).map(
+    torch.tensor
+)
+NUMBERS = (
+    strategies.booleans()
+    | strategies.integers(-(2**63), 2**63 - 1)
+    | strategies.floats(allow_nan=False)
+)
+VALUES = strategies.recursive(
+    TENSORS | NUMBERS, lambda inner: strategies.lists(inner | strategies.none(), max_size=3)
+)
+STATES = strategies.dictionaries(
+    strategies.sampled_from(["step", "exp_avg", "old_dirs", "al", "t"]), VALUES
+)
 
 
 def comparable(value: Any) -> Any:
@@ -29,21 +39,34 @@ def comparable(value: Any) -> Any:
 @given(STATES)
 def test_what_was_flattened_is_restored_with_its_types(state: dict[str, Any]) -> None:
     found = flat_state.restored(flat_state.flattened(state))
-    assert {name: comparable(value) for name, value in found.items()} == {n: comparable(v) for n, v in state.items()}
+    assert {name: comparable(value) for name, value in found.items()} == {
+        n: comparable(v) for n, v in state.items()
+    }
 
 
 @given(STATES)
 def test_what_was_flattened_is_restored_in_any_order(state: dict[str, Any]) -> None:
     flat = flat_state.flattened(state)
     found = flat_state.restored(dict(reversed(flat.items())))
-    assert {name: comparable(value) for name, value in found.items()} == {n: comparable(v) for n, v in state.items()}
+    assert {name: comparable(value) for name, value in found.items()} == {
+        n: comparable(v) for n, v in state.items()
+    }
 
 
 def test_a_file_keeps_it_too(tmp_path: Path) -> None:
-    state = {"step": 3, "lr": 0.1, "inf": float("inf"), "on": True, "al": [None, [torch.ones(2), 7], []], "t": torch.tensor(1.5)}
+    state = {
+        "step": 3,
+        "lr": 0.1,
+        "inf": float("inf"),
+        "on": True,
+        "al": [None, [torch.ones(2), 7], []],
+        "t": torch.tensor(1.5),
+    }
     serialization.save_tensors(tmp_path / "state.safetensors", flat_state.flattened(state))
     found = flat_state.restored(serialization.load_tensors(tmp_path / "state.safetensors"))
-    assert {name: comparable(value) for name, value in found.items()} == {n: comparable(v) for n, v in state.items()}
+    assert {name: comparable(value) for name, value in found.items()} == {
+        n: comparable(v) for n, v in state.items()
+    }
 
 
 def test_nothing_is_left_out_as_if_it_were_not_there() -> None:
@@ -55,7 +78,10 @@ def test_what_cannot_be_saved_is_refused_by_name(value: Any) -> None:
     with pytest.raises(TypeError) as error:
         flat_state.flattened({"mode": value})
     kind = type(value).__name__
-    assert str(error.value) == f"optimizer state 'mode' is a {kind}; only tensors, numbers and lists can be saved"
+    assert (
+        str(error.value)
+        == f"optimizer state 'mode' is a {kind}; only tensors, numbers and lists can be saved"
+    )
 
 
 def test_a_tensor_of_the_parameters_shape_is_placed_in_its_memory_layout() -> None:
@@ -69,12 +95,16 @@ def test_a_tensor_of_the_parameters_shape_is_placed_in_its_memory_layout() -> No
 @pytest.mark.parametrize("slot", ["step", "mu_product", "exp_avg", "t:number", "al:length"])
 def test_what_is_placed_is_a_copy(slot: str) -> None:
     saved = torch.tensor(1.0)
-    flat_state.placed(slot, saved, nn.Parameter(torch.tensor(0.0)), counters_on_device=False).add_(1)
+    flat_state.placed(slot, saved, nn.Parameter(torch.tensor(0.0)), counters_on_device=False).add_(
+        1
+    )
     assert saved.item() == 1
 
 
 @pytest.mark.parametrize("counters_on_device", [False, True])
-def test_counters_stay_on_the_cpu_unless_the_optimizer_has_them_on_its_device(counters_on_device: bool) -> None:
+def test_counters_stay_on_the_cpu_unless_the_optimizer_has_them_on_its_device(
+    counters_on_device: bool,
+) -> None:
     parameter = nn.Parameter(torch.zeros(2, device="meta"))
     devices = {
         slot: flat_state.placed(slot, torch.tensor(1.0), parameter, counters_on_device).device.type

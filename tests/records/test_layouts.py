@@ -12,12 +12,19 @@ from andiron import errors, serialization
 
 def burn_file(path, tensors):
     """A safetensors file as Burn's store writes one: float32, and its own metadata."""
-    entries, data = {"__metadata__": {"format": "safetensors", "producer": "burn", "version": "0.21.0"}}, b""
+    entries, data = (
+        {"__metadata__": {"format": "safetensors", "producer": "burn", "version": "0.21.0"}},
+        b"",
+    )
     for name, values in tensors.items():
         content = torch.tensor(values, dtype=torch.float32)
         start = len(data)
         data += content.numpy().tobytes()
-        entries[name] = {"dtype": "F32", "shape": list(content.shape), "data_offsets": [start, len(data)]}
+        entries[name] = {
+            "dtype": "F32",
+            "shape": list(content.shape),
+            "data_offsets": [start, len(data)],
+        }
     header = json.dumps(entries).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + data)
     return path
@@ -42,7 +49,11 @@ def test_a_linear_of_burn_multiplies_from_the_right(tmp_path):
 def test_a_square_linear_is_transposed_too(tmp_path):
     # (1 0) W is the first row of W
     linear = nn.Linear(2, 2, bias=False)
-    serialization.load_file(linear, burn_file(tmp_path / "a.safetensors", {"weight": [[1.0, 2.0], [3.0, 4.0]]}), layout="burn")
+    serialization.load_file(
+        linear,
+        burn_file(tmp_path / "a.safetensors", {"weight": [[1.0, 2.0], [3.0, 4.0]]}),
+        layout="burn",
+    )
 
     assert linear(torch.tensor([1.0, 0.0])).tolist() == [1.0, 2.0]
 
@@ -52,26 +63,44 @@ def test_a_convolution_of_burn_is_as_torchs(tmp_path):
     # 1*1 + 5*2, 2*1 + 6*2, 4*1 + 8*2, 5*1 + 9*2
     tensors = {"weight": [[[[1.0, 0.0], [0.0, 2.0]]]], "bias": [10.0]}
     convolution = nn.Conv2d(1, 1, 2)
-    serialization.load_file(convolution, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
+    serialization.load_file(
+        convolution, burn_file(tmp_path / "a.safetensors", tensors), layout="burn"
+    )
 
-    assert convolution(torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)).tolist() == [[[[21.0, 24.0], [30.0, 33.0]]]]
+    assert convolution(torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)).tolist() == [
+        [[[21.0, 24.0], [30.0, 33.0]]]
+    ]
     assert raw(convolution, tmp_path / "b.safetensors") == tensors
 
 
 @pytest.mark.parametrize(
-    ("transposed", "shape"), [(nn.ConvTranspose1d, (2, 3, 5)), (nn.ConvTranspose2d, (2, 3, 5, 5)), (nn.Conv3d, (3, 2, 5, 5, 5))]
+    ("transposed", "shape"),
+    [
+        (nn.ConvTranspose1d, (2, 3, 5)),
+        (nn.ConvTranspose2d, (2, 3, 5, 5)),
+        (nn.Conv3d, (3, 2, 5, 5, 5)),
+    ],
 )
 def test_other_convolutions_are_as_torchs(transposed, shape, tmp_path):
     module = transposed(2, 3, 5)
     found = raw(module, tmp_path / "a.safetensors")
 
-    assert torch.tensor(found["weight"]).shape == shape and torch.equal(torch.tensor(found["weight"]), module.weight)
+    assert torch.tensor(found["weight"]).shape == shape and torch.equal(
+        torch.tensor(found["weight"]), module.weight
+    )
 
 
-@pytest.mark.parametrize(("kind", "dims"), [(nn.BatchNorm1d, 0), (nn.BatchNorm2d, 2), (nn.BatchNorm3d, 3)])
+@pytest.mark.parametrize(
+    ("kind", "dims"), [(nn.BatchNorm1d, 0), (nn.BatchNorm2d, 2), (nn.BatchNorm3d, 3)]
+)
 def test_a_batch_norm_of_burn_scales_by_gamma_and_keeps_its_statistics(kind, dims, tmp_path):
     # channel 0: (7 - 3) / sqrt(4) * 10 + 1 = 21; channel 1: (2 - -1) / sqrt(9) * 0.5 + -2 = -1.5; eps 0, all of it exact
-    tensors = {"gamma": [10.0, 0.5], "beta": [1.0, -2.0], "running_mean": [3.0, -1.0], "running_var": [4.0, 9.0]}
+    tensors = {
+        "gamma": [10.0, 0.5],
+        "beta": [1.0, -2.0],
+        "running_mean": [3.0, -1.0],
+        "running_var": [4.0, 9.0],
+    }
     norm = kind(2, eps=0.0).eval()
     norm.num_batches_tracked.fill_(17)
     serialization.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
@@ -121,7 +150,9 @@ class Network(nn.Module):
     def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.randn(2))
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(2))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(2)
+        )
 
 
 def test_modules_are_found_wherever_they_are_and_a_round_trip_is_exact(tmp_path):
@@ -129,9 +160,14 @@ def test_modules_are_found_wherever_they_are_and_a_round_trip_is_exact(tmp_path)
     found = raw(saved, tmp_path / "a.safetensors")
     block = ["0.bias", "0.weight", "1.beta", "1.gamma", "1.running_mean", "1.running_var"]
 
-    assert sorted(found) == [f"blocks.{number}.{name}" for number in range(2) for name in block] + ["scale"]
+    assert sorted(found) == [f"blocks.{number}.{name}" for number in range(2) for name in block] + [
+        "scale"
+    ]
     assert torch.tensor(found["blocks.1.0.weight"]).shape == (3, 2)
-    assert serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn") == serialization.Differences()
+    assert (
+        serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn")
+        == serialization.Differences()
+    )
     for name, tensor in saved.state_dict().items():
         assert torch.equal(tensor, loaded.state_dict()[name])
 
@@ -150,9 +186,14 @@ def test_a_tied_linear_and_embedding_lie_apart_in_burn_and_load_as_one(tmp_path)
 
 
 def test_differences_are_told_in_the_files_own_names_and_shapes(tmp_path):
-    path = burn_file(tmp_path / "a.safetensors", {"0.weight": [[1.0, 2.0]], "1.weight": [1.0, 2.0], "1.beta": [0.0, 0.0]})
+    path = burn_file(
+        tmp_path / "a.safetensors",
+        {"0.weight": [[1.0, 2.0]], "1.weight": [1.0, 2.0], "1.beta": [0.0, 0.0]},
+    )
     with pytest.raises(errors.MismatchError) as error:
-        serialization.load_file(nn.Sequential(nn.Linear(3, 2, bias=False), nn.LayerNorm(2)), path, layout="burn")
+        serialization.load_file(
+            nn.Sequential(nn.Linear(3, 2, bias=False), nn.LayerNorm(2)), path, layout="burn"
+        )
 
     assert "\n  missing: '1.gamma' (2)\n  unexpected: '1.weight' (2)\n" in str(error.value)
     assert "\n  '0.weight' is 1x2 in the record, and 3x2 in the module\n" in str(error.value)
@@ -179,5 +220,7 @@ def test_what_has_no_like_in_burn_is_refused_by_name(tmp_path):
 
 
 def test_an_unknown_layout_names_those_there_are(tmp_path):
-    with pytest.raises(ValueError, match=r"^layout is 'Burn'; choose from torch, burn; did you mean 'burn'\?$"):
+    with pytest.raises(
+        ValueError, match=r"^layout is 'Burn'; choose from torch, burn; did you mean 'burn'\?$"
+    ):
         serialization.save_file(nn.Linear(1, 1), tmp_path / "a.safetensors", layout="Burn")

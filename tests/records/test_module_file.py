@@ -44,18 +44,25 @@ REMEDY = (
 )
 
 
-@pytest.mark.parametrize("name", ["a.safetensors", "a.safetensors.gz", "a.mpk", "a.mpk.gz", "a.json", "a.json.gz"])
+@pytest.mark.parametrize(
+    "name", ["a.safetensors", "a.safetensors.gz", "a.mpk", "a.mpk.gz", "a.json", "a.json.gz"]
+)
 def test_a_module_comes_back_with_its_buffers_and_its_own_tensors(name, tmp_path):
     format = {"safetensors": "safetensors", "mpk": "msgpack", "json": "json"}[name.split(".")[1]]
     saved, loaded = network(0), network(1)
     saved(torch.randn(7, 3))
     own = dict(loaded.named_parameters())
-    serialization.save_file(saved, tmp_path / name, serialization.Recorder(format, gzip=name.endswith(".gz")))
+    serialization.save_file(
+        saved, tmp_path / name, serialization.Recorder(format, gzip=name.endswith(".gz"))
+    )
 
     assert serialization.load_file(loaded, tmp_path / name) == serialization.Differences()
     assert_equal(loaded, saved.state_dict())
     assert int(loaded[1].num_batches_tracked) == 1
-    assert all(parameter is own[n] and parameter.requires_grad for n, parameter in loaded.named_parameters())
+    assert all(
+        parameter is own[n] and parameter.requires_grad
+        for n, parameter in loaded.named_parameters()
+    )
 
 
 def test_what_is_not_persistent_is_not_recorded(tmp_path):
@@ -63,7 +70,10 @@ def test_what_is_not_persistent_is_not_recorded(tmp_path):
     model.register_buffer("cache", torch.ones(2), persistent=False)
     serialization.save_file(model, tmp_path / "a.safetensors")
 
-    assert serialization.load(tmp_path / "a.safetensors").tensors.keys() == network().state_dict().keys()
+    assert (
+        serialization.load(tmp_path / "a.safetensors").tensors.keys()
+        == network().state_dict().keys()
+    )
 
 
 def test_a_compact_record_loads_into_any_dtype(tmp_path):
@@ -72,7 +82,13 @@ def test_a_compact_record_loads_into_any_dtype(tmp_path):
     for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64:
         loaded = network(1).to(dtype)
         serialization.load_file(loaded, tmp_path / "a.mpk.gz")
-        assert_equal(loaded, {n: t.half().to(dtype) if t.is_floating_point() else t for n, t in state(saved).items()})
+        assert_equal(
+            loaded,
+            {
+                n: t.half().to(dtype) if t.is_floating_point() else t
+                for n, t in state(saved).items()
+            },
+        )
 
 
 def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
@@ -103,50 +119,78 @@ def test_in_part_takes_what_fits_and_returns_the_rest(tmp_path):
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
     before = state(model)
 
-    assert serialization.load_file(model, tmp_path / "a.safetensors", partial=True) == serialization.Differences(
+    assert serialization.load_file(
+        model, tmp_path / "a.safetensors", partial=True
+    ) == serialization.Differences(
         ("0.bias",), ("head.weight",), {"2.weight": "is 2x5 in the record, and 2x4 in the module"}
     )
-    assert_equal(model, {**state(other), "0.bias": before["0.bias"], "2.weight": before["2.weight"]})
+    assert_equal(
+        model, {**state(other), "0.bias": before["0.bias"], "2.weight": before["2.weight"]}
+    )
 
 
 def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
-    serialization.Recorder().record(serialization.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(
+        serialization.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors"
+    )
 
     told = mismatch(nn.Linear(1, 1, bias=False), tmp_path / "a.safetensors", partial=True)
-    assert told.startswith(f"{tmp_path / 'a.safetensors'} does not fit the Linear; nothing fits, not even in part:\n")
+    assert told.startswith(
+        f"{tmp_path / 'a.safetensors'} does not fit the Linear; nothing fits, not even in part:\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("own", "recorded"),
-    [(torch.int64, torch.bool), (torch.float32, torch.int64), (torch.bool, torch.uint8), (torch.complex64, torch.float32)],
+    [
+        (torch.int64, torch.bool),
+        (torch.float32, torch.int64),
+        (torch.bool, torch.uint8),
+        (torch.complex64, torch.float32),
+    ],
 )
 def test_a_tensor_of_another_kind_is_refused(own, recorded, tmp_path):
     model = nn.Module()
     model.register_buffer("b", torch.zeros(2, dtype=own))
-    serialization.Recorder().record(serialization.Record({"b": torch.zeros(2, dtype=recorded)}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(
+        serialization.Record({"b": torch.zeros(2, dtype=recorded)}), tmp_path / "a.safetensors"
+    )
 
     assert f"({recorded}) in the record, and " in mismatch(model, tmp_path / "a.safetensors")
 
 
 def test_names_are_changed_in_the_order_given(tmp_path):
     saved, loaded = network(0), network(1)
-    tensors = {f"module.layer{name}".replace(".weight", ".w"): tensor for name, tensor in state(saved).items()}
+    tensors = {
+        f"module.layer{name}".replace(".weight", ".w"): tensor
+        for name, tensor in state(saved).items()
+    }
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
-    serialization.load_file(loaded, tmp_path / "a.safetensors", rename={r"^module\.": "", r"^layer(\d)\.": r"\1.", r"\.w$": ".weight"})
+    serialization.load_file(
+        loaded,
+        tmp_path / "a.safetensors",
+        rename={r"^module\.": "", r"^layer(\d)\.": r"\1.", r"\.w$": ".weight"},
+    )
     assert_equal(loaded, saved.state_dict())
 
 
 @pytest.mark.parametrize(
     ("rename", "told"),
     [
-        ({"nowhere": "x"}, "rename 'nowhere' matches none of the names; there are bias, weight: mend it, or leave it out"),
+        (
+            {"nowhere": "x"},
+            "rename 'nowhere' matches none of the names; there are bias, weight: mend it, or leave it out",
+        ),
         (
             {"weight": "w", "weight$": "v"},
             "rename 'weight$' matches none of the names; there are bias, w: mend it, or leave it out",
         ),
         ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
-        ({"(": "x"}, "rename '(' to 'x' is no regular expression (missing ), unterminated subpattern at position 0); mend it"),
+        (
+            {"(": "x"},
+            "rename '(' to 'x' is no regular expression (missing ), unterminated subpattern at position 0); mend it",
+        ),
         (
             {"weight": r"\1"},
             "rename 'weight' to '\\\\1' is no regular expression (invalid group reference 1 at position 1); mend it",
@@ -173,9 +217,13 @@ def test_tied_weights_are_tied_still(tmp_path):
 @pytest.mark.parametrize("only", ["0.weight", "1.weight"])
 def test_one_name_of_a_tied_weight_is_enough(only, tmp_path):
     saved, loaded = tied(0), tied(1)
-    serialization.Recorder().record(serialization.Record({only: saved[0].weight}), tmp_path / "a.safetensors")
+    serialization.Recorder().record(
+        serialization.Record({only: saved[0].weight}), tmp_path / "a.safetensors"
+    )
 
-    assert serialization.load_file(loaded, tmp_path / "a.safetensors") == serialization.Differences()
+    assert (
+        serialization.load_file(loaded, tmp_path / "a.safetensors") == serialization.Differences()
+    )
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 
 
@@ -184,7 +232,10 @@ def test_two_records_of_one_tied_weight_are_refused(tmp_path):
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     told = mismatch(tied(), tmp_path / "a.safetensors")
-    assert "\n  '1.weight' is one tensor with '0.weight' in the module, and another in the record\n" in told
+    assert (
+        "\n  '1.weight' is one tensor with '0.weight' in the module, and another in the record\n"
+        in told
+    )
 
 
 def test_weights_that_were_tied_and_are_not_load_apart(tmp_path):
@@ -192,7 +243,9 @@ def test_weights_that_were_tied_and_are_not_load_apart(tmp_path):
     loaded = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))
     serialization.load_file(loaded, tmp_path / "a.safetensors")
 
-    assert torch.equal(loaded[0].weight, loaded[1].weight) and loaded[0].weight is not loaded[1].weight
+    assert (
+        torch.equal(loaded[0].weight, loaded[1].weight) and loaded[0].weight is not loaded[1].weight
+    )
 
 
 def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
@@ -202,7 +255,10 @@ def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
 
     with pytest.raises(errors.MismatchError) as error:
         serialization.save_file(nn.Sequential(Counting(1, 1)), tmp_path / "a.safetensors")
-    assert str(error.value) == "0._extra_state: a module's extra state, which is no tensor; record it apart, as values"
+    assert (
+        str(error.value)
+        == "0._extra_state: a module's extra state, which is no tensor; record it apart, as values"
+    )
 
 
 def test_thousands_of_strange_names_are_told_in_good_time(tmp_path):
@@ -218,13 +274,18 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
     for layout, other in (("burn", "torch"), ("torch", "burn")):
         path = tmp_path / f"{layout}.safetensors"
         serialization.save_file(layer, str(path), layout=layout)
-        with pytest.raises(errors.MismatchError, match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'"):
+        with pytest.raises(
+            errors.MismatchError,
+            match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'",
+        ):
             serialization.load_file(nn.Linear(4, 4), path, layout=other)
         for told in (layout, None):  # the file tells it
             again = nn.Linear(4, 4)
             serialization.load_file(again, path, layout=told)
             assert torch.equal(again.weight, layer.weight)
-        with pytest.raises(ValueError, match="layout is 'brun'; choose from torch, burn; did you mean 'burn'"):
+        with pytest.raises(
+            ValueError, match="layout is 'brun'; choose from torch, burn; did you mean 'burn'"
+        ):
             serialization.load_file(nn.Linear(4, 4), path, layout="brun")
 
 

@@ -16,7 +16,12 @@ from andiron.serialization.recorder import SUFFIXES
 
 FILES = [(format, is_compressed) for format in SUFFIXES for is_compressed in (False, True)]
 IDS = [f"{format}{' gzip' if is_compressed else ''}" for format, is_compressed in FILES]
-VALUES = {"epoch": 3, "best": 0.1, "names": ["é", "", None], "nested": {"on": True, "seed": 2**64 - 1, "low": -(2**63)}}
+VALUES = {
+    "epoch": 3,
+    "best": 0.1,
+    "names": ["é", "", None],
+    "nested": {"on": True, "seed": 2**64 - 1, "low": -(2**63)},
+}
 TENSORS = {
     "weight": torch.tensor([[0.1, -0.0], [float("nan"), -float("inf")]]),
     "count": torch.tensor(300),
@@ -30,7 +35,11 @@ def file(folder, recorder):
 
 
 def bits(tensor):
-    return (tensor.dtype, tensor.shape, tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist())
+    return (
+        tensor.dtype,
+        tensor.shape,
+        tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist(),
+    )
 
 
 def refusal(call, *arguments):
@@ -46,25 +55,42 @@ def test_a_record_comes_back_from_its_files_name_alone(format, is_compressed, tm
 
     found = serialization.load(file(tmp_path, recorder))
     assert found.values == VALUES and type(found.values["nested"]["on"]) is bool
-    assert {name: bits(tensor) for name, tensor in found.tensors.items()} == {n: bits(t) for n, t in TENSORS.items()}
+    assert {name: bits(tensor) for name, tensor in found.tensors.items()} == {
+        n: bits(t) for n, t in TENSORS.items()
+    }
     assert recorder.load(file(tmp_path, recorder)).values == VALUES
-    assert [path.name for path in tmp_path.iterdir()] == [f"record{SUFFIXES[format]}{'.gz' if is_compressed else ''}"]
+    assert [path.name for path in tmp_path.iterdir()] == [
+        f"record{SUFFIXES[format]}{'.gz' if is_compressed else ''}"
+    ]
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
 def test_the_same_record_makes_the_same_bytes(format, is_compressed, tmp_path):
     recorder = serialization.Recorder(format, gzip=is_compressed)
     for name in "ab":
-        recorder.record(serialization.Record(TENSORS, VALUES), tmp_path / f"{name}{recorder.suffix}")
+        recorder.record(
+            serialization.Record(TENSORS, VALUES), tmp_path / f"{name}{recorder.suffix}"
+        )
 
-    assert (tmp_path / f"a{recorder.suffix}").read_bytes() == (tmp_path / f"b{recorder.suffix}").read_bytes()
+    assert (tmp_path / f"a{recorder.suffix}").read_bytes() == (
+        tmp_path / f"b{recorder.suffix}"
+    ).read_bytes()
 
 
 def test_json_is_laid_out_for_a_reader(tmp_path):
-    tensors = {"w": TENSORS["weight"], "c": torch.tensor([1 + 2j]), "s": torch.tensor(3), "none": torch.empty(2, 0)}
-    serialization.Recorder("json", narrow=True).record(serialization.Record(tensors, {"a": "ü"}), tmp_path / "a.json")
+    tensors = {
+        "w": TENSORS["weight"],
+        "c": torch.tensor([1 + 2j]),
+        "s": torch.tensor(3),
+        "none": torch.empty(2, 0),
+    }
+    serialization.Recorder("json", narrow=True).record(
+        serialization.Record(tensors, {"a": "ü"}), tmp_path / "a.json"
+    )
 
-    assert (tmp_path / "a.json").read_text(encoding="utf-8") == """{
+    assert (
+        (tmp_path / "a.json").read_text(encoding="utf-8")
+        == """{
   "andiron_record": 1,
   "dtypes": {"s": "int64"},
   "values": {"a": "ü"},
@@ -81,6 +107,7 @@ def test_json_is_laid_out_for_a_reader(tmp_path):
   }
 }
 """
+    )
 
 
 def test_json_written_by_hand_loads(tmp_path):
@@ -94,7 +121,9 @@ def test_json_written_by_hand_loads(tmp_path):
 
 def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
     recorder = serialization.Recorder("msgpack", precision="half")
-    recorder.record(serialization.Record({"w": torch.tensor([1.0, -2.0])}, {"a": 1}), tmp_path / "a.mpk")
+    recorder.record(
+        serialization.Record({"w": torch.tensor([1.0, -2.0])}, {"a": 1}), tmp_path / "a.mpk"
+    )
 
     assert msgpack.unpackb((tmp_path / "a.mpk").read_bytes()) == {
         "andiron_record": 1,
@@ -117,15 +146,23 @@ def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
             "values": '{"a": null}',
         }
     found = safetensors.torch.load_file(tmp_path / "a.safetensors")
-    assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (torch.bfloat16, torch.uint16, [300])
+    assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (
+        torch.bfloat16,
+        torch.uint16,
+        [300],
+    )
     assert serialization.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".safetensors.gz"])
-@pytest.mark.parametrize("metadata", [None, {"dtypes": "no JSON", "format": "pt"}], ids=["none", "of another"])
+@pytest.mark.parametrize(
+    "metadata", [None, {"dtypes": "no JSON", "format": "pt"}], ids=["none", "of another"]
+)
 def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
     content = safetensors.torch.save({"w": torch.arange(3)}, metadata)
-    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    (tmp_path / f"a{suffix}").write_bytes(
+        gzip.compress(content) if suffix.endswith(".gz") else content
+    )
 
     found = serialization.load(tmp_path / f"a{suffix}")
     assert found.tensors["w"].tolist() == [0, 1, 2] and found.values == {}
@@ -153,14 +190,22 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
         "and .gz if compressed"
     )
     assert refusal(serialization.load, tmp_path / name) == told
-    assert refusal(serialization.Recorder().record, serialization.Record({}), tmp_path / name) == told
+    assert (
+        refusal(serialization.Recorder().record, serialization.Record({}), tmp_path / name) == told
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"format": "msgpck"}, "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?"),
-        ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
+        (
+            {"format": "msgpck"},
+            "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?",
+        ),
+        (
+            {"precision": "fp64"},
+            "precision is 'fp64'; choose from exact, half, bfloat16, full, double",
+        ),
     ],
 )
 def test_an_option_that_is_none_names_those_there_are(options, told):
@@ -170,14 +215,22 @@ def test_an_option_that_is_none_names_those_there_are(options, told):
 
 
 def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
-    tensors = {"w": torch.full((1000,), 1.5), "n": torch.full((1000,), -7), "mask": torch.ones(3, dtype=torch.bool)}
+    tensors = {
+        "w": torch.full((1000,), 1.5),
+        "n": torch.full((1000,), -7),
+        "mask": torch.ones(3, dtype=torch.bool),
+    }
     serialization.CompactRecorder().record(serialization.Record(tensors), tmp_path / "a.mpk.gz")
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
     whole = msgpack.unpackb(gzip.decompress((tmp_path / "a.mpk.gz").read_bytes()))
     assert [entry["dtype"] for entry in whole["tensors"].values()] == ["float16", "int8", "bool"]
     found = serialization.load(tmp_path / "a.mpk.gz").tensors
-    assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (torch.int64, {-7}, {1.5})
+    assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (
+        torch.int64,
+        {-7},
+        {1.5},
+    )
     assert (tmp_path / "a.mpk.gz").stat().st_size * 20 < (tmp_path / "a.safetensors").stat().st_size
 
 
@@ -189,9 +242,13 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
         ([2**32 - 1], torch.uint32), ([2**32], torch.int64), ([-(2**31) - 1], torch.int64), ([], torch.uint8),
     ],
 )  # fmt: skip
-def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(values, dtype, tmp_path):
+def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(
+    values, dtype, tmp_path
+):
     tensors = {"n": torch.tensor(values, dtype=torch.int64)}
-    serialization.Recorder(narrow=True).record(serialization.Record(tensors), tmp_path / "a.safetensors")
+    serialization.Recorder(narrow=True).record(
+        serialization.Record(tensors), tmp_path / "a.safetensors"
+    )
 
     assert safetensors.torch.load_file(tmp_path / "a.safetensors")["n"].dtype == dtype
     assert bits(serialization.load(tmp_path / "a.safetensors").tensors["n"]) == bits(tensors["n"])
@@ -205,7 +262,11 @@ def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_i
         "rounds up": torch.tensor([65520.0]),
         "whole": torch.tensor([70000]),
     }
-    assert refusal(serialization.Recorder(precision="half").record, serialization.Record(tensors), tmp_path / "a.safetensors") == (
+    assert refusal(
+        serialization.Recorder(precision="half").record,
+        serialization.Record(tensors),
+        tmp_path / "a.safetensors",
+    ) == (
         "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n"
         "  'head': -70000.0 and 1 more\n"
         "  'rounds up': 65520.0\n"
@@ -214,11 +275,15 @@ def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_i
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("precision", "value"), [("full", 1e300), ("bfloat16", torch.finfo(torch.float32).max)])
+@pytest.mark.parametrize(
+    ("precision", "value"), [("full", 1e300), ("bfloat16", torch.finfo(torch.float32).max)]
+)
 def test_other_precisions_refuse_what_they_would_make_infinite(precision, value, tmp_path):
     record = serialization.Record({"w": torch.tensor([value], dtype=torch.float64)})
 
-    assert f"'w': {value!r}\n" in refusal(serialization.Recorder(precision=precision).record, record, tmp_path / "a.safetensors")
+    assert f"'w': {value!r}\n" in refusal(
+        serialization.Recorder(precision=precision).record, record, tmp_path / "a.safetensors"
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,26 +305,37 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, told, tmp_path):
     recorder = serialization.Recorder(format)
 
-    assert refusal(recorder.record, serialization.Record({}, {"a": [value]}), file(tmp_path, recorder)) == told
+    assert (
+        refusal(recorder.record, serialization.Record({}, {"a": [value]}), file(tmp_path, recorder))
+        == told
+    )
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path):
     recorder = serialization.Recorder(format)
-    tensors = {"a": torch.zeros(2, dtype=torch.complex128), "b": torch.eye(2).to_sparse(), "c": torch.ones(1)}
+    tensors = {
+        "a": torch.zeros(2, dtype=torch.complex128),
+        "b": torch.eye(2).to_sparse(),
+        "c": torch.ones(1),
+    }
 
     told = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
-    assert told.startswith("tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense tensors of bool,")
+    assert told.startswith(
+        "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense tensors of bool,"
+    )
     assert told.endswith(": convert it first")
 
 
 def test_a_tensor_beyond_messagepack_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(messagepack, "MAX_TENSOR_BYTES", 7)
 
-    assert refusal(serialization.Recorder("msgpack").record, serialization.Record({"w": torch.ones(2)}), tmp_path / "a.mpk") == (
-        "tensor 'w' has 8 bytes; MessagePack ends at 7: record as 'safetensors'"
-    )
+    assert refusal(
+        serialization.Recorder("msgpack").record,
+        serialization.Record({"w": torch.ones(2)}),
+        tmp_path / "a.mpk",
+    ) == ("tensor 'w' has 8 bytes; MessagePack ends at 7: record as 'safetensors'")
 
 
 def test_a_refused_record_leaves_the_old_one(tmp_path):
@@ -318,20 +394,39 @@ def test_a_changed_file_loads_or_is_told_and_never_anything_else(format, is_comp
 GOOD = {"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": {}}
 ENTRY = {"dtype": "int8", "shape": [2], "data": [1, 2]}
 WRONG = {
-    "of a later version": ({**GOOD, "andiron_record": 2}, "it is andiron_record 2, and this andiron reads 1"),
+    "of a later version": (
+        {**GOOD, "andiron_record": 2},
+        "it is andiron_record 2, and this andiron reads 1",
+    ),
     "of no version": ({"tensors": {}}, "it does not say which version of andiron_record it is"),
     "of no tensors": ({**GOOD, "tensors": []}, "with tensors"),
     "of nothing": ([], "with tensors"),
     "of no values": ({**GOOD, "values": []}, "its dtypes or values are missing or malformed"),
-    "of an unknown dtype": ({**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}}, "'w' is of dtype 'int9', which is none"),
-    "of a negative shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}}, "'w' is of shape [-2], which is none"),
+    "of an unknown dtype": (
+        {**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}},
+        "'w' is of dtype 'int9', which is none",
+    ),
+    "of a negative shape": (
+        {**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}},
+        "'w' is of shape [-2], which is none",
+    ),
     "of more than its shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [3]}}}, "tensor 'w' "),
-    "of an endless shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [2**62] * 3}}}, "tensor 'w' "),
+    "of an endless shape": (
+        {**GOOD, "tensors": {"w": {**ENTRY, "shape": [2**62] * 3}}},
+        "tensor 'w' ",
+    ),
     "of a dtype it cannot have been": (
-        {**GOOD, "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}}, "dtypes": {"w": "int8"}},
+        {
+            **GOOD,
+            "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}},
+            "dtypes": {"w": "int8"},
+        },
         "'w' holds what is not of dtype 'int8'",
     ),
-    "of a dtype for nothing": ({**GOOD, "dtypes": {"v": "int8"}}, "it names a dtype for 'v', which is not in it"),
+    "of a dtype for nothing": (
+        {**GOOD, "dtypes": {"v": "int8"}},
+        "it names a dtype for 'v', which is not in it",
+    ),
 }
 
 
@@ -342,13 +437,22 @@ def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
     if format == "json":
         path.write_text(json.dumps(whole))
     else:
-        as_bytes = lambda item: bytes(item["data"]) if isinstance(item["data"], list) else item["data"]  # noqa: E731
+        as_bytes = lambda item: (
+            bytes(item["data"]) if isinstance(item["data"], list) else item["data"]
+        )  # noqa: E731
         if isinstance(whole, dict) and isinstance(whole["tensors"], dict):
-            whole = {**whole, "tensors": {n: {**item, "data": as_bytes(item)} for n, item in whole["tensors"].items()}}
+            whole = {
+                **whole,
+                "tensors": {
+                    n: {**item, "data": as_bytes(item)} for n, item in whole["tensors"].items()
+                },
+            }
         path.write_bytes(msgpack.packb(whole))
 
     told = refusal(serialization.load, path)
-    assert told.startswith(f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record (")
+    assert told.startswith(
+        f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record ("
+    )
     assert why in told
 
 
@@ -359,9 +463,21 @@ JSON_DATA = {
     "a number for a truth": ("bool", [1], "'w' has 1, which is not of torch.bool"),
     "a number between": ("float16", [0.1], "'w' has 0.1, which is not of torch.float16"),
     "a word": ("float32", ["one"], "'w' has 'one', which is no number"),
-    "an infinity that the dtype has not": ("float8_e4m3fn", ["inf"], "'w' has inf, which is not of torch.float8_e4m3fn"),
-    "a nan of another width": ("float16", ["nan:7fc00000"], "'w' has 'nan:7fc00000', which is no nan of torch.float16"),
-    "a nan that is a number": ("float32", ["nan:3f800000"], "'w' has the bits of a number where it says nan"),
+    "an infinity that the dtype has not": (
+        "float8_e4m3fn",
+        ["inf"],
+        "'w' has inf, which is not of torch.float8_e4m3fn",
+    ),
+    "a nan of another width": (
+        "float16",
+        ["nan:7fc00000"],
+        "'w' has 'nan:7fc00000', which is no nan of torch.float16",
+    ),
+    "a nan that is a number": (
+        "float32",
+        ["nan:3f800000"],
+        "'w' has the bits of a number where it says nan",
+    ),
     "another depth": ("float32", [[1.0]], "'w' has [1.0], which is no number"),
 }
 

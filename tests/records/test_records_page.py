@@ -25,13 +25,19 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 
 def test_the_page_names_every_format_precision_dtype_and_layout():
     for format, suffix in SUFFIXES.items():
-        assert re.search(rf"^\| `{format}`.*`{suffix}` \| `{suffix}\.gz` \|", PAGE, flags=re.MULTILINE), format
-    assert set(re.findall(r'"(\w+)"', re.search(r"`precision=\"half\".*? \|", PAGE)[0])) | {"exact"} == set(number_formats.PRECISIONS)
+        assert re.search(
+            rf"^\| `{format}`.*`{suffix}` \| `{suffix}\.gz` \|", PAGE, flags=re.MULTILINE
+        ), format
+    assert set(re.findall(r'"(\w+)"', re.search(r"`precision=\"half\".*? \|", PAGE)[0])) | {
+        "exact"
+    } == set(number_formats.PRECISIONS)
     for dtype in safetensors_codec.DTYPES:
         if dtype.is_floating_point or dtype.is_complex:
             assert str(dtype).removeprefix("torch.").removeprefix("float8_") in PAGE, dtype
     for kind in layouts.NO_LIKE:
-        assert re.search(rf"`{kind.__name__.removesuffix('CellBase').removesuffix('Base')}`", PAGE), kind
+        assert re.search(
+            rf"`{kind.__name__.removesuffix('CellBase').removesuffix('Base')}`", PAGE
+        ), kind
 
 
 def test_the_page_uses_what_there_is():

@@ -16,8 +16,14 @@ from andiron.serialization.recorder import SUFFIXES
 
 DTYPES = list(safetensors_codec.DTYPES)
 FLOATS = [dtype for dtype in DTYPES if dtype.is_floating_point]
-INTEGERS = [dtype for dtype in DTYPES if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)]
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).filter(lambda name: name != "__metadata__")
+INTEGERS = [
+    dtype
+    for dtype in DTYPES
+    if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+]
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).filter(
+    lambda name: name != "__metadata__"
+)
 SHAPES = st.lists(st.integers(0, 4), max_size=3)
 ANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -29,7 +35,11 @@ def tensors_of_any_bits(draw, dtypes=DTYPES):
     number = torch.Size(shape).numel() * dtype.itemsize
     drawn = bytearray(draw(st.binary(min_size=number, max_size=number)))
     drawn = bytearray(byte % 2 for byte in drawn) if dtype == torch.bool else drawn
-    tensor = torch.frombuffer(drawn, dtype=dtype).reshape(shape) if number else torch.empty(shape, dtype=dtype)
+    tensor = (
+        torch.frombuffer(drawn, dtype=dtype).reshape(shape)
+        if number
+        else torch.empty(shape, dtype=dtype)
+    )
     way = draw(st.sampled_from(["as it is", "transposed", "every other", "expanded"]))
     if way == "transposed":
         return tensor.permute(list(reversed(range(tensor.dim()))))
@@ -39,12 +49,20 @@ def tensors_of_any_bits(draw, dtypes=DTYPES):
 
 
 recorders = st.builds(
-    serialization.Recorder, st.sampled_from(sorted(SUFFIXES)), precision=st.just("exact"), gzip=st.booleans(), narrow=st.booleans()
+    serialization.Recorder,
+    st.sampled_from(sorted(SUFFIXES)),
+    precision=st.just("exact"),
+    gzip=st.booleans(),
+    narrow=st.booleans(),
 )
 
 
 def bits(tensor):
-    return (tensor.dtype, tensor.shape, tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist())
+    return (
+        tensor.dtype,
+        tensor.shape,
+        tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist(),
+    )
 
 
 def round_trip(recorder, record):
@@ -62,27 +80,41 @@ def stays_finite(tensor, dtype):
 def test_exact_is_exact_to_the_bit_in_every_format(recorder, tensors):
     found = round_trip(recorder, serialization.Record(tensors)).tensors
 
-    assert {name: bits(tensor) for name, tensor in found.items()} == {name: bits(t) for name, t in tensors.items()}
+    assert {name: bits(tensor) for name, tensor in found.items()} == {
+        name: bits(t) for name, t in tensors.items()
+    }
 
 
 @ANY
 @given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits(FLOATS))
 def test_a_precision_is_what_torchs_cast_makes_of_it(recorder, precision, tensor):
-    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+    recorder = serialization.Recorder(
+        recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow
+    )
     dtype = PRECISIONS[precision] or tensor.dtype
     if stays_finite(tensor, dtype):
-        assert bits(round_trip(recorder, serialization.Record({"w": tensor})).tensors["w"]) == bits(tensor.contiguous().to(dtype))
+        assert bits(round_trip(recorder, serialization.Record({"w": tensor})).tensors["w"]) == bits(
+            tensor.contiguous().to(dtype)
+        )
     else:
         with pytest.raises(errors.DataError, match="these would become infinite"):
             round_trip(recorder, serialization.Record({"w": tensor}))
 
 
 @ANY
-@given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits([d for d in DTYPES if not d.is_floating_point]))
+@given(
+    recorders,
+    st.sampled_from(sorted(PRECISIONS)),
+    tensors_of_any_bits([d for d in DTYPES if not d.is_floating_point]),
+)
 def test_a_precision_leaves_what_is_not_floating(recorder, precision, tensor):
-    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+    recorder = serialization.Recorder(
+        recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow
+    )
 
-    assert bits(round_trip(recorder, serialization.Record({"n": tensor})).tensors["n"]) == bits(tensor)
+    assert bits(round_trip(recorder, serialization.Record({"n": tensor})).tensors["n"]) == bits(
+        tensor
+    )
 
 
 class Holder(nn.Module):
@@ -105,29 +137,48 @@ def through_a_module(recorder, saved, own, is_tied):
 
 
 @ANY
-@given(recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits(FLOATS), st.sampled_from(FLOATS), st.booleans())
-def test_floats_of_any_precision_load_into_a_module_of_any_other(recorder, precision, tensor, dtype, is_tied):
-    recorder = serialization.Recorder(recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow)
+@given(
+    recorders,
+    st.sampled_from(sorted(PRECISIONS)),
+    tensors_of_any_bits(FLOATS),
+    st.sampled_from(FLOATS),
+    st.booleans(),
+)
+def test_floats_of_any_precision_load_into_a_module_of_any_other(
+    recorder, precision, tensor, dtype, is_tied
+):
+    recorder = serialization.Recorder(
+        recorder.format, precision=precision, gzip=recorder.gzip, narrow=recorder.narrow
+    )
     stored = PRECISIONS[precision] or tensor.dtype
     own = torch.zeros(tensor.shape, dtype=torch.float32).to(dtype)
     if not stays_finite(tensor, stored):
         return
     if stays_finite(tensor.to(stored), dtype):
         through_a_module(recorder, tensor, own, is_tied)
-        assert bits(own) == bits(own.clone().copy_(tensor.contiguous().to(stored)))  # torch casts nan by layout to other bits
+        assert bits(own) == bits(
+            own.clone().copy_(tensor.contiguous().to(stored))
+        )  # torch casts nan by layout to other bits
     else:
-        with pytest.raises(errors.MismatchError, match=f"would be infinite as {dtype} in the module"):
+        with pytest.raises(
+            errors.MismatchError, match=f"would be infinite as {dtype} in the module"
+        ):
             through_a_module(recorder, tensor, own, is_tied)
 
 
 @ANY
 @given(recorders, tensors_of_any_bits(INTEGERS), st.sampled_from(INTEGERS), st.booleans())
-def test_integers_load_into_any_module_whose_dtype_has_them_and_never_wrap(recorder, tensor, dtype, is_tied):
+def test_integers_load_into_any_module_whose_dtype_has_them_and_never_wrap(
+    recorder, tensor, dtype, is_tied
+):
     own, limits = torch.zeros(tensor.shape, dtype=dtype), torch.iinfo(dtype)
     values = tensor.flatten().tolist()
     if all(limits.min <= value <= limits.max for value in values):
         through_a_module(recorder, tensor, own, is_tied)
         assert own.flatten().tolist() == values
     else:
-        with pytest.raises(errors.MismatchError, match=f"has integers in the record that {dtype} in the module has not"):
+        with pytest.raises(
+            errors.MismatchError,
+            match=f"has integers in the record that {dtype} in the module has not",
+        ):
             through_a_module(recorder, tensor, own, is_tied)

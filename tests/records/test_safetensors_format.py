@@ -18,12 +18,16 @@ SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4, 5), (0,), (3, 0, 2)]
 def of_bytes(dtype, shape, seed=0):
     """A tensor of random bits."""
     number = torch.Size(shape).numel() * dtype.itemsize
-    drawn = torch.randint(0, 2 if dtype == torch.bool else 256, (number,), generator=randomness.stream(seed, "bytes"))
+    drawn = torch.randint(
+        0, 2 if dtype == torch.bool else 256, (number,), generator=randomness.stream(seed, "bytes")
+    )
     return drawn.to(torch.uint8).view(dtype).reshape(shape)
 
 
 def bits(tensor):
-    return tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist()
+    return (
+        tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist()
+    )
 
 
 def written(tensors, metadata=None):
@@ -33,29 +37,47 @@ def written(tensors, metadata=None):
 def assert_same(found, expected):
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
-        assert (found[name].dtype, found[name].shape, bits(found[name])) == (tensor.dtype, tensor.shape, bits(tensor)), name
+        assert (found[name].dtype, found[name].shape, bits(found[name])) == (
+            tensor.dtype,
+            tensor.shape,
+            bits(tensor),
+        ), name
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_library_reads_every_shape_of_a_dtype_bit_for_bit(dtype, tmp_path):
     tensors = {f"shape {list(shape)} é": of_bytes(dtype, shape) for shape in SHAPES}
-    (tmp_path / "a.safetensors").write_bytes(written(tensors, {"note": "ü\"\n"}))
+    (tmp_path / "a.safetensors").write_bytes(written(tensors, {"note": 'ü"\n'}))
 
     assert_same(safetensors.torch.load_file(tmp_path / "a.safetensors"), tensors)
     with safetensors.safe_open(tmp_path / "a.safetensors", framework="pt") as file:
-        assert file.metadata() == {"note": "ü\"\n"}
+        assert file.metadata() == {"note": 'ü"\n'}
         assert_same({name: file.get_tensor(name) for name in file.keys()}, tensors)
 
 
 def test_the_library_reads_all_dtypes_out_of_one_file_from_memory():
-    tensors = {str(dtype): of_bytes(dtype, (3,)) for dtype in DTYPES if dtype != torch.float8_e8m0fnu}
+    tensors = {
+        str(dtype): of_bytes(dtype, (3,)) for dtype in DTYPES if dtype != torch.float8_e8m0fnu
+    }
 
     assert_same(safetensors.torch.load(written(tensors)), tensors)
 
 
 def test_the_bytes_are_those_the_library_writes():
-    dtypes = [torch.uint8, torch.float64, torch.float16, torch.int64, torch.float32, torch.bool, torch.int32, torch.bfloat16]
-    tensors = {f"{place} ö": of_bytes(dtype, (place % 3, 3), place) for place, dtype in enumerate(dtypes * 2)}
+    dtypes = [
+        torch.uint8,
+        torch.float64,
+        torch.float16,
+        torch.int64,
+        torch.float32,
+        torch.bool,
+        torch.int32,
+        torch.bfloat16,
+    ]
+    tensors = {
+        f"{place} ö": of_bytes(dtype, (place % 3, 3), place)
+        for place, dtype in enumerate(dtypes * 2)
+    }
 
     assert written(tensors, {"a": "b"}) == safetensors.torch.save(tensors, {"a": "b"})
     assert written({}) == safetensors.torch.save({})
@@ -82,7 +104,11 @@ def test_a_piece_is_the_tensors_own_memory():
 
 
 def test_one_element_or_none_of_any_stride_is_written():
-    tensors = {"one": torch.arange(6, dtype=torch.int16)[3::4], "none": torch.ones(0, 3).t(), "scalar": torch.arange(6.0)[4]}
+    tensors = {
+        "one": torch.arange(6, dtype=torch.int16)[3::4],
+        "none": torch.ones(0, 3).t(),
+        "scalar": torch.arange(6.0)[4],
+    }
 
     assert_same(safetensors.torch.load(written(tensors)), tensors)
 
@@ -92,12 +118,16 @@ def test_a_dtype_that_the_format_has_not_is_refused_before_the_first_piece(dtype
     with pytest.raises(TypeError) as error:
         serialization.chunks({"fine": torch.ones(2), "head.weight": torch.empty(2, dtype=dtype)})
 
-    assert str(error.value).startswith(f"tensor 'head.weight' is of {dtype}, which safetensors has not; it has bool, uint8, int8,")
+    assert str(error.value).startswith(
+        f"tensor 'head.weight' is of {dtype}, which safetensors has not; it has bool, uint8, int8,"
+    )
     assert str(error.value).endswith(": cast it first")
 
 
 def test_a_sparse_tensor_is_refused():
-    with pytest.raises(TypeError, match="'w' is torch.sparse_coo, which safetensors has not; make it dense first"):
+    with pytest.raises(
+        TypeError, match="'w' is torch.sparse_coo, which safetensors has not; make it dense first"
+    ):
         serialization.chunks({"w": torch.eye(3).to_sparse()})
 
 

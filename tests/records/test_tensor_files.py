@@ -38,14 +38,29 @@ def test_every_shape_of_a_dtype_comes_back_bit_for_bit(dtype: torch.dtype, tmp_p
     tensors = {}
     for shape in SHAPES:
         values = torch.randint(0, 2 if dtype == torch.bool else 100, shape, generator=stream)
-        tensors[f"shape {list(shape)}"] = (values * 0.37).to(dtype) if dtype.is_floating_point else values.to(dtype)
+        tensors[f"shape {list(shape)}"] = (
+            (values * 0.37).to(dtype) if dtype.is_floating_point else values.to(dtype)
+        )
     assert_same(round_trip(tmp_path, tensors), tensors)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
-def test_values_that_equal_no_other_come_back_bit_for_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str
+)
+def test_values_that_equal_no_other_come_back_bit_for_bit(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
     limits = torch.finfo(dtype)
-    values = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), limits.max, limits.tiny, limits.smallest_normal / 4]
+    values = [
+        0.0,
+        -0.0,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        limits.max,
+        limits.tiny,
+        limits.smallest_normal / 4,
+    ]
     tensors = {"special": torch.tensor(values, dtype=dtype)}
     found = round_trip(tmp_path, tensors)
     assert_same(found, tensors)
@@ -53,7 +68,10 @@ def test_values_that_equal_no_other_come_back_bit_for_bit(dtype: torch.dtype, tm
 
 
 def test_the_largest_integers_come_back(tmp_path: Path) -> None:
-    tensors = {"whole": torch.tensor([-(2**63), 2**63 - 1, 2**53 + 1]), "byte": torch.tensor([-128, 127]).to(torch.int8)}
+    tensors = {
+        "whole": torch.tensor([-(2**63), 2**63 - 1, 2**53 + 1]),
+        "byte": torch.tensor([-128, 127]).to(torch.int8),
+    }
     found = round_trip(tmp_path, tensors)
     assert found["whole"].tolist() == [-(2**63), 2**63 - 1, 2**53 + 1]
     assert found["byte"].tolist() == [-128, 127]
@@ -76,7 +94,9 @@ def test_tensors_that_lie_otherwise_in_memory_come_back_in_their_order(tmp_path:
 
 def test_tensors_that_share_memory_are_written_apart(tmp_path: Path) -> None:
     whole = torch.arange(10.0)
-    found = round_trip(tmp_path, {"whole": whole, "again": whole, "part": whole[3:7], "overlapping": whole[5:]})
+    found = round_trip(
+        tmp_path, {"whole": whole, "again": whole, "part": whole[3:7], "overlapping": whole[5:]}
+    )
     found["whole"].zero_()
     assert found["again"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     assert found["part"].tolist() == [3.0, 4.0, 5.0, 6.0]
@@ -100,14 +120,20 @@ def test_content_is_what_the_tensors_were_when_it_was_made(tmp_path: Path) -> No
     content = serialization.as_safetensors({"weight": weight})
     weight.zero_()
     (tmp_path / "record.safetensors").write_bytes(content)
-    assert serialization.load_tensors(tmp_path / "record.safetensors")["weight"].tolist() == [1.0, 1.0, 1.0]
+    assert serialization.load_tensors(tmp_path / "record.safetensors")["weight"].tolist() == [
+        1.0,
+        1.0,
+        1.0,
+    ]
 
 
 def test_saving_leaves_a_parameter_and_its_gradient_alone(tmp_path: Path) -> None:
     weight = nn.Parameter(torch.ones(3))
     weight.square().sum().backward()
     assert round_trip(tmp_path, {"weight": weight})["weight"].tolist() == [1.0, 1.0, 1.0]
-    assert weight.requires_grad and weight.grad is not None and weight.grad.tolist() == [2.0, 2.0, 2.0]
+    assert (
+        weight.requires_grad and weight.grad is not None and weight.grad.tolist() == [2.0, 2.0, 2.0]
+    )
 
 
 def test_a_record_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
@@ -148,31 +174,55 @@ def test_a_damaged_file_is_named_with_the_remedy(name: str, tmp_path: Path) -> N
 
 
 def test_what_fits_by_name_and_shape_is_taken_and_the_rest_is_named():
-    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 5))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 5)
+    )
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    tensors = {name: tensor + 1 for name, tensor in before.items()} | {"2.weight": torch.zeros(7, 2), "more": torch.ones(1)}
+    tensors = {name: tensor + 1 for name, tensor in before.items()} | {
+        "2.weight": torch.zeros(7, 2),
+        "more": torch.ones(1),
+    }
     del tensors["2.bias"]
 
     taken, left = serialization.load_what_fits(model, tensors)
 
-    assert taken == ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"]
+    assert taken == [
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+        "1.running_mean",
+        "1.running_var",
+        "1.num_batches_tracked",
+    ]
     assert left == ["2.weight 5x2 (7x2)", "2.bias 5 (not there)"]
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name] + (name in taken))
 
 
 def test_what_fits_of_burns_layout_is_turned_and_named_as_the_model_has_it(tmp_path):
-    saved, model = (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)) for _ in range(2))
+    saved, model = (
+        torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)) for _ in range(2)
+    )
     torch.nn.init.normal_(saved[1].weight)
     serialization.save_file(saved, tmp_path / "a.safetensors", layout="burn")
     record = serialization.load(str(tmp_path / "a.safetensors"))
 
-    taken, left = serialization.load_what_fits(model, record.tensors, layout=serialization.layout_of(record))
+    taken, left = serialization.load_what_fits(
+        model, record.tensors, layout=serialization.layout_of(record)
+    )
 
     assert (taken, left) == (["0.weight", "0.bias", "1.gamma", "1.beta"], [])
-    assert all(torch.equal(tensor, saved.state_dict()[name]) for name, tensor in model.state_dict().items())
+    assert all(
+        torch.equal(tensor, saved.state_dict()[name]) for name, tensor in model.state_dict().items()
+    )
 
 
 def test_weights_of_which_none_fits_are_refused():
-    with pytest.raises(ValueError, match=r"^no tensor fits by name and shape; there are a, b; the model has weight, bias$"):
-        serialization.load_what_fits(torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)})
+    with pytest.raises(
+        ValueError,
+        match=r"^no tensor fits by name and shape; there are a, b; the model has weight, bias$",
+    ):
+        serialization.load_what_fits(
+            torch.nn.Linear(1, 1), {"a": torch.ones(1), "b": torch.ones(1)}
+        )

@@ -27,7 +27,10 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 def progress(**state):
     where = Progress(num_epochs=10, num_batches=21, num_items=1295, **state)
-    where.latest = {"train": {"loss": 0.5, "accuracy": 0.75}, "valid": {"loss": 0.25, "accuracy": 0.875}}
+    where.latest = {
+        "train": {"loss": 0.5, "accuracy": 0.75},
+        "valid": {"loss": 0.25, "accuracy": 0.875},
+    }
     return where
 
 
@@ -55,7 +58,13 @@ def test_the_moving_line_has_place_loss_speed_and_time_left_on_one_line(moving_l
     line = moving_line(width)
 
     assert "\n" not in line and len(line) <= width
-    for part in ("epoch 3/10", "update 49", "train loss 0.5000", "3,022 samples/s", "3.3s left"):  # 49 batches in a second
+    for part in (
+        "epoch 3/10",
+        "update 49",
+        "train loss 0.5000",
+        "3,022 samples/s",
+        "3.3s left",
+    ):  # 49 batches in a second
         assert part in line
 
 
@@ -77,7 +86,14 @@ def test_a_metric_named_like_markup_is_shown_by_its_name(kind):
     shown.stop()
     assert "train recall[red] 0.5000  |  12,950 samples/s" in file.getvalue()
 
-    row = {"split": "valid", "metric": "recall[red]", "best": 0.5, "epoch_of_best": 1, "last": 0.5, "last_epoch": 1}
+    row = {
+        "split": "valid",
+        "metric": "recall[red]",
+        "best": 0.5,
+        "epoch_of_best": 1,
+        "last": 0.5,
+        "last_epoch": 1,
+    }
     shown.show({"run_dir": "a[b]", "model": "MLP", "num_parameters": 1, "updates": 21, "seconds": 1.0, "metrics": [row],
                 "param_groups": {}})  # fmt: skip
     assert "│ recall[red] │" in file.getvalue() and "a[b]" in file.getvalue()
@@ -92,7 +108,9 @@ def test_every_epoch_leaves_its_line_once_and_in_order():
     live.stop()
 
     stayed = [line for line in file.getvalue().splitlines() if "|  12,950 samples/s" in line]
-    assert [line.split("update ")[1].split()[0] for line in stayed] == [str(21 * epoch) for epoch in range(1, 8)]
+    assert [line.split("update ")[1].split()[0] for line in stayed] == [
+        str(21 * epoch) for epoch in range(1, 8)
+    ]
 
 
 def test_the_cursor_is_hidden_while_the_line_moves_and_shown_after():
@@ -124,7 +142,14 @@ def test_ctrl_c_on_a_real_terminal_ends_the_run_and_gives_the_terminal_back(tmp_
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
     before = termios.tcgetattr(theirs)
-    command = [sys.executable, "-c", OWNER, ROOT / "train.py", "num_epochs=100000", f"hydra.run.dir={tmp_path / 'run'}"]
+    command = [
+        sys.executable,
+        "-c",
+        OWNER,
+        ROOT / "train.py",
+        "num_epochs=100000",
+        f"hydra.run.dir={tmp_path / 'run'}",
+    ]
     environment = {**os.environ, "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
     environment.pop("COLUMNS", None)
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}

@@ -8,7 +8,14 @@ from andiron.render import plain, text
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0.0, "0.0000"), (0.12345, "0.1235"), (1e-3, "0.0010"), (9.99e-4, "9.990e-04"), (-2.5, "-2.5000"), (1e5, "1.000e+05")],
+    [
+        (0.0, "0.0000"),
+        (0.12345, "0.1235"),
+        (1e-3, "0.0010"),
+        (9.99e-4, "9.990e-04"),
+        (-2.5, "-2.5000"),
+        (1e5, "1.000e+05"),
+    ],
 )
 def test_a_number_shows_four_decimals_or_its_power_of_ten(value, words):
     assert text.number(value) == words
@@ -16,7 +23,15 @@ def test_a_number_shows_four_decimals_or_its_power_of_ten(value, words):
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.04, "0.0s"), (9.94, "9.9s"), (12.3, "12s"), (59.6, "1m00s"), (200.0, "3m20s"), (7500.0, "2h05m"), (9e4, "25h00m")],
+    [
+        (0.04, "0.0s"),
+        (9.94, "9.9s"),
+        (12.3, "12s"),
+        (59.6, "1m00s"),
+        (200.0, "3m20s"),
+        (7500.0, "2h05m"),
+        (9e4, "25h00m"),
+    ],
 )
 def test_a_duration_shows_two_units(seconds, words):
     assert text.duration(seconds) == words
@@ -31,4 +46,6 @@ def test_an_epochs_line_has_place_values_and_speed():
 
 
 def test_what_is_no_metric_is_left_out():
-    assert text.values({"loss": 1.0, "lr/base": 0.1, "time/samples_per_second": 3.0}) == "loss 1.0000"
+    assert (
+        text.values({"loss": 1.0, "lr/base": 0.1, "time/samples_per_second": 3.0}) == "loss 1.0000"
+    )

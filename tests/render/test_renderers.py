@@ -53,14 +53,24 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     Plain(Console(file=file, width=100)).show(SUMMARY)
     lines = file.getvalue().splitlines()
     assert any("MLP, 4,810 parameters, 42 updates" in line for line in lines)
-    assert any(line.split("│")[1:-1] == [" valid ", " loss   ", " 0.1250 ", "             1 ", " 0.2500 "] for line in lines)
-    assert [line.strip() for line in lines[-2:]] == ["trained in 1m15s; everything about the run is in", "outputs/a/b"]
+    assert any(
+        line.split("│")[1:-1] == [" valid ", " loss   ", " 0.1250 ", "             1 ", " 0.2500 "]
+        for line in lines
+    )
+    assert [line.strip() for line in lines[-2:]] == [
+        "trained in 1m15s; everything about the run is in",
+        "outputs/a/b",
+    ]
 
 
 def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members():
     file = io.StringIO()
     Plain(Console(file=file, width=100)).show(SUMMARY)
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in file.getvalue().splitlines() if line.count("│") == 7]
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in file.getvalue().splitlines()
+        if line.count("│") == 7
+    ]
     assert rows == [
         ["hidden", "Muon", "0.02", "1", "1,234", "1.weight 617x2"],
         ["", "weight_decay 0.1", "", "", "", ""],
@@ -68,7 +78,10 @@ def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members()
         ["", "clip 1.0", "", "", "", ""],
         ["base", "Adam", "0.001", "8", "77", "2.bias 2"],
         ["", "betas 0.9, 0.999", "", "", "", "3.bias 3"],
-        *[["", "", "", "", "", text] for text in ("4.bias 4", "5.bias 5", "... 3 more ...", "9.bias 9")],
+        *[
+            ["", "", "", "", "", text]
+            for text in ("4.bias 4", "5.bias 5", "... 3 more ...", "9.bias 9")
+        ],
         ["body", "none", "frozen", "1", "1", "10.scale scalar"],
     ]
 
@@ -76,7 +89,9 @@ def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members()
 def test_a_file_gets_the_plain_one_and_a_terminal_the_live_one(monkeypatch):
     for is_terminal, kind in ((False, Plain), (True, Live)):
         monkeypatch.setattr(sys, "stdout", io.StringIO())
-        monkeypatch.setattr(sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
+        monkeypatch.setattr(
+            sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False
+        )
         assert type(render.auto()) is kind
 
 
@@ -110,11 +125,20 @@ def wait_until(condition):
 
 
 @pytest.mark.slow
-def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_cursor_back(tmp_path):
+def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_cursor_back(
+    tmp_path,
+):
     ours, theirs = pty.openpty()
-    command = [sys.executable, ROOT / "train.py", "num_epochs=40", f"hydra.run.dir={tmp_path / 'run'}"]
+    command = [
+        sys.executable,
+        ROOT / "train.py",
+        "num_epochs=40",
+        f"hydra.run.dir={tmp_path / 'run'}",
+    ]
     environment = {**os.environ, "COLUMNS": "150", "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment
+    ) as process:
         os.close(theirs)
         drawn = read_all(ours)
     assert process.returncode == 0

@@ -61,7 +61,10 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
     with folder.claimed(tmp_path):
         (tmp_path / "summary.json").write_text("{}")
     before = status(tmp_path)
-    with pytest.raises(errors.RunFolderError, match="already holds a run; go on with it by resume=.*, or say overwrite=true"):
+    with pytest.raises(
+        errors.RunFolderError,
+        match="already holds a run; go on with it by resume=.*, or say overwrite=true",
+    ):
         with folder.claimed(tmp_path):
             raise AssertionError("not reached")
     assert status(tmp_path) == before and (tmp_path / "summary.json").exists()
@@ -75,7 +78,11 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
         (tmp_path / name / "old").touch()
     (tmp_path / "notes.txt").write_text("mine")
     with folder.claimed(tmp_path, overwrite=True):
-        assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "status.json", "experiment.log"}
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "notes.txt",
+            "status.json",
+            "experiment.log",
+        }
 
 
 HOLDING = """
@@ -117,11 +124,17 @@ def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
         assert status(tmp_path)["pid"] == os.getpid()
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["a process that is gone", "this process, after a container's restart"])
+@pytest.mark.parametrize(
+    "own",
+    [False, True],
+    ids=["a process that is gone", "this process, after a container's restart"],
+)
 def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getpid() if own else process.pid}))
+    (tmp_path / "status.json").write_text(
+        json.dumps({"status": "running", "pid": os.getpid() if own else process.pid})
+    )
 
     with folder.claimed(tmp_path, overwrite=True):
         assert status(tmp_path)["pid"] == os.getpid()
@@ -149,7 +162,10 @@ def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(errors.RunFolderError, match=r"file/run cannot be written \(Not a directory\); choose another place"):
+    with pytest.raises(
+        errors.RunFolderError,
+        match=r"file/run cannot be written \(Not a directory\); choose another place",
+    ):
         with folder.claimed(tmp_path / "file" / "run"):
             raise AssertionError("not reached")
 
@@ -166,7 +182,9 @@ def _race(path, start, winners):
 def test_of_four_processes_that_claim_a_folder_one_gets_it(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start, winners = spawn.Barrier(4), spawn.Queue()
-    processes = [spawn.Process(target=_race, args=(tmp_path / "run", start, winners)) for _ in range(4)]
+    processes = [
+        spawn.Process(target=_race, args=(tmp_path / "run", start, winners)) for _ in range(4)
+    ]
     for process in processes:
         process.start()
     found = [winners.get(timeout=60) for _ in processes]

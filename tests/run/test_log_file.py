@@ -73,7 +73,10 @@ def holder(tmp_path):
 
 def messages(path):
     """(level, message) of every line, the time checked and taken off."""
-    found = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) (.*)", line) for line in path.read_text().splitlines()]
+    found = [
+        re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) (.*)", line)
+        for line in path.read_text().splitlines()
+    ]
     return [match.groups() for match in found]
 
 
@@ -83,7 +86,10 @@ def test_a_line_has_the_time_the_level_and_the_message(tmp_path, log, monkeypatc
         log.addHandler(handler)
         log.info("epoch %d of %d", 1, 3)
         log.debug("naïve \udcff")
-        assert messages(tmp_path / "experiment.log") == [("INFO", "epoch 1 of 3"), ("DEBUG", "naïve \\udcff")]
+        assert messages(tmp_path / "experiment.log") == [
+            ("INFO", "epoch 1 of 3"),
+            ("DEBUG", "naïve \\udcff"),
+        ]
         log.removeHandler(handler)
 
 
@@ -173,9 +179,14 @@ def test_a_file_system_that_cannot_lock_is_warned_of(tmp_path, monkeypatch, capl
     ]
 
 
-def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later(small_disk, log, capfd):
+def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later(
+    small_disk, log, capfd
+):
     path = small_disk / "experiment.log"
-    with closing(LogFile(path)) as handler, closing(AppendOnlyFile(small_disk / "metrics.jsonl")) as metrics:
+    with (
+        closing(LogFile(path)) as handler,
+        closing(AppendOnlyFile(small_disk / "metrics.jsonl")) as metrics,
+    ):
         log.addHandler(handler)
         log.info("before")
         filler = fill(small_disk)
@@ -207,10 +218,14 @@ def test_closing_while_the_disk_is_full_tells_the_other_handlers(small_disk, log
     fill(small_disk)
     log.info("lost")
     handler.close()
-    assert re.fullmatch(r".*experiment\.log still cannot be written: \d+ bytes of it are lost", caplog.messages[-1])
+    assert re.fullmatch(
+        r".*experiment\.log still cannot be written: \d+ bytes of it are lost", caplog.messages[-1]
+    )
 
 
-def test_arguments_that_do_not_fit_their_message_are_not_the_callers_end(tmp_path, log, capsys, monkeypatch):
+def test_arguments_that_do_not_fit_their_message_are_not_the_callers_end(
+    tmp_path, log, capsys, monkeypatch
+):
     monkeypatch.setattr(logging, "raiseExceptions", True)
     with closing(LogFile(tmp_path / "experiment.log")) as handler:
         handler.emit(logging.LogRecord("andiron", logging.INFO, __file__, 1, "%d", ("word",), None))

@@ -24,8 +24,19 @@ CONFIG = Train(
 
 
 def git(folder, *arguments):
-    command = ["git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
+    command = [
+        "git",
+        "-C",
+        folder,
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        *arguments,
+    ]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, errors="replace"
+    ).stdout
 
 
 @pytest.fixture
@@ -51,7 +62,11 @@ def gather():
 
 def test_a_clean_checkout_is_its_commit(checkout):
     record, patch = gather()
-    assert record["git"] == {"revision": git(checkout, "rev-parse", "HEAD").strip(), "dirty": False, "untracked": []}
+    assert record["git"] == {
+        "revision": git(checkout, "rev-parse", "HEAD").strip(),
+        "dirty": False,
+        "untracked": [],
+    }
     assert patch == ""
 
 
@@ -69,14 +84,20 @@ def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
     assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
 
 
-def test_the_patch_left_in_the_run_folder_restores_any_bytes_whatever_the_users_git_settings(checkout, tmp_path):
+def test_the_patch_left_in_the_run_folder_restores_any_bytes_whatever_the_users_git_settings(
+    checkout, tmp_path
+):
     package = checkout / "src" / "package"
     (package / "latin.txt").write_bytes("naïve\n".encode("latin-1"))
     (package / "weights.bin").write_bytes(bytes(range(256)))
     (package / "gone.txt").write_text("gone\n")
     git(checkout, "add", ".")
     git(checkout, "commit", "-qm", "second")
-    for name, value in {"color.ui": "always", "diff.noprefix": "true", "diff.external": "true"}.items():
+    for name, value in {
+        "color.ui": "always",
+        "diff.noprefix": "true",
+        "diff.external": "true",
+    }.items():
         git(checkout, "config", name, value)
     (package / "latin.txt").write_bytes("naïve café\r\n".encode("latin-1"))
     (package / "weights.bin").write_bytes(bytes(reversed(range(256))))
@@ -110,5 +131,9 @@ def test_the_rest_is_what_was_there():
     record, _ = gather()
     for name in ("torch", "hydra-core", "safetensors"):
         assert record["packages"][name] == importlib.metadata.version(name)
-    assert (record["seed"], record["data"], record["hardware"]["device"]) == (7, {"name": "digits"}, "cpu")
+    assert (record["seed"], record["data"], record["hardware"]["device"]) == (
+        7,
+        {"name": "digits"},
+        "cpu",
+    )
     assert record["hardware"]["threads"] == torch.get_num_threads()

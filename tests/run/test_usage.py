@@ -14,7 +14,9 @@ ON_LINUX = pytest.mark.skipif(not usage.STATM.exists(), reason="needs /proc")
 
 
 def set_clocks(monkeypatch, *, process, wall):
-    clocks = types.SimpleNamespace(process_time=iter(process).__next__, perf_counter=iter(wall).__next__)
+    clocks = types.SimpleNamespace(
+        process_time=iter(process).__next__, perf_counter=iter(wall).__next__
+    )
     monkeypatch.setattr(usage, "time", clocks)
 
 
@@ -33,14 +35,22 @@ def test_a_busy_process_is_busier_than_a_sleeping_one():
     end = time.process_time() + 0.05
     while time.process_time() < end:
         pass
-    assert asleep < 20 < readings.readings()["system/cpu_percent"]  # of the time, a neighbour may take four fifths
+    assert (
+        asleep < 20 < readings.readings()["system/cpu_percent"]
+    )  # of the time, a neighbour may take four fifths
 
 
 @ON_LINUX
 def test_memory_is_what_the_system_says_of_the_process():
-    status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t", 1)
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if ":\t" in line
+    )
     said = int(status["VmRSS"].split()[0]) / 2**20  # KiB
-    assert Usage().readings()["system/memory_gib"] == pytest.approx(said, abs=0.01)  # read a moment later
+    assert Usage().readings()["system/memory_gib"] == pytest.approx(
+        said, abs=0.01
+    )  # read a moment later
 
 
 @ON_LINUX
@@ -83,7 +93,11 @@ def pretend_gpu(monkeypatch, utilization):
     stats = {"allocated_bytes": {"all": {"current": 3 * GIB // 2, "peak": 5 * GIB}}}
     monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda device: stats)
     monkeypatch.setattr(torch.cuda, "utilization", utilization)
-    return {key: value for key, value in Usage(torch.device("cuda:0")).readings().items() if "gpu" in key}
+    return {
+        key: value
+        for key, value in Usage(torch.device("cuda:0")).readings().items()
+        if "gpu" in key
+    }
 
 
 def test_of_a_gpu_memory_and_utilisation_are_told(monkeypatch):
@@ -98,7 +112,10 @@ class NVMLError(Exception):
     pass
 
 
-@pytest.mark.parametrize("refusal", [ModuleNotFoundError("no pynvml"), RuntimeError("no driver"), NVMLError("not supported")])
+@pytest.mark.parametrize(
+    "refusal",
+    [ModuleNotFoundError("no pynvml"), RuntimeError("no driver"), NVMLError("not supported")],
+)
 def test_where_the_library_does_not_answer_the_utilisation_is_missing(monkeypatch, refusal):
     def utilization(device):
         raise refusal

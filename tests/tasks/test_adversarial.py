@@ -54,7 +54,9 @@ def by_hand(gan, real, noise):
     generators = torch.autograd.grad(generator_loss, [*gan.generator.parameters()])
     on_real, on_fake = gan.discriminator(real).flatten(), gan.discriminator(fake.detach()).flatten()
     discriminator_loss = functional.binary_cross_entropy_with_logits(on_real, ones)
-    discriminator_loss = discriminator_loss + functional.binary_cross_entropy_with_logits(on_fake, 0 * ones)
+    discriminator_loss = discriminator_loss + functional.binary_cross_entropy_with_logits(
+        on_fake, 0 * ones
+    )
     discriminators = torch.autograd.grad(discriminator_loss, [*gan.discriminator.parameters()])
     return generator_loss, discriminator_loss, generators, discriminators
 
@@ -63,12 +65,18 @@ def by_hand(gan, real, noise):
 def test_a_step_gives_each_network_the_gradients_of_its_own_loss_and_nothing_of_the_others(shape):
     task, plain = model(shape), network(shape)
     output = task.train_on(images(shape=shape), latents())
-    generator_loss, discriminator_loss, generators, discriminators = by_hand(plain, images(shape=shape), latents())
+    generator_loss, discriminator_loss, generators, discriminators = by_hand(
+        plain, images(shape=shape), latents()
+    )
     assert [*output.gradients] == [name for name, _ in task.named_parameters()]
     assert {name.partition(".")[0] for name in output.gradients} == {"generator", "discriminator"}
-    for found, expected in zip(output.gradients.values(), [*generators, *discriminators], strict=True):
+    for found, expected in zip(
+        output.gradients.values(), [*generators, *discriminators], strict=True
+    ):
         assert torch.equal(found, expected)
-    assert torch.equal(output.item.loss, generator_loss) and torch.equal(output.item.discriminator_loss, discriminator_loss)
+    assert torch.equal(output.item.loss, generator_loss) and torch.equal(
+        output.item.discriminator_loss, discriminator_loss
+    )
     assert torch.equal(output.gradients.loss, generator_loss + discriminator_loss)
     assert output.weight == output.item.weight == 17
     for name, buffer in plain.named_buffers():  # the statistics of batch norms
@@ -83,7 +91,10 @@ def test_a_step_leaves_nothing_on_grad_and_every_parameter_as_trainable_as_it_wa
     item = task.train_step(batch(shape=shape)).item
     assert [name for name, p in task.named_parameters() if p.grad is not None] == []
     assert {name: parameter.requires_grad for name, parameter in task.named_parameters()} == before
-    assert not any(tensor.requires_grad for tensor in (item.loss, item.discriminator_loss, item.real, item.generated))
+    assert not any(
+        tensor.requires_grad
+        for tensor in (item.loss, item.discriminator_loss, item.real, item.generated)
+    )
 
 
 def test_a_frozen_network_has_no_gradients_and_the_other_its_own():
@@ -106,30 +117,51 @@ class Kept(list):
 
 
 def test_twenty_updates_with_an_adam_for_each_network_are_a_loop_by_hand_to_the_bit(tmp_path):
-    loader = data.DataLoader(DIGITS.train.subset(range(67)), DIGITS.batcher, batch_size=7, shuffle_seed=3)
+    loader = data.DataLoader(
+        DIGITS.train.subset(range(67)), DIGITS.batcher, batch_size=7, shuffle_seed=3
+    )
     valid = data.DataLoader(DIGITS.valid.subset(range(17)), DIGITS.batcher, batch_size=5)
     task, plain, kept = model(), network(), Kept()
-    names = {part: [name for name, _ in task.named_parameters() if name.startswith(part)] for part in RATES}
+    names = {
+        part: [name for name, _ in task.named_parameters() if name.startswith(part)]
+        for part in RATES
+    }
     tensors = dict(task.named_parameters())
     groups = [
         Group(name=part, parameters={name: tensors[name] for name in names[part]}, lr_scale=rate,
               optimizer=Optimizer(torch.optim.Adam, task, names[part], betas=(0.5, 0.999)))
         for part, rate in RATES.items()
     ]  # fmt: skip
-    builder = LearnerBuilder(tmp_path).with_writers(kept).metric_train_numeric(Loss()).metric_valid_numeric(Loss())
+    builder = (
+        LearnerBuilder(tmp_path)
+        .with_writers(kept)
+        .metric_train_numeric(Loss())
+        .metric_valid_numeric(Loss())
+    )
     learner = builder.num_epochs(2).seed(SEED).build(task, GroupedOptimizer(task, groups), 1.0)
     learner.fit(loader, valid)
 
-    fused = {"betas": (0.5, 0.999), "fused": True}  # as a run has it: the same formula, rounded in another order
-    adams = [torch.optim.Adam(getattr(plain, part).parameters(), rate, **fused) for part, rate in RATES.items()]
+    fused = {
+        "betas": (0.5, 0.999),
+        "fused": True,
+    }  # as a run has it: the same formula, rounded in another order
+    adams = [
+        torch.optim.Adam(getattr(plain, part).parameters(), rate, **fused)
+        for part, rate in RATES.items()
+    ]
     updates = 0
     for epoch in range(2):
         for inputs, _ in loader.epoch(epoch):
             randomness.start_stream(SEED, "update", updates)
-            noise, real = torch.randn(len(inputs), 6), torch.addcmul(task.offset, inputs, task.slope)
+            noise, real = (
+                torch.randn(len(inputs), 6),
+                torch.addcmul(task.offset, inputs, task.slope),
+            )
             _, _, generators, discriminators = by_hand(plain, real, noise)
             for adam, part, found in zip(adams, RATES, (generators, discriminators), strict=True):
-                for parameter, gradient in zip(getattr(plain, part).parameters(), found, strict=True):
+                for parameter, gradient in zip(
+                    getattr(plain, part).parameters(), found, strict=True
+                ):
                     parameter.grad = gradient
                 adam.step()
             updates += 1
@@ -141,7 +173,10 @@ def test_twenty_updates_with_an_adam_for_each_network_are_a_loop_by_hand_to_the_
 
 
 def test_uneven_micro_batches_equal_one_batch_to_rounding():
-    task, accumulator = model(), GradientsAccumulator()  # without a batch norm, which knows its batch
+    task, accumulator = (
+        model(),
+        GradientsAccumulator(),
+    )  # without a batch norm, which knows its batch
     for real, noise in zip(images().split(SIZES), latents().split(SIZES), strict=True):
         output = task.train_on(real, noise)
         accumulator.add(output.gradients, output.weight)
@@ -174,9 +209,14 @@ def test_a_loss_of_either_network_that_is_no_number_shows_in_the_loss_of_both():
 def test_the_images_get_into_the_generators_range():
     task = Adversarial(network((3, 8, 8)), input_mean=[0.5, 0.4, 0.3], input_std=[0.25, 0.2, 0.1])
     pixels = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    mean, std = torch.tensor([0.5, 0.4, 0.3])[:, None, None], torch.tensor([0.25, 0.2, 0.1])[:, None, None]
+    mean, std = (
+        torch.tensor([0.5, 0.4, 0.3])[:, None, None],
+        torch.tensor([0.25, 0.2, 0.1])[:, None, None],
+    )
     found = task._images(Batch((pixels - mean) / std, torch.zeros(5)))
-    torch.testing.assert_close(found, 2 * pixels - 1, rtol=0, atol=8 * 2**-24)  # four roundings of numbers below 4
+    torch.testing.assert_close(
+        found, 2 * pixels - 1, rtol=0, atol=8 * 2**-24
+    )  # four roundings of numbers below 4
 
 
 def test_validation_repeats_and_draws_nothing_from_the_streams_of_the_run():
@@ -201,7 +241,9 @@ def test_validation_measures_the_same_losses_in_evaluation_mode():
         item = task.valid_step(batch())
     noise = torch.randn(17, 6, generator=randomness.stream(0, "valid"))
     generator_loss, discriminator_loss, _, _ = by_hand(plain, task._images(batch()), noise)
-    assert torch.equal(item.loss, generator_loss) and torch.equal(item.discriminator_loss, discriminator_loss)
+    assert torch.equal(item.loss, generator_loss) and torch.equal(
+        item.discriminator_loss, discriminator_loss
+    )
     assert item.weight == 17 and item.real.shape == item.generated.shape == (17,)
 
 
@@ -213,7 +255,9 @@ class Flat(nn.Module):
 
     def __init__(self, channels=1):
         super().__init__()
-        self.generator = nn.Sequential(nn.Unflatten(1, (1, 1, 1)), nn.Upsample(size=(2, 3)), Repeated(channels))
+        self.generator = nn.Sequential(
+            nn.Unflatten(1, (1, 1, 1)), nn.Upsample(size=(2, 3)), Repeated(channels)
+        )
 
 
 class Repeated(nn.Module):
@@ -236,7 +280,9 @@ def test_samples_are_a_square_of_images_with_their_pixels_in_place(channels):
     for number, shade in enumerate(shades.tolist()):
         row, column = divmod(number, 2)
         expected = round(min(max((shade + 1) * 127.5, 0), 255))
-        assert shown[:, 2 * row : 2 * row + 2, 3 * column : 3 * column + 3].unique().tolist() == [expected]
+        assert shown[:, 2 * row : 2 * row + 2, 3 * column : 3 * column + 3].unique().tolist() == [
+            expected
+        ]
     assert Adversarial(Flat(2), input_mean=0.5, input_std=0.5).samples() == {}
 
 
@@ -248,13 +294,21 @@ def test_it_has_both_steps_shows_itself_and_holds_the_two_networks_only():
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(ValueError, match="^Linear has no generator, discriminator, latent; choose a network that has, such as"):
+    with pytest.raises(
+        ValueError,
+        match="^Linear has no generator, discriminator, latent; choose a network that has, such as",
+    ):
         Adversarial(nn.Linear(3, 2), input_mean=0.5, input_std=0.5)
-    with pytest.raises(ValueError, match="^input_mean and input_std: the data does not tell them; give both"):
+    with pytest.raises(
+        ValueError, match="^input_mean and input_std: the data does not tell them; give both"
+    ):
         Adversarial(network(), input_mean=0.5)
     task = model()
     task.discriminator = nn.Flatten()
-    with pytest.raises(errors.DataError, match=r"^the discriminator gives \[17, 64\] for 17 images; should be a logit each"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^the discriminator gives \[17, 64\] for 17 images; should be a logit each",
+    ):
         task.train_step(batch())
 
 
@@ -268,7 +322,8 @@ def test_the_discriminators_judgement_as_metrics_see_it():
 
 
 @pytest.mark.parametrize(
-    ("shape", "convolved"), [((1, 8, 8), False), ((3, 16, 20), True), ((1, 28, 28), True), ((1, 18, 18), False)]
+    ("shape", "convolved"),
+    [((1, 8, 8), False), ((3, 16, 20), True), ((1, 28, 28), True), ((1, 18, 18), False)],
 )
 def test_the_networks_fit_the_images(shape, convolved):
     gan = GAN(shape, latent=5, width=3)
@@ -279,5 +334,8 @@ def test_the_networks_fit_the_images(shape, convolved):
 
 
 def test_what_are_no_images_is_refused():
-    with pytest.raises(ValueError, match=r"^input_shape=\(13,\): GAN reads images, of shape \(channels, height, width\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"^input_shape=\(13,\): GAN reads images, of shape \(channels, height, width\)",
+    ):
         GAN((13,))

@@ -23,7 +23,9 @@ class Bare(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Flatten(), nn.Linear(12, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Dropout(0.3))
+        self.body = nn.Sequential(
+            nn.Flatten(), nn.Linear(12, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Dropout(0.3)
+        )
         self.head = nn.Linear(9, 4)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -37,7 +39,9 @@ def bare() -> Bare:
 
 def batch(size: int) -> Batch:
     stream = randomness.stream(0, "batch", size)
-    return Batch(torch.randn(size, 3, 4, generator=stream), torch.randint(4, (size,), generator=stream))
+    return Batch(
+        torch.randn(size, 3, 4, generator=stream), torch.randint(4, (size,), generator=stream)
+    )
 
 
 def smoothed(logits: Tensor, targets: Tensor) -> Tensor:
@@ -49,7 +53,9 @@ losses = pytest.mark.parametrize("loss", [functional.cross_entropy, smoothed])
 
 @losses
 @pytest.mark.parametrize("size", [2, 7, 13])
-def test_train_step_gives_the_gradients_and_values_of_a_plain_loop(loss: Callable[..., Tensor], size: int) -> None:
+def test_train_step_gives_the_gradients_and_values_of_a_plain_loop(
+    loss: Callable[..., Tensor], size: int
+) -> None:
     model, plain = Classifier(bare(), loss), bare()
     randomness.start_stream(0, "update", 0)
     logits = plain(batch(size).inputs)
@@ -67,13 +73,19 @@ def test_train_step_gives_the_gradients_and_values_of_a_plain_loop(loss: Callabl
 
 def test_loss_is_the_mean_cross_entropy_of_the_batch() -> None:
     model = Classifier(nn.Identity())
-    item = model.valid_step(Batch(torch.tensor([[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]), torch.tensor([0, 1, 1])))
-    assert item.loss.item() == pytest.approx(0.6931471805599453, abs=6e-8)  # ln 2, rounded to float32
+    item = model.valid_step(
+        Batch(torch.tensor([[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]), torch.tensor([0, 1, 1]))
+    )
+    assert item.loss.item() == pytest.approx(
+        0.6931471805599453, abs=6e-8
+    )  # ln 2, rounded to float32
     assert item.output.tolist() == [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]
 
 
 @losses
-def test_valid_step_gives_what_train_step_gives_in_evaluation_mode(loss: Callable[..., Tensor]) -> None:
+def test_valid_step_gives_what_train_step_gives_in_evaluation_mode(
+    loss: Callable[..., Tensor],
+) -> None:
     model = Classifier(bare(), loss)
     model.train_step(batch(11))  # so that the batch norm has something to remember
     model.eval()
@@ -100,7 +112,10 @@ def test_item_of_a_train_step_holds_no_graph() -> None:
 def test_a_frozen_part_has_no_gradient() -> None:
     model = Classifier(bare())
     model.network.body.requires_grad_(False)
-    assert list(model.train_step(batch(7)).gradients) == ["network.head.weight", "network.head.bias"]
+    assert list(model.train_step(batch(7)).gradients) == [
+        "network.head.weight",
+        "network.head.bias",
+    ]
 
 
 def test_forward_is_the_networks_own() -> None:
@@ -108,8 +123,12 @@ def test_forward_is_the_networks_own() -> None:
     assert torch.equal(Classifier(network)(batch(5).inputs), network(batch(5).inputs))
 
 
-@pytest.mark.parametrize("network", [bare(), ConvNet((1, 8, 8), 10), nn.Linear(3, 2)], ids=lambda n: type(n).__name__)
-def test_any_network_in_a_classifier_has_both_steps_and_its_own_parameters(network: nn.Module) -> None:
+@pytest.mark.parametrize(
+    "network", [bare(), ConvNet((1, 8, 8), 10), nn.Linear(3, 2)], ids=lambda n: type(n).__name__
+)
+def test_any_network_in_a_classifier_has_both_steps_and_its_own_parameters(
+    network: nn.Module,
+) -> None:
     model = Classifier(network)
     assert isinstance(model, TrainStep) and isinstance(model, ValidStep)
     assert not isinstance(network, TrainStep) and not isinstance(network, ValidStep)
@@ -132,11 +151,27 @@ def test_probabilities_as_targets_train_and_metrics_see_the_likeliest_class() ->
 @pytest.mark.parametrize(
     ("output", "targets", "words"),
     [
-        (torch.zeros(7), torch.zeros(7).long(), r"gives \[7\] for targets \[7\]; should be \[batch, classes\] for class indices"),
+        (
+            torch.zeros(7),
+            torch.zeros(7).long(),
+            r"gives \[7\] for targets \[7\]; should be \[batch, classes\] for class indices",
+        ),
         (torch.zeros(7, 4), torch.zeros(6).long(), r"gives \[7, 4\] for targets \[6\]; should be"),
-        (torch.zeros(7, 4), torch.zeros(7, 1).long(), r"gives \[7, 4\] for targets \[7, 1\]; should be"),
-        (torch.zeros(7, 4), torch.zeros(7), r"gives \[7, 4\] for targets \[7\]; should both be \[batch, classes\]"),
-        (torch.zeros(7, 4), torch.zeros(7, 3), r"gives \[7, 4\] for targets \[7, 3\]; should both be \[batch, classes\]"),
+        (
+            torch.zeros(7, 4),
+            torch.zeros(7, 1).long(),
+            r"gives \[7, 4\] for targets \[7, 1\]; should be",
+        ),
+        (
+            torch.zeros(7, 4),
+            torch.zeros(7),
+            r"gives \[7, 4\] for targets \[7\]; should both be \[batch, classes\]",
+        ),
+        (
+            torch.zeros(7, 4),
+            torch.zeros(7, 3),
+            r"gives \[7, 4\] for targets \[7, 3\]; should both be \[batch, classes\]",
+        ),
     ],
 )
 def test_shapes_that_do_not_fit_are_named(output: Tensor, targets: Tensor, words: str) -> None:
@@ -163,7 +198,9 @@ def one_logit(*last: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("last", [[], [nn.Flatten(0)]], ids=["[batch 1]", "[batch]"])
-def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(last: list[nn.Module]) -> None:
+def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(
+    last: list[nn.Module],
+) -> None:
     model, plain = BinaryClassifier(one_logit(*last)), one_logit(nn.Flatten(0))
     logits = plain(yes_or_no(7).inputs)
     expected = functional.binary_cross_entropy_with_logits(logits, yes_or_no(7).targets.float())
@@ -184,10 +221,17 @@ def test_a_binary_classifier_takes_floats_booleans_and_probabilities_for_answers
     for targets in (torch.tensor([0.0, 1.0, 1.0, 0.0]), torch.tensor([False, True, True, False])):
         other = model.classify(Batch(inputs, targets))
         assert torch.equal(other.loss, item.loss) and torch.equal(other.targets, item.targets)
-    assert model.classify(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [0, 1, 1, 0]
+    assert model.classify(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [
+        0,
+        1,
+        1,
+        0,
+    ]
 
 
-def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targets_among_them() -> None:
+def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targets_among_them() -> (
+    None
+):
     model = BinaryClassifier(one_logit(), BinaryCrossEntropy(3.0, ignored_index=7))
     whole = yes_or_no(31)
     targets = torch.where(torch.arange(31) % 4 == 2, 7, whole.targets)
@@ -196,7 +240,10 @@ def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targ
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)
     found, expected = accumulator.mean(), model.train_step(Batch(whole.inputs, targets))
-    assert expected.weight == (targets != 7).sum() and outputs.num_targets(expected.item) == expected.weight
+    assert (
+        expected.weight == (targets != 7).sum()
+        and outputs.num_targets(expected.item) == expected.weight
+    )
     for name, gradient in expected.gradients.items():
         # float32: sums of 31 terms of order 3, and a handful of roundings each to make a term
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
@@ -204,9 +251,14 @@ def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targ
 
 def test_answers_other_than_yes_and_no_are_told_with_their_samples() -> None:
     model, inputs = BinaryClassifier(one_logit()), batch(5).inputs
-    with pytest.raises(errors.DataError, match="^sample 1 of the batch has target 2, sample 4 of the batch has target -1; "):
+    with pytest.raises(
+        errors.DataError,
+        match="^sample 1 of the batch has target 2, sample 4 of the batch has target -1; ",
+    ):
         model.classify(Batch(inputs, torch.tensor([0, 2, 1, 0, -1])))
-    with pytest.raises(errors.DataError, match="has target 1.5; should be 0 or 1; no target is ignored$"):
+    with pytest.raises(
+        errors.DataError, match="has target 1.5; should be 0 or 1; no target is ignored$"
+    ):
         model.classify(Batch(inputs, torch.tensor([0, 0.5, 1, 0, 1.5])))
     with pytest.raises(errors.DataError, match="has target nan; should be 0 or 1; -1 is ignored$"):
         marked = Batch(inputs, torch.tensor([0, torch.nan, 1, 0, -1]))
@@ -215,6 +267,11 @@ def test_answers_other_than_yes_and_no_are_told_with_their_samples() -> None:
 
 @pytest.mark.parametrize("outputs_", [2, 4])
 def test_a_binary_classifier_refuses_a_network_with_more_outputs(outputs_: int) -> None:
-    with pytest.raises(errors.DataError, match=rf"BinaryClassifier: the network gives \[5, {outputs_}\] for .*num_outputs=1"):
-        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).classify(yes_or_no(5))
+    with pytest.raises(
+        errors.DataError,
+        match=rf"BinaryClassifier: the network gives \[5, {outputs_}\] for .*num_outputs=1",
+    ):
+        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).classify(
+            yes_or_no(5)
+        )
     assert dict(BinaryClassifier.network_facts) == {"num_classes": 1, "num_outputs": 1}

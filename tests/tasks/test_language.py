@@ -35,7 +35,9 @@ class Bigram(nn.Module):
         start = tokens.shape[1]
         for _ in range(number):
             logits = self(tokens[:, -1]) / temperature
-            tokens = torch.cat([tokens, torch.multinomial(logits.softmax(-1), 1, generator=generator)], dim=1)
+            tokens = torch.cat(
+                [tokens, torch.multinomial(logits.softmax(-1), 1, generator=generator)], dim=1
+            )
         return tokens[:, start:]
 
 
@@ -61,7 +63,9 @@ def test_train_step_gives_the_gradients_and_values_of_a_plain_loop():
     assert [name for name, p in model.named_parameters() if p.grad is not None] == []
     with inference.valid(model):
         assert torch.equal(model.valid_step(batch()).loss, expected)
-    assert isinstance(model, TrainStep) and isinstance(model, ValidStep) and isinstance(model, Shows)
+    assert (
+        isinstance(model, TrainStep) and isinstance(model, ValidStep) and isinstance(model, Shows)
+    )
 
 
 def test_neither_vocabulary_nor_loss_is_part_of_the_state():
@@ -69,7 +73,10 @@ def test_neither_vocabulary_nor_loss_is_part_of_the_state():
     assert list(model.state_dict()) == [f"network.{name}" for name in Bigram(4).state_dict()]
 
 
-@pytest.mark.parametrize("loss", [None, CrossEntropy(ignored_index=-1), CrossEntropy([1, 2, 3, 1], 0.1, ignored_index=-1)])
+@pytest.mark.parametrize(
+    "loss",
+    [None, CrossEntropy(ignored_index=-1), CrossEntropy([1, 2, 3, 1], 0.1, ignored_index=-1)],
+)
 def test_uneven_micro_batches_equal_one_batch_to_rounding(loss):
     model, accumulator = LanguageModel(Bigram(4), loss), GradientsAccumulator()
     targets = batch().targets if loss is None else with_ignored(batch().targets, -1)
@@ -87,32 +94,51 @@ def test_the_bytes_that_targets_stand_for_are_counted():
     targets = torch.tensor([[3, 1, 0], [2, 3, 3]])
     tokens = Batch(targets, targets)
     ignoring = CrossEntropy(ignored_index=1)
-    assert LanguageModel(Bigram(4), vocabulary=LETTERS).predict(tokens).num_bytes == 9  # é is two bytes of UTF-8
+    assert (
+        LanguageModel(Bigram(4), vocabulary=LETTERS).predict(tokens).num_bytes == 9
+    )  # é is two bytes of UTF-8
     assert LanguageModel(Bigram(4), ignoring, vocabulary=LETTERS).predict(tokens).num_bytes == 8
     assert LanguageModel(Bigram(4), bytes_per_token=[5, 1, 1, 10]).predict(tokens).num_bytes == 37
     assert LanguageModel(Bigram(256)).predict(tokens).num_bytes == 6
     assert LanguageModel(Bigram(256), ignoring).predict(tokens).num_bytes == 5
-    assert LanguageModel(Bigram(4)).predict(tokens).num_bytes is None  # what four tokens stand for nobody told
+    assert (
+        LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
+    )  # what four tokens stand for nobody told
 
 
 def test_a_target_that_is_no_token_is_told_by_sample_and_place():
     targets = batch().targets.clone()
     targets[3, 2] = 4
-    with pytest.raises(errors.DataError, match="^sample 3 of the batch has target 4 at place 2; should be 0 to 3"):
+    with pytest.raises(
+        errors.DataError, match="^sample 3 of the batch has target 4 at place 2; should be 0 to 3"
+    ):
         LanguageModel(Bigram(4), vocabulary=LETTERS).predict(Batch(batch().inputs, targets))
 
 
 def test_shapes_that_do_not_fit_are_named():
-    with pytest.raises(errors.DataError, match=r"^LanguageModel: the network gives \[10, 5, 4\] for targets \[10, 4\]; should"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^LanguageModel: the network gives \[10, 5, 4\] for targets \[10, 4\]; should",
+    ):
         LanguageModel(Bigram(4)).predict(Batch(batch().inputs, batch(time=4).targets))
 
 
 def test_a_repeating_text_is_learned_and_continued(tmp_path):
     text = torch.tensor([*b"hot " * 60])
     rows = torch.stack([text[start : start + 9] for start in range(40)])
-    model = LanguageModel(GPT(256, 8, layers=1, heads=2, dim=16), prompt="h", sample_length=11, temperature=0.1)
-    train = data.DataLoader(data.ArrayDataset(rows[:, :-1], rows[:, 1:]), lambda raw, device: Batch(*raw), batch_size=7)
-    builder = LearnerBuilder(tmp_path).with_writers().metric_train_numeric(Loss()).metric_valid_numeric(Loss()).num_epochs(20)
+    model = LanguageModel(
+        GPT(256, 8, layers=1, heads=2, dim=16), prompt="h", sample_length=11, temperature=0.1
+    )
+    train = data.DataLoader(
+        data.ArrayDataset(rows[:, :-1], rows[:, 1:]), lambda raw, device: Batch(*raw), batch_size=7
+    )
+    builder = (
+        LearnerBuilder(tmp_path)
+        .with_writers()
+        .metric_train_numeric(Loss())
+        .metric_valid_numeric(Loss())
+        .num_epochs(20)
+    )
     builder.build(model, Optimizer(torch.optim.Adam, model), 0.01).fit(train, train)
     with inference.valid(model):
         assert model.samples() == {"sample": "```text\nhot hot hot \n```"}
@@ -124,7 +150,9 @@ def test_a_sample_repeats_whatever_was_drawn_meanwhile():
     first = model.samples()["sample"]
     torch.rand(7)
     assert model.samples()["sample"] == first
-    assert first.startswith("```text\nab") and len(first) == len("```text\n" + "ab" + 30 * "?" + "\n```")
+    assert first.startswith("```text\nab") and len(first) == len(
+        "```text\n" + "ab" + 30 * "?" + "\n```"
+    )
 
 
 class Saying(nn.Module):
@@ -136,7 +164,11 @@ class Saying(nn.Module):
         self.text, self.asked = text, None
 
     def generate(self, tokens, number, **settings):
-        self.asked = tokens.tolist(), number, {name: value for name, value in settings.items() if name != "generator"}
+        self.asked = (
+            tokens.tolist(),
+            number,
+            {name: value for name, value in settings.items() if name != "generator"},
+        )
         return torch.tensor([[*self.text]])
 
 
@@ -165,8 +197,14 @@ def test_what_cannot_be_generated_or_written_is_not_shown():
     ("settings", "words"),
     [
         ({"prompt": ""}, "^prompt: should have a character at least"),
-        ({"prompt": "abc\x07"}, r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; begin with what it has"),
-        ({"temperature": -0.5}, "^temperature=-0.5: should be positive, or 0 for the likeliest token"),
+        (
+            {"prompt": "abc\x07"},
+            r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; begin with what it has",
+        ),
+        (
+            {"temperature": -0.5},
+            "^temperature=-0.5: should be positive, or 0 for the likeliest token",
+        ),
         ({"top_k": 5}, "^top_k=5: should be between 1 and the 4 tokens there are, or null for all"),
         ({"top_k": 0}, "^top_k=0: should be between 1 and the 4 tokens"),
     ],
@@ -181,7 +219,10 @@ def test_perplexity_is_of_the_tokens_themselves_whatever_the_loss():
     batch = Batch(torch.zeros(2, 3, dtype=torch.long), torch.tensor([[0, 1, 2], [3, 4, 0]]))
     network = nn.Module()
     network.forward = lambda tokens: logits
-    plain, smoothed = (LanguageModel(network, CrossEntropy(label_smoothing=by), vocabulary="\nabcd") for by in (0.0, 0.2))
+    plain, smoothed = (
+        LanguageModel(network, CrossEntropy(label_smoothing=by), vocabulary="\nabcd")
+        for by in (0.0, 0.2)
+    )
     items = [model.predict(batch) for model in (plain, smoothed)]
 
     assert items[0].nll is None and items[1].loss != items[0].loss

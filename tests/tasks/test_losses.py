@@ -15,7 +15,9 @@ from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Me
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)  # uneven micro-batches of 31 samples
 WEIGHTS = [0.5, 3.0, 1.0, 2.25]
-ROUNDING = 64 * 2**-24  # float32: sums of 31 terms of order 1, and a handful of roundings each to make a term
+ROUNDING = (
+    64 * 2**-24
+)  # float32: sums of 31 terms of order 1, and a handful of roundings each to make a term
 
 
 def logits(size=31, classes=4, seed=0):
@@ -35,40 +37,62 @@ def ignoring(targets, index):
 def test_cross_entropy_is_torchs(weights, smoothing):
     tensor = None if weights is None else torch.tensor(weights)
     reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing)
-    assert torch.equal(CrossEntropy(weights, smoothing)(logits(), labels()), reference(logits(), labels()))
+    assert torch.equal(
+        CrossEntropy(weights, smoothing)(logits(), labels()), reference(logits(), labels())
+    )
     soft = logits(seed=2).softmax(1)
     assert torch.equal(CrossEntropy(weights, smoothing)(logits(), soft), reference(logits(), soft))
     reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing, ignore_index=2)
     found = CrossEntropy(weights, smoothing, ignored_index=2)(logits(), labels())
-    torch.testing.assert_close(found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0)  # divided outside
+    torch.testing.assert_close(
+        found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0
+    )  # divided outside
 
 
 def test_balanced_weights_make_every_class_count_alike():
     loss = CrossEntropy("balanced", 0.1, ignored_index=-1).balanced([10, 40, 50])
-    assert loss.class_weights.tolist() == torch.tensor([100 / 30, 100 / 120, 100 / 150]).tolist()  # n / (classes * n_c)
+    assert (
+        loss.class_weights.tolist() == torch.tensor([100 / 30, 100 / 120, 100 / 150]).tolist()
+    )  # n / (classes * n_c)
     assert (loss.label_smoothing, loss.ignored_index) == (0.1, -1)
     counts = labels().bincount().tolist()
     criterion = Criterion(CrossEntropy("balanced"), counts)
-    alone = [functional.cross_entropy(logits()[labels() == c], labels()[labels() == c]) for c in range(4)]
-    torch.testing.assert_close(criterion(logits(), labels()), torch.stack(alone).mean(), rtol=ROUNDING, atol=0)
-    torch.testing.assert_close(criterion.weight(labels()), torch.tensor(31.0), rtol=ROUNDING, atol=0)
+    alone = [
+        functional.cross_entropy(logits()[labels() == c], labels()[labels() == c]) for c in range(4)
+    ]
+    torch.testing.assert_close(
+        criterion(logits(), labels()), torch.stack(alone).mean(), rtol=ROUNDING, atol=0
+    )
+    torch.testing.assert_close(
+        criterion.weight(labels()), torch.tensor(31.0), rtol=ROUNDING, atol=0
+    )
 
 
 @pytest.mark.parametrize(
-    ("counts", "words"), [(None, "the data does not tell its class_counts"), ([3, 0], r"class_counts are \[3, 0\]")]
+    ("counts", "words"),
+    [(None, "the data does not tell its class_counts"), ([3, 0], r"class_counts are \[3, 0\]")],
 )
 def test_balancing_what_is_not_counted_is_refused(counts, words):
-    with pytest.raises(ValueError, match=f"^loss.class_weights=balanced: {words}; each class needs samples, or give a weight"):
+    with pytest.raises(
+        ValueError,
+        match=f"^loss.class_weights=balanced: {words}; each class needs samples, or give a weight",
+    ):
         Criterion(CrossEntropy("balanced"), counts)
 
 
 def test_out_of_range_settings_are_refused():
-    with pytest.raises(ValueError, match=r"^label_smoothing=1.0: should be at least 0 and less than 1"):
+    with pytest.raises(
+        ValueError, match=r"^label_smoothing=1.0: should be at least 0 and less than 1"
+    ):
         CrossEntropy(label_smoothing=1.0)
     for weights, shown in (([1, 0], r"\[1, 0\]"), ([], r"\[\]")):
-        with pytest.raises(ValueError, match=f"^class_weights={shown}: each should be a number greater than 0"):
+        with pytest.raises(
+            ValueError, match=f"^class_weights={shown}: each should be a number greater than 0"
+        ):
             CrossEntropy(weights)
-    with pytest.raises(ValueError, match=r"^positive_weight=\[-2.0\]: each should be a number greater than 0"):
+    with pytest.raises(
+        ValueError, match=r"^positive_weight=\[-2.0\]: each should be a number greater than 0"
+    ):
         BinaryCrossEntropy(-2.0)
 
 
@@ -76,10 +100,14 @@ def test_out_of_range_settings_are_refused():
 def test_binary_cross_entropy_is_torchs_over_the_targets_that_are_known(weight):
     answers = torch.randint(2, (31, 4), generator=torch.Generator().manual_seed(1))
     tensor = None if weight is None else torch.tensor(weight).expand(4)
-    expected = functional.binary_cross_entropy_with_logits(logits(), answers.float(), pos_weight=tensor)
+    expected = functional.binary_cross_entropy_with_logits(
+        logits(), answers.float(), pos_weight=tensor
+    )
     assert torch.equal(BinaryCrossEntropy(weight)(logits(), answers), expected)
     some = answers.masked_fill(logits(seed=3) > 0.5, outputs.IGNORED)
-    each = functional.binary_cross_entropy_with_logits(logits(), answers.float(), pos_weight=tensor, reduction="none")
+    each = functional.binary_cross_entropy_with_logits(
+        logits(), answers.float(), pos_weight=tensor, reduction="none"
+    )
     found = BinaryCrossEntropy(weight, ignored_index=outputs.IGNORED)(logits(), some)
     torch.testing.assert_close(found, each[some != outputs.IGNORED].mean(), rtol=ROUNDING, atol=0)
 
@@ -137,7 +165,9 @@ def classifier(loss):
     return Classifier(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)), loss)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: getattr(loss, "__name__", type(loss).__name__))
+@pytest.mark.parametrize(
+    "loss", LOSSES, ids=lambda loss: getattr(loss, "__name__", type(loss).__name__)
+)
 def test_eight_uneven_micro_batches_equal_one_batch_to_rounding_whatever_the_loss(loss):
     model, accumulator = classifier(loss), GradientsAccumulator()
     inputs = logits(classes=6)
@@ -149,7 +179,9 @@ def test_eight_uneven_micro_batches_equal_one_batch_to_rounding_whatever_the_los
     found = accumulator.mean()
     assert [*found] == [*whole.gradients]
     for name, gradient in whole.gradients.items():
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)  # weights up to 3
+        torch.testing.assert_close(
+            found[name], gradient, rtol=0, atol=4 * ROUNDING
+        )  # weights up to 3
     torch.testing.assert_close(found.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
 
 
@@ -173,20 +205,34 @@ def test_what_a_loss_ignores_metrics_leave_out_too(loss):
 
 
 def test_torchs_losses_ignore_their_own_default_and_ours_nothing():
-    assert Criterion(functional.cross_entropy).ignored_index == Criterion(nn.CrossEntropyLoss()).ignored_index == -100
+    assert (
+        Criterion(functional.cross_entropy).ignored_index
+        == Criterion(nn.CrossEntropyLoss()).ignored_index
+        == -100
+    )
     assert Criterion(CrossEntropy()).ignored_index is None
-    with pytest.raises(errors.DataError, match="sample 1 of the batch has target -100.*; no target is ignored"):
+    with pytest.raises(
+        errors.DataError, match="sample 1 of the batch has target -100.*; no target is ignored"
+    ):
         Criterion(CrossEntropy())(logits(4), torch.tensor([0, -100, 1, 2]))
 
 
-@pytest.mark.parametrize("loss", [CrossEntropy(), CrossEntropy(WEIGHTS, 0.1, ignored_index=-1), nn.CrossEntropyLoss()])
+@pytest.mark.parametrize(
+    "loss", [CrossEntropy(), CrossEntropy(WEIGHTS, 0.1, ignored_index=-1), nn.CrossEntropyLoss()]
+)
 def test_a_target_that_names_no_class_is_told_with_its_sample(loss):
     targets = torch.tensor([3, 0, 4, 1, -7])
-    ignoring = "no target" if Criterion(loss).ignored_index is None else Criterion(loss).ignored_index
+    ignoring = (
+        "no target" if Criterion(loss).ignored_index is None else Criterion(loss).ignored_index
+    )
     words = "^sample 2 of the batch has target 4, sample 4 of the batch has target -7; should be 0 to 3, "
-    with pytest.raises(errors.DataError, match=f"{words}the network gives 4 classes; {ignoring} is ignored$"):
+    with pytest.raises(
+        errors.DataError, match=f"{words}the network gives 4 classes; {ignoring} is ignored$"
+    ):
         Criterion(loss)(logits(5), targets)
-    with pytest.raises(errors.DataError, match="sample 7 of the batch has target 9, 23 more; should be"):
+    with pytest.raises(
+        errors.DataError, match="sample 7 of the batch has target 9, 23 more; should be"
+    ):
         Criterion(CrossEntropy())(logits(), torch.full((31,), 9))
 
 
@@ -200,30 +246,50 @@ def test_an_index_error_of_somebodys_loss_stays_what_it_is():
 
 @pytest.mark.parametrize(
     ("loss", "shown"),
-    [(lambda output, targets: output, r"a tensor \[31, 4\]"), (lambda output, targets: 1.0, "float")],
+    [
+        (lambda output, targets: output, r"a tensor \[31, 4\]"),
+        (lambda output, targets: 1.0, "float"),
+    ],
 )
 def test_a_loss_that_gives_no_single_number_is_refused(loss, shown):
-    with pytest.raises(ValueError, match=f"^loss gives {shown}, not one number; have it return the mean over the batch"):
+    with pytest.raises(
+        ValueError,
+        match=f"^loss gives {shown}, not one number; have it return the mean over the batch",
+    ):
         Criterion(loss)(logits(), labels())
 
 
-@pytest.mark.parametrize("loss", [nn.MSELoss(reduction="sum"), functools.partial(functional.mse_loss, reduction="sum")])
+@pytest.mark.parametrize(
+    "loss", [nn.MSELoss(reduction="sum"), functools.partial(functional.mse_loss, reduction="sum")]
+)
 def test_a_loss_that_is_no_mean_is_refused(loss):
-    with pytest.raises(ValueError, match="^loss.reduction=sum: should be mean, by which batches of any size weigh alike"):
+    with pytest.raises(
+        ValueError,
+        match="^loss.reduction=sum: should be mean, by which batches of any size weigh alike",
+    ):
         Criterion(loss)
 
 
 def test_a_class_is_no_loss():
-    with pytest.raises(ValueError, match="^loss=MSELoss: is a class; give an object of it, in YAML without _partial_"):
+    with pytest.raises(
+        ValueError,
+        match="^loss=MSELoss: is a class; give an object of it, in YAML without _partial_",
+    ):
         Criterion(nn.MSELoss)
 
 
 def test_a_loss_with_parameters_is_refused():
-    with pytest.raises(ValueError, match=r"^loss has parameters \(weight, bias\) that nothing would train; put them in the"):
+    with pytest.raises(
+        ValueError,
+        match=r"^loss has parameters \(weight, bias\) that nothing would train; put them in the",
+    ):
         Criterion(nn.Linear(3, 1))
 
 
-@pytest.mark.parametrize("loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)), CrossEntropy("balanced")])
+@pytest.mark.parametrize(
+    "loss",
+    [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)), CrossEntropy("balanced")],
+)
 def test_a_losss_weights_are_no_part_of_a_models_state_or_parameters(loss):
     network = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 4))
     model = Classifier(network, loss, class_counts=[3, 1, 4, 1])
@@ -231,14 +297,18 @@ def test_a_losss_weights_are_no_part_of_a_models_state_or_parameters(loss):
     assert [name for name, _ in model.named_buffers() if not name.startswith("network.")] == []
 
 
-@pytest.mark.parametrize("loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS).double())])
+@pytest.mark.parametrize(
+    "loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS).double())]
+)
 def test_a_losss_weights_follow_the_output_also_from_a_validation_to_training(loss):
     model = classifier(loss).double()
     batch = Batch(logits(classes=6).double(), labels())
     with torch.inference_mode():
         measured = model.valid_step(batch).loss
     trained = model.train_step(batch).item.loss
-    expected = functional.cross_entropy(model(batch.inputs), labels(), torch.tensor(WEIGHTS).double())
+    expected = functional.cross_entropy(
+        model(batch.inputs), labels(), torch.tensor(WEIGHTS).double()
+    )
     assert torch.equal(trained, expected) and torch.equal(measured, expected)
 
 
@@ -254,17 +324,27 @@ def test_weights_are_moved_to_the_device_of_what_the_loss_is_given():
 
 
 def test_mean_squared_error_is_torchs():
-    assert torch.equal(MeanSquaredError()(logits(), logits(seed=5)), functional.mse_loss(logits(), logits(seed=5)))
+    assert torch.equal(
+        MeanSquaredError()(logits(), logits(seed=5)), functional.mse_loss(logits(), logits(seed=5))
+    )
 
 
-@pytest.mark.parametrize("loss", [MeanSquaredError(), nn.HuberLoss(), nn.L1Loss(), nn.MSELoss(), nn.SmoothL1Loss()])
+@pytest.mark.parametrize(
+    "loss", [MeanSquaredError(), nn.HuberLoss(), nn.L1Loss(), nn.MSELoss(), nn.SmoothL1Loss()]
+)
 def test_a_loss_of_values_refuses_what_torch_would_repeat(loss):
     # ten outputs for each of ten samples: torch would compare every sample's outputs with all ten targets
-    with pytest.raises(errors.DataError, match=r"cannot compare output \[10, 10\] with targets \[10\] \(torch.float32\): should"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"cannot compare output \[10, 10\] with targets \[10\] \(torch.float32\): should",
+    ):
         Criterion(loss)(torch.zeros(10, 10), torch.zeros(10))
 
 
 def test_what_torch_cannot_compare_is_told_by_shape_and_type():
     criterion = Criterion(nn.CrossEntropyLoss(weight=torch.ones(2)))
-    with pytest.raises(errors.DataError, match=r"^loss: CrossEntropyLoss cannot compare output \[3, 4\] with targets \[3\] \("):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^loss: CrossEntropyLoss cannot compare output \[3, 4\] with targets \[3\] \(",
+    ):
         criterion(torch.zeros(3, 4), torch.zeros(3, dtype=torch.long))

@@ -21,7 +21,9 @@ def network():
 
 def batch(size=31):
     stream = torch.Generator().manual_seed(1)
-    return Batch(torch.randn(size, 6, generator=stream), torch.randint(2, (size, 3), generator=stream))
+    return Batch(
+        torch.randn(size, 6, generator=stream), torch.randint(2, (size, 3), generator=stream)
+    )
 
 
 def test_train_step_gives_the_gradients_and_values_of_a_plain_loop():
@@ -62,11 +64,17 @@ def test_single_labels_may_be_ignored_and_eight_uneven_batches_equal_one(ignored
 def test_what_is_no_answer_is_told_by_sample_and_place():
     inputs, targets = batch(4)
     targets[2, 1] = 5
-    with pytest.raises(errors.DataError, match="^sample 2 of the batch has target 5 at place 1; should be 0 or 1; no target is"):
+    with pytest.raises(
+        errors.DataError,
+        match="^sample 2 of the batch has target 5 at place 1; should be 0 or 1; no target is",
+    ):
         MultiLabelClassifier(network()).classify(Batch(inputs, targets))
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 4), (3, 3)])
 def test_shapes_that_would_broadcast_or_fail_are_refused(shape):
-    with pytest.raises(errors.DataError, match=r"^MultiLabelClassifier: the network gives \[4, 3\] for .*\[batch, labels\]"):
+    with pytest.raises(
+        errors.DataError,
+        match=r"^MultiLabelClassifier: the network gives \[4, 3\] for .*\[batch, labels\]",
+    ):
         MultiLabelClassifier(network()).classify(Batch(batch(4).inputs, torch.zeros(shape)))

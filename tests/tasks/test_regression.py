@@ -21,12 +21,17 @@ def network(outputs=2, *last):
 
 def batch(size=31, outputs=2):
     stream = torch.Generator().manual_seed(1)
-    inputs, noise = torch.randn(size, 6, generator=stream), torch.randn(size, outputs, generator=stream)
+    inputs, noise = (
+        torch.randn(size, 6, generator=stream),
+        torch.randn(size, outputs, generator=stream),
+    )
     return Batch(inputs, noise * torch.tensor(STD[:outputs]) + torch.tensor(MEAN[:outputs]))
 
 
 @pytest.mark.parametrize(
-    "loss", [None, nn.HuberLoss(delta=0.5), nn.L1Loss(), functional.smooth_l1_loss], ids=["mse", "huber", "l1", "function"]
+    "loss",
+    [None, nn.HuberLoss(delta=0.5), nn.L1Loss(), functional.smooth_l1_loss],
+    ids=["mse", "huber", "l1", "function"],
 )
 def test_the_network_is_trained_in_standardised_units_and_answers_in_the_targets_own(loss):
     model, plain = Regressor(network(), loss, target_mean=MEAN, target_std=STD), network()
@@ -40,7 +45,9 @@ def test_the_network_is_trained_in_standardised_units_and_answers_in_the_targets
         assert torch.equal(output.gradients[f"network.{name}"], parameter.grad)
     assert torch.equal(output.item.loss, expected)
     assert torch.equal(output.item.output, mean + std * standardised)
-    assert torch.equal(output.item.output, model(inputs)) and torch.equal(output.item.targets, targets)
+    assert torch.equal(output.item.output, model(inputs)) and torch.equal(
+        output.item.targets, targets
+    )
     assert output.weight == 14  # values, which the loss is a mean over
     with inference.valid(model):
         assert torch.equal(model.valid_step(batch(7)).loss, expected)
@@ -58,7 +65,9 @@ def test_without_a_mean_and_a_spread_the_units_are_the_targets_own():
 def test_one_value_a_sample_is_a_column_however_network_and_targets_have_it(last, is_column):
     inputs, targets = batch(7, outputs=1)
     plain = network(1)(inputs)
-    item = Regressor(network(1, *last)).regress(Batch(inputs, targets if is_column else targets[:, 0]))
+    item = Regressor(network(1, *last)).regress(
+        Batch(inputs, targets if is_column else targets[:, 0])
+    )
     assert torch.equal(item.loss, functional.mse_loss(plain, targets))  # over 7 pairs, not over 49
     assert torch.equal(item.targets, targets) and torch.equal(item.output, plain)
 
@@ -68,7 +77,9 @@ def test_whole_numbers_are_targets_too():
     assert item.targets.tolist() == [[1.0], [2.0], [3.0]]
 
 
-@pytest.mark.parametrize(("outputs", "shape"), [(3, (7,)), (3, (7, 1)), (1, (7, 3)), (2, (6, 2)), (2, (7, 2, 1))])
+@pytest.mark.parametrize(
+    ("outputs", "shape"), [(3, (7,)), (3, (7, 1)), (1, (7, 3)), (2, (6, 2)), (2, (7, 2, 1))]
+)
 def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
     words = rf"^Regressor: the network gives \[7, {outputs}\] for targets \{list(shape)}; should be a value for every target"
     with pytest.raises(errors.DataError, match=words.replace("]; should", r"\]; should")):
@@ -76,18 +87,27 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
 
 
 def test_a_mean_for_other_outputs_than_the_networks_is_refused():
-    with pytest.raises(errors.DataError, match="^target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number"):
+    with pytest.raises(
+        errors.DataError,
+        match="^target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number",
+    ):
         Regressor(network(1), target_mean=MEAN).regress(batch(7, outputs=1))
 
 
 @pytest.mark.parametrize("std", [0.0, [1.0, 0.0], -1])
 def test_a_spread_that_is_not_positive_is_refused(std):
-    with pytest.raises(ValueError, match="^target_std=.*: should be greater than 0; a target that never varies tells nothing"):
+    with pytest.raises(
+        ValueError,
+        match="^target_std=.*: should be greater than 0; a target that never varies tells nothing",
+    ):
         Regressor(network(), target_std=std)
 
 
 def test_eight_uneven_micro_batches_equal_one_batch_to_rounding():
-    model, accumulator = Regressor(network(), target_mean=MEAN, target_std=STD), GradientsAccumulator()
+    model, accumulator = (
+        Regressor(network(), target_mean=MEAN, target_std=STD),
+        GradientsAccumulator(),
+    )
     for x, y in zip(batch().inputs.split(SIZES), batch().targets.split(SIZES), strict=True):
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)

@@ -17,7 +17,15 @@ def test_a_line_says_what_was_measured_when_and_over_what(tmp_path):
     writer.write(Point("test", 21, 1, {"loss": 1.5}, whole_epoch=True))
     writer.close()
     assert lines(tmp_path / "metrics.jsonl") == [
-        {"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5, "accuracy": 0.25, "lr/base": 0.001},
+        {
+            "split": "train",
+            "updates": 20,
+            "epoch": 1,
+            "over": "window",
+            "loss": 0.5,
+            "accuracy": 0.25,
+            "lr/base": 0.001,
+        },
         {"split": "valid", "updates": 21, "epoch": 1, "over": "epoch", "loss": 0.75},
         {"split": "test", "updates": 21, "epoch": 1, "over": "epoch", "loss": 1.5},
     ]
@@ -27,12 +35,20 @@ def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     for updates in range(1, 5):
         writer.write(Point("train", updates, 1, {"loss": 1 / updates}))
-        assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == list(range(1, updates + 1))
+        assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == list(
+            range(1, updates + 1)
+        )
     writer.close()
 
 
 def test_numbers_come_back_exactly(tmp_path):
-    values = {"tenth": 0.1, "third": 1 / 3, "least": 5e-324, "most": 1.7976931348623157e308, "int": 2**53}
+    values = {
+        "tenth": 0.1,
+        "third": 1 / 3,
+        "least": 5e-324,
+        "most": 1.7976931348623157e308,
+        "int": 2**53,
+    }
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     writer.write(Point("train", 1, 1, values))
     writer.close()
@@ -67,7 +83,9 @@ def test_going_back_and_on_is_never_having_gone_further(tmp_path):
     for updates in range(5, 10):
         resumed.write(Point("train", updates, 1, {"loss": 1 / updates}))
     resumed.close()
-    assert [(line["updates"], line["loss"]) for line in lines(tmp_path / "metrics.jsonl")] == [(n, 1 / n) for n in range(1, 10)]
+    assert [(line["updates"], line["loss"]) for line in lines(tmp_path / "metrics.jsonl")] == [
+        (n, 1 / n) for n in range(1, 10)
+    ]
 
 
 def test_a_half_line_of_a_killed_process_is_cut_off(tmp_path):

@@ -44,7 +44,12 @@ def event_files(folder):
 
 def all_steps(folder):
     """Every step that was measured and is in the files still, in the order of reading."""
-    return [event.step for path in sorted(folder.glob(FILES)) for event in events(path) if event.summary.value]
+    return [
+        event.step
+        for path in sorted(folder.glob(FILES))
+        for event in events(path)
+        if event.summary.value
+    ]
 
 
 def stopped(folder, at, last, **options):
@@ -71,7 +76,9 @@ def test_going_back_and_on_has_every_step_once(tmp_path):
     resumed(tmp_path, position, 7, 20).close()
     assert all_steps(tmp_path / "train") == list(range(1, 21))
     assert all_steps(tmp_path / "valid") == [3, 6, 9, 12, 15, 18]
-    assert loss(tmp_path / "train") == [(n, n / 8) for n in range(1, 8)] + [(n, n / 4) for n in range(8, 21)]
+    assert loss(tmp_path / "train") == [(n, n / 8) for n in range(1, 8)] + [
+        (n, n / 4) for n in range(8, 21)
+    ]
     assert loss(tmp_path / "valid") == [(3, 3), (6, 6), (9, 18), (12, 24), (15, 30), (18, 36)]
 
 
@@ -91,7 +98,9 @@ def test_a_position_has_the_files_of_earlier_processes(tmp_path):
     position = stopped(tmp_path, 7, 13)
     assert [name.rpartition("/")[0] for name in position["files"]] == ["", "train", "valid"]
     writer = resumed(tmp_path, position, 7, 9)
-    assert writer.position()["files"] == {name: path.stat().st_size for name, path in event_files(tmp_path).items()}
+    assert writer.position()["files"] == {
+        name: path.stat().st_size for name, path in event_files(tmp_path).items()
+    }
     assert position["files"].items() <= writer.position()["files"].items()
     assert len(writer.position()["files"]) == 6
     writer.close()
@@ -103,7 +112,10 @@ def test_files_that_were_not_there_are_removed_but_for_the_last_of_a_folder(tmp_
     writer.close()
     log_points(writer := TensorBoardWriter(tmp_path), 4, 6)
     writer.close()
-    others = [tmp_path / "train" / "notes.txt", tmp_path / "deep" / "er" / "events.out.tfevents.1.x"]
+    others = [
+        tmp_path / "train" / "notes.txt",
+        tmp_path / "deep" / "er" / "events.out.tfevents.1.x",
+    ]
     for other in others:
         other.parent.mkdir(parents=True, exist_ok=True)
         other.write_text("somebody's")
@@ -128,14 +140,21 @@ def test_every_file_opened_afterwards_begins_with_the_start_of_a_session(tmp_pat
     for name in opened:
         version, *starts = events(tmp_path / name)[:3]
         assert version.file_version == "brain.Event:2"
-        assert [(event.session_log.status, event.step) for event in starts] == [(SessionLog.START, 8)] * 2
+        assert [(event.session_log.status, event.step) for event in starts] == [
+            (SessionLog.START, 8)
+        ] * 2
 
 
-@pytest.mark.parametrize("module", [event_accumulator, plugin_event_accumulator], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [event_accumulator, plugin_event_accumulator], ids=lambda module: module.__name__
+)
 def test_what_was_read_before_is_forgotten(tmp_path, module):
     position = stopped(tmp_path, 7, 13)
     sizes = {"tensors": 0, "scalars": 0}
-    read = {split: module.EventAccumulator(str(tmp_path / split), size_guidance=sizes).Reload() for split in ("train", "valid")}
+    read = {
+        split: module.EventAccumulator(str(tmp_path / split), size_guidance=sizes).Reload()
+        for split in ("train", "valid")
+    }
     resumed(tmp_path, position, 7, 20).close()
     for split, steps in {"train": list(range(1, 21)), "valid": [3, 6, 9, 12, 15, 18]}.items():
         found = read[split].Reload()
@@ -158,9 +177,18 @@ def test_a_resumed_run_has_one_session_with_the_final_status(tmp_path):
     writer = resumed(tmp_path, position, 7, 20)
     writer.end_session(succeeded=True)
     writer.close()
-    values = [value for path in sorted(tmp_path.glob(FILES)) for event in events(path) for value in event.summary.value]
+    values = [
+        value
+        for path in sorted(tmp_path.glob(FILES))
+        for event in events(path)
+        for value in event.summary.value
+    ]
     start, page, end = (value.tag for value in values)
-    assert (start, page, end) == (metadata.SESSION_START_INFO_TAG, "config/text_summary", metadata.SESSION_END_INFO_TAG)
+    assert (start, page, end) == (
+        metadata.SESSION_START_INFO_TAG,
+        "config/text_summary",
+        metadata.SESSION_END_INFO_TAG,
+    )
     end = metadata.parse_session_end_info_plugin_data(values[-1].metadata.plugin_data.content)
     assert end.status == api_pb2.STATUS_SUCCESS
     assert tensor_util.make_ndarray(values[1].tensor).item() == b"page"
@@ -176,7 +204,9 @@ def test_a_writer_that_is_not_sent_back_disturbs_nothing(tmp_path):
     assert all_steps(tmp_path / "train") == list(range(1, 21))
 
 
-@pytest.mark.parametrize("name", ["events.out.tfevents.{now}.host.9.0", "events.out.tfevents.{later}.host.1.0.more"])
+@pytest.mark.parametrize(
+    "name", ["events.out.tfevents.{now}.host.9.0", "events.out.tfevents.{later}.host.1.0.more"]
+)
 def test_a_new_file_comes_last_whatever_the_clock_says(tmp_path, name):
     earlier = name.format(now=int(time.time()), later=int(time.time()) + 5000)
     (tmp_path / "train").mkdir()
@@ -223,8 +253,13 @@ def test_without_a_position_nothing_is_removed_and_tensorboard_shows_each_step_o
     stopped(tmp_path, 7, 13)
     before = {name: path.read_bytes() for name, path in event_files(tmp_path).items()}
     resumed(tmp_path, {}, 7, 20).close()
-    assert before.items() < {name: path.read_bytes() for name, path in event_files(tmp_path).items()}.items()
-    assert loss(tmp_path / "train") == [(n, n / 8) for n in range(1, 8)] + [(n, n / 4) for n in range(8, 21)]
+    assert (
+        before.items()
+        < {name: path.read_bytes() for name, path in event_files(tmp_path).items()}.items()
+    )
+    assert loss(tmp_path / "train") == [(n, n / 8) for n in range(1, 8)] + [
+        (n, n / 4) for n in range(8, 21)
+    ]
 
 
 def test_bytes_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):

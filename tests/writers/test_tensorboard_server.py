@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = {"0": ("Adam", 1e-3), "1": ("Adam", 1e-4), "2": ("SGD", 1e-3), "3": ("SGD", 1e-4)}
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy does not know this machine's loopback
+OPENER = urllib.request.build_opener(
+    urllib.request.ProxyHandler({})
+)  # a proxy does not know this machine's loopback
 STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
 
@@ -31,8 +33,20 @@ STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNIN
 def sweep(tmp_path_factory):
     """The folder of four runs: two optimizers, whose options differ, by two learning rates."""
     folder = tmp_path_factory.mktemp("sweep")
-    choices = ["optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1", "log_every=5", f"hydra.sweep.dir={folder}"]
-    subprocess.run([sys.executable, ROOT / "train.py", "-m", *choices], cwd=folder, capture_output=True, timeout=300, check=True)
+    choices = [
+        "optimizer=adam,sgd",
+        "lr=1e-3,1e-4",
+        "num_epochs=1",
+        "log_every=5",
+        f"hydra.sweep.dir={folder}",
+    ]
+    subprocess.run(
+        [sys.executable, ROOT / "train.py", "-m", *choices],
+        cwd=folder,
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
     return folder
 
 
@@ -46,9 +60,23 @@ def address(sweep, tmp_path_factory):
 @contextmanager
 def serving(folder, said, *more):
     """A server of the runs in the folder, by its address; it is stopped in the end."""
-    options = ["--logdir", folder, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1", *more]
+    options = [
+        "--logdir",
+        folder,
+        "--port",
+        "0",
+        "--host",
+        "127.0.0.1",
+        "--reload_interval",
+        "1",
+        *more,
+    ]
     with said.open("wb") as output:
-        server = subprocess.Popen([sys.executable, "-m", "tensorboard.main", *options], stdout=output, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tensorboard.main", *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
     try:
         yield until(lambda: found_address(said, server))
     finally:
@@ -86,10 +114,18 @@ def all_runs(address):
 
 def session_groups(address):
     """The rows of the HParams tab by run, once they are all there with all their values."""
-    request = {"experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0, "sliceSize": 100}
+    request = {
+        "experimentName": "",
+        "allowedStatuses": STATUSES,
+        "colParams": [],
+        "startIndex": 0,
+        "sliceSize": 100,
+    }
 
     def rows():
-        groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
+        groups = ask(address, "data/plugin/hparams/session_groups", request).get(
+            "sessionGroups", []
+        )
         complete = [group for group in groups if len(group.get("metricValues", [])) >= 4]
         return len(complete) == 4 and {group["name"].split("/")[0]: group for group in groups}
 
@@ -114,9 +150,13 @@ def test_every_job_is_a_run_with_a_curve_for_each_split(address):
 
 def test_loss_is_on_one_chart_for_both_splits(address):
     all_runs(address)
-    tags = until(lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found)
+    tags = until(
+        lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found
+    )
     for job in JOBS:
-        of_training = {tag for tag in tags[f"{job}/tensorboard/train"] if not tag.startswith("system/")}  # once a second
+        of_training = {
+            tag for tag in tags[f"{job}/tensorboard/train"] if not tag.startswith("system/")
+        }  # once a second
         assert of_training == {
             "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data",
             "time/samples_per_second", "epoch",
@@ -130,21 +170,40 @@ def test_a_curve_has_the_points_that_were_logged(address, sweep):
     lines = [json.loads(line) for line in (sweep / "0" / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if line["split"] == "train" and line["over"] == "window"]
     curve = ask(address, "data/plugin/scalars/scalars?run=0%2Ftensorboard%2Ftrain&tag=loss")
-    assert [step for _, step, _ in curve] == [line["updates"] for line in logged] == [5, 10, 15, 20, 21]
-    assert [value for _, _, value in curve] == [struct.unpack("f", struct.pack("f", line["loss"]))[0] for line in logged]
+    assert (
+        [step for _, step, _ in curve]
+        == [line["updates"] for line in logged]
+        == [5, 10, 15, 20, 21]
+    )
+    assert [value for _, _, value in curve] == [
+        struct.unpack("f", struct.pack("f", line["loss"]))[0] for line in logged
+    ]
 
 
 def test_the_hparams_tab_has_a_row_for_each_job_with_its_choices(address):
     rows = session_groups(address)
-    assert {job: (row["hparams"]["optimizer"], row["hparams"]["lr"]) for job, row in rows.items()} == JOBS
+    assert {
+        job: (row["hparams"]["optimizer"], row["hparams"]["lr"]) for job, row in rows.items()
+    } == JOBS
 
 
 def test_the_hparams_tab_has_a_column_for_the_options_of_every_job(address):
     session_groups(address)
     experiment = ask(address, "data/plugin/hparams/experiment", {"experimentName": ""})
     columns = {info["name"]: info for info in experiment["hparamInfos"]}
-    only_adam, only_sgd = {"optimizer.betas", "optimizer.eps", "optimizer.amsgrad"}, {"optimizer.momentum", "optimizer.nesterov"}
-    assert only_adam | only_sgd | {"optimizer", "lr", "seed", "batch_size", "model", "model.hidden", "data.valid"} <= set(columns)
+    only_adam, only_sgd = (
+        {"optimizer.betas", "optimizer.eps", "optimizer.amsgrad"},
+        {"optimizer.momentum", "optimizer.nesterov"},
+    )
+    assert only_adam | only_sgd | {
+        "optimizer",
+        "lr",
+        "seed",
+        "batch_size",
+        "model",
+        "model.hidden",
+        "data.valid",
+    } <= set(columns)
     assert {name for name, info in columns.items() if info.get("differs")} == {"optimizer", "lr"}
     for job, row in session_groups(address).items():
         mine, others = (only_adam, only_sgd) if JOBS[job][0] == "Adam" else (only_sgd, only_adam)
@@ -155,9 +214,13 @@ def test_the_hparams_tab_has_a_column_for_the_options_of_every_job(address):
 def test_the_hparams_tab_has_the_metrics_of_both_splits(address, sweep):
     rows = session_groups(address)
     for job, row in rows.items():
-        shown = {(value["name"]["group"], value["name"]["tag"]): value for value in row["metricValues"]}
+        shown = {
+            (value["name"]["group"], value["name"]["tag"]): value for value in row["metricValues"]
+        }
         expected = last_values(sweep / job)
-        assert set(expected) == {(split, name) for split in ("train", "valid") for name in ("loss", "accuracy")}
+        assert set(expected) == {
+            (split, name) for split in ("train", "valid") for name in ("loss", "accuracy")
+        }
         assert {key: shown[key]["value"] for key in expected} == expected
         assert {shown[key]["trainingStep"] for key in expected} == {21}
 
@@ -169,9 +232,13 @@ def test_every_row_says_that_its_run_succeeded(address):
 
 def test_the_text_tab_has_the_pages_of_every_run(address):
     all_runs(address)
-    pages = until(lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found)
+    pages = until(
+        lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found
+    )
     expected = {"config/text_summary", "param_groups/text_summary", "provenance/text_summary"}
-    assert {run: set(tags) for run, tags in pages.items()} == {f"{job}/tensorboard": expected for job in JOBS}
+    assert {run: set(tags) for run, tags in pages.items()} == {
+        f"{job}/tensorboard": expected for job in JOBS
+    }
 
 
 def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
@@ -179,18 +246,26 @@ def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
     weights = {updates: torch.randn(7, 13, generator=stream) for updates in (20, 40, 53)}
     writer = TensorBoardWriter(tmp_path / "runs")
     for updates, tensor in weights.items():
-        drawn = {"weights/a": tensor, "weights/equal": torch.ones(5), "weights/none": torch.empty(0)}
+        drawn = {
+            "weights/a": tensor,
+            "weights/equal": torch.ones(5),
+            "weights/none": torch.empty(0),
+        }
         writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=drawn))
     writer.write(Point("valid-ema", 53, 1, {"loss": 0.25}, whole_epoch=True))
     writer.close()
     with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
         tags = until(lambda: ask(address, "data/plugin/histograms/tags"))
-        assert {run: set(found) for run, found in tags.items()} == {"train": {"weights/a", "weights/equal"}}
+        assert {run: set(found) for run, found in tags.items()} == {
+            "train": {"weights/a", "weights/equal"}
+        }
         shown = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fa")
         equal = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fequal")
         averaged = until(lambda: ask(address, "data/plugin/scalars/tags").get("valid-ema"))
     assert set(averaged) == {"loss", "epoch"}
-    assert [(step, buckets) for _, step, buckets in equal] == [(updates, [[1.0, 1.0, 5.0]]) for updates in weights]
+    assert [(step, buckets) for _, step, buckets in equal] == [
+        (updates, [[1.0, 1.0, 5.0]]) for updates in weights
+    ]
     assert [step for _, step, _ in shown] == [*weights]
     for (_, _, buckets), tensor in zip(shown, weights.values(), strict=True):
         lefts, rights, counts = zip(*buckets, strict=True)
@@ -203,7 +278,13 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     jobs = {
         "gan": ["task=adversarial"],
         "tables": ["metrics=classification_full"],
-        "text": ["data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16", "model.layers=1", "model.dim=16"],
+        "text": [
+            "data=text",
+            f"data.path={tmp_path}/text.txt",
+            "data.context_length=16",
+            "model.layers=1",
+            "model.dim=16",
+        ],
     }
     (tmp_path / "text.txt").write_text("to be, or not to be. " * 200)
     for name, choices in jobs.items():
@@ -214,18 +295,33 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
         images = until(lambda: ask(address, "data/plugin/images/tags"))
         texts = until(lambda: len(found := ask(address, "data/plugin/text/tags")) >= 5 and found)
-        described = ask(address, "data/plugin/images/images?tag=generated&run=gan/tensorboard/valid&sample=0")
-        with OPENER.open(f"{address}data/plugin/images/individualImage?{described[0]['query']}", timeout=30) as answer:
+        described = ask(
+            address, "data/plugin/images/images?tag=generated&run=gan/tensorboard/valid&sample=0"
+        )
+        with OPENER.open(
+            f"{address}data/plugin/images/individualImage?{described[0]['query']}", timeout=30
+        ) as answer:
             picture = Image.open(io.BytesIO(answer.read()))
-        pages = ask(address, "data/plugin/text/text?tag=sample/text_summary&run=text/tensorboard/valid")
-        matrix = ask(address, "data/plugin/text/text?tag=confusion_matrix/text_summary&run=tables/tensorboard/valid")
+        pages = ask(
+            address, "data/plugin/text/text?tag=sample/text_summary&run=text/tensorboard/valid"
+        )
+        matrix = ask(
+            address,
+            "data/plugin/text/text?tag=confusion_matrix/text_summary&run=tables/tensorboard/valid",
+        )
 
-    assert [*images] == ["gan/tensorboard/valid"] and [*images["gan/tensorboard/valid"]] == ["generated"]
+    assert [*images] == ["gan/tensorboard/valid"] and [*images["gan/tensorboard/valid"]] == [
+        "generated"
+    ]
     assert [image["step"] for image in described] == [21]
     assert picture.size == (32, 32)  # four by four digits of 8x8
     assert "<code" in pages[0]["text"] and pages[0]["step"] > 0
-    assert matrix[0]["text"].count("<tr>") == 12  # a heading and ten classes, and the row that TensorBoard puts around a page
-    assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(texts["tables/tensorboard/valid"])
+    assert (
+        matrix[0]["text"].count("<tr>") == 12
+    )  # a heading and ten classes, and the row that TensorBoard puts around a page
+    assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(
+        texts["tables/tensorboard/valid"]
+    )
 
 
 def curves(address):
@@ -239,18 +335,37 @@ def curves(address):
 
 def sessions(address):
     """The rows of the HParams tab: run, hyperparameters, statuses."""
-    request = {"experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0, "sliceSize": 100}
+    request = {
+        "experimentName": "",
+        "allowedStatuses": STATUSES,
+        "colParams": [],
+        "startIndex": 0,
+        "sliceSize": 100,
+    }
     groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
-    return [(group["name"], group["hparams"], [session["status"] for session in group["sessions"]]) for group in groups]
+    return [
+        (group["name"], group["hparams"], [session["status"] for session in group["sessions"]])
+        for group in groups
+    ]
 
 
 def logged(writer, first, last, factor):
     """Points of training at each update and of validation at every third; what was logged, by split."""
     points = [("train", updates) for updates in range(first, last + 1)]
-    points += [(split, updates) for split in ("valid", "valid-ema") for updates in range(first, last + 1) if updates % 3 == 0]
+    points += [
+        (split, updates)
+        for split in ("valid", "valid-ema")
+        for updates in range(first, last + 1)
+        if updates % 3 == 0
+    ]
     for split, updates in points:
-        writer.write(Point(split, updates, 1, {"loss": factor * updates}, whole_epoch=split != "train"))
-    return {split: [(n, factor * n) for other, n in points if other == split] for split in ("train", "valid", "valid-ema")}
+        writer.write(
+            Point(split, updates, 1, {"loss": factor * updates}, whole_epoch=split != "train")
+        )
+    return {
+        split: [(n, factor * n) for other, n in points if other == split]
+        for split in ("train", "valid", "valid-ema")
+    }
 
 
 @pytest.mark.parametrize("fast", ["true", "false"])
@@ -279,7 +394,9 @@ def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast,
     with serving(tmp_path / "runs", tmp_path / "after.txt", "--load_fast", fast) as address:
         until(lambda: curves(address) == expected)
         until(lambda: sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])])
-        assert until(lambda: ask(address, "data/plugin/text/tags")) == {"a": ["config/text_summary"]}
+        assert until(lambda: ask(address, "data/plugin/text/tags")) == {
+            "a": ["config/text_summary"]
+        }
 
 
 @pytest.mark.parametrize("fast", ["true", "false"])

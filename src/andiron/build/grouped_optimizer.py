@@ -17,7 +17,9 @@ from andiron.optim.ownership import BASE
 from andiron.optim.match_rules import Match, Rule
 
 
-def build(config: Train, model: nn.Module, *, num_updates: int, updates_per_epoch: int) -> GroupedOptimizer:
+def build(
+    config: Train, model: nn.Module, *, num_updates: int, updates_per_epoch: int
+) -> GroupedOptimizer:
     """The owners of `model`'s trainable parameters: the groups of `config.param_groups`, and the base with the rest.
 
     Raises: ConfigError with all that keeps the rules from giving each parameter one owner, or an optimizer from taking
@@ -36,8 +38,14 @@ def build(config: Train, model: nn.Module, *, num_updates: int, updates_per_epoc
     if problems:
         raise errors.ConfigError(problems)
     if not any(group.optimizer for group in groups):
-        frozen = "the groups freeze all of it; leave something to train" if groups else "choose a model that has some"
-        raise errors.ConfigError([f"model._target_={config.model['_target_']}: no parameter to train: {frozen}"])
+        frozen = (
+            "the groups freeze all of it; leave something to train"
+            if groups
+            else "choose a model that has some"
+        )
+        raise errors.ConfigError(
+            [f"model._target_={config.model['_target_']}: no parameter to train: {frozen}"]
+        )
     return GroupedOptimizer(model, groups)
 
 
@@ -45,12 +53,18 @@ def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     """The rules by group name, those that a function makes of the model among them."""
     found: dict[str, Any] = {}
     for name, node in groups.items():
-        found |= targets.build(f"param_groups.{name}", node, model=model) if "_target_" in node else {name: node}
+        found |= (
+            targets.build(f"param_groups.{name}", node, model=model)
+            if "_target_" in node
+            else {name: node}
+        )
     return found
 
 
 def _rule(node: Mapping[str, Any]) -> Rule:
-    return Rule(_match(node["match"]), _match(node["exclude"]) if node.get("exclude") is not None else None)
+    return Rule(
+        _match(node["match"]), _match(node["exclude"]) if node.get("exclude") is not None else None
+    )
 
 
 def _match(match: str | Mapping[str, Any]) -> Match:
@@ -65,16 +79,25 @@ def _match(match: str | Mapping[str, Any]) -> Match:
 
 
 def _group(
-    name: str, node: Mapping[str, Any], parameters: dict[str, nn.Parameter], config: Train, model: nn.Module, horizons: Any
+    name: str,
+    node: Mapping[str, Any],
+    parameters: dict[str, nn.Parameter],
+    config: Train,
+    model: nn.Module,
+    horizons: Any,
 ) -> Group:
     scale = node["lr"] / config.lr if node.get("lr") is not None else node.get("lr_scale") or 1.0
-    schedule = node.get("schedule") and targets.build_schedule(f"param_groups.{name}.schedule", node["schedule"], **horizons)
+    schedule = node.get("schedule") and targets.build_schedule(
+        f"param_groups.{name}.schedule", node["schedule"], **horizons
+    )
     frozen = node.get("frozen", False)
     told = ("lr_scale", "clip", "every", "frozen", "schedule")
     return Group(
         name=name,
         parameters=parameters,
-        optimizer=None if frozen is True else _optimizer(name, node, list(parameters), config, model),
+        optimizer=None
+        if frozen is True
+        else _optimizer(name, node, list(parameters), config, model),
         lr_scale=scale,
         schedule=schedule,
         clip=None if node.get("clip") is None else clipping.from_value(node["clip"]),
@@ -84,16 +107,22 @@ def _group(
     )
 
 
-def _optimizer(name: str, node: Mapping[str, Any], names: list[str], config: Train, model: nn.Module) -> Optimizer:
+def _optimizer(
+    name: str, node: Mapping[str, Any], names: list[str], config: Train, model: nn.Module
+) -> Optimizer:
     option = "optimizer" if not node.get("optimizer") else f"param_groups.{name}.optimizer"
     chosen = node.get("optimizer") or config.optimizer
     target = targets.function(option, chosen)
     if not (isinstance(target.func, type) and issubclass(target.func, torch.optim.Optimizer)):
-        raise errors.ConfigError([f"{option}._target_={chosen['_target_']}: not a torch.optim.Optimizer class"])
+        raise errors.ConfigError(
+            [f"{option}._target_={chosen['_target_']}: not a torch.optim.Optimizer class"]
+        )
     where = option if name == BASE else f"param_groups.{name}"
     try:
         return Optimizer(target.func, model, names, **(target.keywords | rules.options(node)))
     except TypeError as error:
-        raise errors.ConfigError([f"{where}: {target.func.__name__} refuses its options: {error}"]) from error
+        raise errors.ConfigError(
+            [f"{where}: {target.func.__name__} refuses its options: {error}"]
+        ) from error
     except ValueError as error:
         raise errors.ConfigError([f"{where}: {error}"]) from error

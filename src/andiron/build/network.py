@@ -14,7 +14,10 @@ from andiron.data import Splits
 from andiron.models import activation_checkpointing
 from andiron.tasks import Adversarial
 
-TASKS_OF = {"num_classes": "task=classification", "num_outputs": "task=regression, or task=multilabel"}  # by what data tells
+TASKS_OF = {
+    "num_classes": "task=classification",
+    "num_outputs": "task=regression, or task=multilabel",
+}  # by what data tells
 
 
 def model(config: Train, splits: Splits) -> nn.Module:
@@ -30,11 +33,15 @@ def model(config: Train, splits: Splits) -> nn.Module:
         try:
             activation_checkpointing.apply(network, config.activation_checkpointing)
         except ValueError as error:
-            raise errors.ConfigError([f"activation_checkpointing={config.activation_checkpointing}: {error}"]) from error
+            raise errors.ConfigError(
+                [f"activation_checkpointing={config.activation_checkpointing}: {error}"]
+            ) from error
     if config.compile:
         network.compile()
     loss = None if config.loss is None else targets.build_loss("loss", config.loss)
-    task: nn.Module = targets.build("task", config.task, network=network, loss=loss, **splits.offered)
+    task: nn.Module = targets.build(
+        "task", config.task, network=network, loss=loss, **splits.offered
+    )
     if config.start_from is not None:
         start_from.load(Path(config.start_from), task)
     return task
@@ -46,6 +53,14 @@ def _check_task(config: Train, kind: Any, splits: Splits) -> None:
     wanted = getattr(kind, "wanted_fact", None)
     if wanted and facts and wanted not in facts:
         choice = TASKS_OF[facts[0]]
-        raise errors.ConfigError([f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"])
+        raise errors.ConfigError(
+            [
+                f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"
+            ]
+        )
     if config.loss is not None and kind is Adversarial:
-        raise errors.ConfigError([f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"])
+        raise errors.ConfigError(
+            [
+                f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"
+            ]
+        )

@@ -21,13 +21,23 @@ def load(path: Path, model: nn.Module) -> None:
     path = _in_run(path) if path.is_dir() else path
     try:
         record = serialization.load(path)
-        taken, left = serialization.load_what_fits(model, record.tensors, layout=serialization.layout_of(record))
+        taken, left = serialization.load_what_fits(
+            model, record.tensors, layout=serialization.layout_of(record)
+        )
     except ValueError as error:
         raise errors.ConfigError([f"start_from={path}: {error}"]) from error
-    log.info("weights from %s: %d tensors%s", path, len(taken), f", but for {', '.join(left)}" if left else "")
+    log.info(
+        "weights from %s: %d tensors%s",
+        path,
+        len(taken),
+        f", but for {', '.join(left)}" if left else "",
+    )
 
 
 def _in_run(folder: Path) -> Path:
     shelf = folder / "checkpoints"
-    saved = [folder / WEIGHTS, *(shelf / name / WEIGHTS for name in reversed(checkpoint.names(shelf)))]
+    saved = [
+        folder / WEIGHTS,
+        *(shelf / name / WEIGHTS for name in reversed(checkpoint.names(shelf))),
+    ]
     return next((path for path in saved if path.is_file()), folder / WEIGHTS)

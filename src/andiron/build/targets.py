@@ -29,7 +29,9 @@ def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
     return _called(option, node["_target_"], target.func, arguments)
 
 
-def _called(option: str, name: str, target: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _called(
+    option: str, name: str, target: Callable[..., Any], arguments: Mapping[str, Any]
+) -> Any:
     try:
         return target(**arguments)
     except ValueError as error:
@@ -38,7 +40,9 @@ def _called(option: str, name: str, target: Callable[..., Any], arguments: Mappi
         raise errors.ConfigError([f"{option}: {error}"]) from error
 
 
-def build_schedule(option: str, node: dict[str, Any], *, num_updates: int, updates_per_epoch: int) -> schedules.Schedule:
+def build_schedule(
+    option: str, node: dict[str, Any], *, num_updates: int, updates_per_epoch: int
+) -> schedules.Schedule:
     """The schedule that the node names; the schedules inside it are built first.
 
     A number of updates may be said in epochs (`2epochs`): rounded, and 1 at least. `num_updates` goes where a horizon
@@ -48,7 +52,9 @@ def build_schedule(option: str, node: dict[str, Any], *, num_updates: int, updat
     schedule: schedules.Schedule = _schedule(option, node, num_updates, updates_per_epoch)
     if not callable(schedule):
         name = f"{option}._target_={node['_target_']}"
-        raise errors.ConfigError([f"{name}: gives {schedule!r}, no schedule; return a function of the completed updates"])
+        raise errors.ConfigError(
+            [f"{name}: gives {schedule!r}, no schedule; return a function of the completed updates"]
+        )
     return schedule
 
 
@@ -62,11 +68,19 @@ def build_loss(option: str, node: dict[str, Any]) -> Any:
     parameters = inspect.signature(target.func).parameters
     arguments = dict(target.keywords)
     for name, value in arguments.items():
-        if isinstance(value, list) and name in parameters and _is_tensor(parameters[name].annotation):
+        if (
+            isinstance(value, list)
+            and name in parameters
+            and _is_tensor(parameters[name].annotation)
+        ):
             arguments[name] = _tensor(value)
     is_class = inspect.isclass(target.func)
     _check_arguments(option, target.func, arguments, num_given=0 if is_class else 2)
-    return _called(option, node["_target_"], target.func, arguments) if is_class else functools.partial(target.func, **arguments)
+    return (
+        _called(option, node["_target_"], target.func, arguments)
+        if is_class
+        else functools.partial(target.func, **arguments)
+    )
 
 
 def _tensor(values: list[float]) -> Any:
@@ -89,15 +103,23 @@ def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
     """
     for name in node:
         if name.startswith("_") and name != "_target_":
-            raise errors.ConfigError([f"{option}.{name}: arguments go by name here; give each under its own"])
+            raise errors.ConfigError(
+                [f"{option}.{name}: arguments go by name here; give each under its own"]
+            )
     try:
         deferred = hydra.utils.instantiate({**node, "_partial_": True, "_convert_": "all"})
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        lacking = [package for module, package in EXTRAS.items() if f"No module named '{module}'" in cause]
+        lacking = [
+            package for module, package in EXTRAS.items() if f"No module named '{module}'" in cause
+        ]
         remedy = f"; it comes with `pip install {lacking[0]}`" if lacking else ""
-        raise errors.ConfigError([f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]) from error
-    return functools.partial(deferred.func, **{name: _plain(value) for name, value in deferred.keywords.items()})
+        raise errors.ConfigError(
+            [f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]
+        ) from error
+    return functools.partial(
+        deferred.func, **{name: _plain(value) for name, value in deferred.keywords.items()}
+    )
 
 
 def _plain(argument: Any) -> Any:
@@ -108,8 +130,14 @@ def _plain(argument: Any) -> Any:
 
 
 def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_epoch: int) -> Any:
-    inner = {name: value for name, value in node.items() if _holds_nodes(value)}  # Hydra would turn objects into configs
-    own = {name: in_updates(value, updates_per_epoch) for name, value in node.items() if name not in inner}
+    inner = {
+        name: value for name, value in node.items() if _holds_nodes(value)
+    }  # Hydra would turn objects into configs
+    own = {
+        name: in_updates(value, updates_per_epoch)
+        for name, value in node.items()
+        if name not in inner
+    }
     target = function(option, own)
     arguments = _filled(option, target, node["_target_"], {"num_updates": num_updates})
     _check_arguments(option, target.func, arguments | inner)
@@ -117,7 +145,10 @@ def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_e
         lengths = _lengths(option, target.func, arguments | inner, num_updates)
         for name, value in inner.items():
             places = _places(f"{option}.{name}", value).items()
-            built = [_schedule(*place, length, updates_per_epoch) for place, length in zip(places, lengths)]
+            built = [
+                _schedule(*place, length, updates_per_epoch)
+                for place, length in zip(places, lengths)
+            ]
             arguments[name] = built if isinstance(value, list) else built[0]
         return target.func(**arguments)
     except ValueError as error:
@@ -125,12 +156,16 @@ def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_e
         raise errors.ConfigError([f"{option}{'.' if names_argument else ': '}{error}"]) from error
 
 
-def _lengths(option: str, target: Any, arguments: Mapping[str, Any], num_updates: int) -> Iterable[int]:
+def _lengths(
+    option: str, target: Any, arguments: Mapping[str, Any], num_updates: int
+) -> Iterable[int]:
     """How many updates there are for each of the schedules inside."""
     if target is schedules.Warmup and arguments["warmup_updates"] > num_updates:
         shown = f"{option}.warmup_updates={arguments['warmup_updates']}"
         raise errors.ConfigError(
-            [f"{shown}: should be at most {num_updates}, the updates there are; shorten it, or train for longer"]
+            [
+                f"{shown}: should be at most {num_updates}, the updates there are; shorten it, or train for longer"
+            ]
         )
     if target is not schedules.Sequential:
         return itertools.repeat(num_updates)
@@ -148,7 +183,11 @@ def _lengths(option: str, target: Any, arguments: Mapping[str, Any], num_updates
 
 def _places(path: str, value: Any) -> dict[str, dict[str, Any]]:
     """The nodes of an argument, by where they stand."""
-    return {f"{path}.{number}": each for number, each in enumerate(value)} if isinstance(value, list) else {path: value}
+    return (
+        {f"{path}.{number}": each for number, each in enumerate(value)}
+        if isinstance(value, list)
+        else {path: value}
+    )
 
 
 def _holds_nodes(value: Any) -> bool:
@@ -166,31 +205,48 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
     return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
 
 
-def _filled(option: str, target: functools.partial[Any], name: str, offered: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(
+    option: str, target: functools.partial[Any], name: str, offered: Mapping[str, Any]
+) -> dict[str, Any]:
     """The target's arguments, with those offered values that it knows and has none for."""
     try:
         known = inspect.signature(target.func).parameters
     except ValueError as error:
         raise errors.ConfigError(
-            [f"{option}._target_={name}: does not tell which arguments it takes; name a Python function or class"]
+            [
+                f"{option}._target_={name}: does not tell which arguments it takes; name a Python function or class"
+            ]
         ) from error
     return {
         **target.keywords,
-        **{key: value for key, value in offered.items() if key in known and target.keywords.get(key) is None},
+        **{
+            key: value
+            for key, value in offered.items()
+            if key in known and target.keywords.get(key) is None
+        },
     }
 
 
-def _check_arguments(option: str, target: Any, arguments: dict[str, Any], *, num_given: int = 0) -> None:
+def _check_arguments(
+    option: str, target: Any, arguments: dict[str, Any], *, num_given: int = 0
+) -> None:
     """Refuses what the target does not take or lacks; its first `num_given` parameters are given at each call."""
     parameters = list(inspect.signature(target).parameters.values())[num_given:]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
     unknown = [] if open_ended else [name for name in arguments if name not in names]
-    missing = [p.name for p in parameters if p.name in names and p.default is p.empty and p.name not in arguments]
+    missing = [
+        p.name
+        for p in parameters
+        if p.name in names and p.default is p.empty and p.name not in arguments
+    ]
     problems = [
         f"{option}.{name}: {target.__qualname__} has no such argument"
         + (errors.nearest(name, names) or f"; it takes: {', '.join(names)}")
         for name in unknown
-    ] + [f"{option}.{name}: {target.__qualname__} needs it; give one as +{option}.{name}=..." for name in missing]
+    ] + [
+        f"{option}.{name}: {target.__qualname__} needs it; give one as +{option}.{name}=..."
+        for name in missing
+    ]
     if problems:
         raise errors.ConfigError(problems)

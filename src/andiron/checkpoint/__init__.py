@@ -5,7 +5,14 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.checkpoint_files import load, write
 from andiron.checkpoint.policy import Cadence, Checkpointing, checkpointing
 from andiron.checkpoint.directory import names, newest_whole
-from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
+from andiron.checkpoint.strategies import (
+    Composed,
+    KeepBest,
+    KeepEvery,
+    KeepLast,
+    Saved,
+    last_and_best,
+)
 
 __all__ = [
     "Cadence", "Checkpoint", "Checkpointing", "Composed", "FileCheckpointer", "KeepBest", "KeepEvery", "KeepLast", "Saved",

@@ -84,7 +84,10 @@ class Background:
         """Waits until there is work and it may begin, or returns False after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._asked or self._closed)
-            while not (self._hurried or self._closed) and (left := self._began + self._seconds() - time.monotonic()) > 0:
+            while (
+                not (self._hurried or self._closed)
+                and (left := self._began + self._seconds() - time.monotonic()) > 0
+            ):
                 self._changed.wait(left)
             if not self._asked:
                 return False

@@ -20,7 +20,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
     Raises: OSError if the folder is there already, or cannot be written.
     """
     pieces: dict[str, files.Pieces] = {
-        name: serialization.chunks(_as_written(tensors)) for name, tensors in contents.tensors_by_file(checkpoint).items()
+        name: serialization.chunks(_as_written(tensors))
+        for name, tensors in contents.tensors_by_file(checkpoint).items()
     }
     pieces[STATE] = [files.as_json(checkpoint.state)]
     digested = {name: Digested(of_file) for name, of_file in pieces.items()}
@@ -29,7 +30,9 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
         entries = {name: of_file.entry for name, of_file in digested.items()}
         yield Manifest(folder.name, checkpoint.state["updates"], entries).as_json()
 
-    files.write_folder(folder, {**digested, MANIFEST: listed()})  # last, when all the others have been digested
+    files.write_folder(
+        folder, {**digested, MANIFEST: listed()}
+    )  # last, when all the others have been digested
 
 
 def load(folder: Path) -> Checkpoint:
@@ -42,8 +45,12 @@ def load(folder: Path) -> Checkpoint:
     state = manifest.read_json(folder / STATE)
     updates = state.get("updates") if isinstance(state, dict) else None
     if type(updates) is not int or updates != listed.updates:
-        raise errors.DataError(f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use another checkpoint")
-    tensors = {name: serialization.load_tensors(folder / name) for name in listed.entries if name != STATE}
+        raise errors.DataError(
+            f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use another checkpoint"
+        )
+    tensors = {
+        name: serialization.load_tensors(folder / name) for name in listed.entries if name != STATE
+    }
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
         log.warning("%s: no part of the checkpoint, and not read: %s", folder, ", ".join(foreign))
@@ -52,4 +59,7 @@ def load(folder: Path) -> Checkpoint:
 
 def _as_written(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """On the host and contiguous; copied only where they are not."""
-    return {name: tensor.detach().cpu().contiguous().resolve_conj().resolve_neg() for name, tensor in tensors.items()}
+    return {
+        name: tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
+        for name, tensor in tensors.items()
+    }

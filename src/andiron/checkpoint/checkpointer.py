@@ -17,7 +17,9 @@ from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 
 EVERY_EPOCH = Cadence(epochs=1)
-SECONDS_BETWEEN_WRITES = 1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
+SECONDS_BETWEEN_WRITES = (
+    1.0  # what a kill can cost at most; writing every 20 ms epoch of a toy would double its time
+)
 LISTED = "checkpoints"  # in the state: those that are kept with it
 log = logging.getLogger("andiron")
 
@@ -54,11 +56,15 @@ class FileCheckpointer:
     def due(self, updates: int) -> bool:
         """Whether there is to be a checkpoint after this update."""
         every = self.cadence.updates
-        return (every is not None and updates % every == 0 and updates != self._last[0]) or self._minutes_are_over()
+        return (
+            every is not None and updates % every == 0 and updates != self._last[0]
+        ) or self._minutes_are_over()
 
     def due_after_epoch(self, epoch: int) -> bool:
         """Whether there is to be a checkpoint after this epoch, counted from 1."""
-        return (self.cadence.epochs is not None and epoch % self.cadence.epochs == 0) or self._minutes_are_over()
+        return (
+            self.cadence.epochs is not None and epoch % self.cadence.epochs == 0
+        ) or self._minutes_are_over()
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy to be written; waits only if a write is still under way a second after it began.
@@ -68,7 +74,9 @@ class FileCheckpointer:
         was not adopted; RuntimeError after `close`.
         """
         if checkpoint.state.get("updates") != updates:
-            raise ValueError(f"updates={updates}: the state says {checkpoint.state.get('updates')}; save it as what it is")
+            raise ValueError(
+                f"updates={updates}: the state says {checkpoint.state.get('updates')}; save it as what it is"
+            )
         if not self._is_ours_alone:
             self._refuse_strangers()
         self._writer.check()
@@ -110,7 +118,10 @@ class FileCheckpointer:
             self._forget(newer & set(self._copies))
             self._set_aside([name for name in newer if name in self._written], f"update {updates}")
             self._forget_written(newer)
-            self._last = max((step_names.place_of(saved.name) or (-1, 1) for saved in self._known), default=(-1, 1))
+            self._last = max(
+                (step_names.place_of(saved.name) or (-1, 1) for saved in self._known),
+                default=(-1, 1),
+            )
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint of this run: takes over those that it lists and that are on the disk.
@@ -121,20 +132,30 @@ class FileCheckpointer:
         place = step_names.place_of(folder.name)
         if place is None or folder.parent.absolute() != self.folder.absolute():
             raise ValueError(f"{folder}: is no checkpoint in {self.folder}; adopt one that is")
-        listed = {saved.name: saved for saved in map(Saved.from_plain, checkpoint.state.get(LISTED, []))}
+        listed = {
+            saved.name: saved for saved in map(Saved.from_plain, checkpoint.state.get(LISTED, []))
+        }
         listed.setdefault(folder.name, Saved(place[0], number=place[1]))
         there = directory.names(self.folder)
         self._set_aside(there[there.index(folder.name) + 1 :], folder.name)
         self._is_ours_alone = True
         with self._lock:
             self._last = place
-            self._written = {name for name in there[: there.index(folder.name) + 1] if self._is_ours(name)}
-            self._known = [listed[name] for name in there if name in listed and name in self._written]
+            self._written = {
+                name for name in there[: there.index(folder.name) + 1] if self._is_ours(name)
+            }
+            self._known = [
+                listed[name] for name in there if name in listed and name in self._written
+            ]
             self._leave_others_choice()
         try:
             directory.remove_leftovers(self.folder)
         except OSError as error:
-            log.warning("%s: what a killed process left there could not be removed (%s)", self.folder, error.strerror)
+            log.warning(
+                "%s: what a killed process left there could not be removed (%s)",
+                self.folder,
+                error.strerror,
+            )
         self._note_latest(folder.name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
@@ -150,14 +171,22 @@ class FileCheckpointer:
     def _set_aside(self, names: Sequence[str], origin: str) -> None:
         for name in names:
             put = directory.set_aside(self.folder / name, "unused")
-            log.warning("checkpoint %s is newer than %s, which the run goes on from; it is kept as %s", name, origin, put.name)
+            log.warning(
+                "checkpoint %s is newer than %s, which the run goes on from; it is kept as %s",
+                name,
+                origin,
+                put.name,
+            )
 
     def _leave_others_choice(self) -> None:
         """Of what it adopted, that which only another strategy kept is nobody's to remove."""
         kept = {saved.name for saved in self._kept(self._known)}
         left = [saved.name for saved in self._known if saved.name not in kept]
         if left:
-            log.info("checkpoints kept so far that these options would not keep: %s; they stay", ", ".join(left))
+            log.info(
+                "checkpoints kept so far that these options would not keep: %s; they stay",
+                ", ".join(left),
+            )
             self._forget_written(set(left))
 
     def _refuse_strangers(self) -> None:
@@ -191,7 +220,9 @@ class FileCheckpointer:
             waiting = [saved for saved in self._known if saved.name in self._copies]
         for saved in waiting:
             with self._lock:
-                copy = self._copies.pop(saved.name, None)  # so that `save` cannot give its memory away
+                copy = self._copies.pop(
+                    saved.name, None
+                )  # so that `save` cannot give its memory away
             if copy is None:  # dropped since
                 continue
             try:
@@ -230,7 +261,9 @@ class FileCheckpointer:
         try:
             directory.note_latest(self.folder, name)
         except OSError as error:  # the checkpoint itself is there
-            log.warning("%s does not name %s (%s)", self.folder / directory.LATEST, name, error.strerror)
+            log.warning(
+                "%s does not name %s (%s)", self.folder / directory.LATEST, name, error.strerror
+            )
 
     def _keep_newest(self, saved: Saved, copy: HostCopy) -> None:
         """Of the copy that could not be written and those taken meanwhile, the newest is tried again."""
@@ -246,13 +279,18 @@ class FileCheckpointer:
         """Removes what the strategy keeps neither of all checkpoints nor of those that are on the disk already."""
         with self._lock:
             kept = {each.name for each in self._kept(self._known)}
-            kept |= {each.name for each in self._kept([each for each in self._known if each.name in self._written])}
+            kept |= {
+                each.name
+                for each in self._kept([each for each in self._known if each.name in self._written])
+            }
             dropped = sorted(self._written - kept)
         for name in dropped:
             try:
                 directory.remove(self.folder / name)
             except (OSError, errors.DataError) as error:
-                log.warning("checkpoint %s is not kept any more, and could not be removed: %s", name, error)
+                log.warning(
+                    "checkpoint %s is not kept any more, and could not be removed: %s", name, error
+                )
                 if isinstance(error, OSError):
                     continue  # tried again after the next write
             self._forget_written({name})
@@ -261,7 +299,11 @@ class FileCheckpointer:
         """Notices checkpoints that somebody else took away."""
         vanished = {name for name in self._written if not (self.folder / name).is_dir()}
         if vanished:
-            log.warning("%s: checkpoints that were there are there no more: %s", self.folder, ", ".join(sorted(vanished)))
+            log.warning(
+                "%s: checkpoints that were there are there no more: %s",
+                self.folder,
+                ", ".join(sorted(vanished)),
+            )
             self._forget_written(vanished)
 
     def _forget_written(self, names: set[str]) -> None:
@@ -273,11 +315,18 @@ class FileCheckpointer:
         with self._lock:
             waiting = [saved.name for saved in self._known if saved.name in self._copies]
         if waiting:
-            log.error("%s: not on the disk, and lost when this process ends: %s", self.folder, ", ".join(waiting))
+            log.error(
+                "%s: not on the disk, and lost when this process ends: %s",
+                self.folder,
+                ", ".join(waiting),
+            )
         return not waiting
 
     def _loudly(self, name: str, problem: str) -> str:
-        whole = max(((step_names.place_of(each) or (-1, 1), each) for each in self._written), default=(None, "none"))[1]
+        whole = max(
+            ((step_names.place_of(each) or (-1, 1), each) for each in self._written),
+            default=(None, "none"),
+        )[1]
         return (
             f"checkpoint {name} COULD NOT BE WRITTEN in {self.folder} ({problem}); the newest whole one there is {whole}. The run "
             "goes on, and writes its newest state as soon as it can: free space there, or make the folder writable"

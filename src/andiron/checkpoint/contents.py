@@ -12,7 +12,9 @@ METRICS = "metrics.safetensors"
 STATE = "state.json"
 MANIFEST = "manifest.json"
 # no slash leads out of the folder, and no half of a character stands in a name
-_OWN_NAME = re.compile(r"(model(-[^/\0\ud800-\udfff]+)?|optimizer|metrics)\.safetensors|(state|manifest)\.json")
+_OWN_NAME = re.compile(
+    r"(model(-[^/\0\ud800-\udfff]+)?|optimizer|metrics)\.safetensors|(state|manifest)\.json"
+)
 
 Tensors = Mapping[str, Tensor]
 
@@ -41,7 +43,9 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     files: dict[str, Tensors] = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
     for name, average in checkpoint.averages.items():
         if not is_own(AVERAGE.format(name)):
-            raise ValueError(f"average {name!r}: names a file of its checkpoint, so no slash stands in it; rename it")
+            raise ValueError(
+                f"average {name!r}: names a file of its checkpoint, so no slash stands in it; rename it"
+            )
         files[AVERAGE.format(name)] = average
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
@@ -49,5 +53,9 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
 def from_files(files: Mapping[str, dict[str, Tensor]], state: dict[str, Any]) -> Checkpoint:
     """The checkpoint that has these tensors by file."""
     prefix, _, suffix = AVERAGE.partition("{}")
-    averages = {name.removeprefix(prefix).removesuffix(suffix): files[name] for name in files if name.startswith(prefix)}
+    averages = {
+        name.removeprefix(prefix).removesuffix(suffix): files[name]
+        for name in files
+        if name.startswith(prefix)
+    }
     return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, files.get(METRICS, {}))

@@ -24,7 +24,9 @@ def newest_whole(shelf: Path) -> tuple[Path, Checkpoint]:
         except errors.DataError as error:
             put = set_aside(shelf / name, "damaged")
             aside.append(put.name)
-            log.warning("checkpoint %s is damaged and not used: %s; it is kept as %s", name, error, put.name)
+            log.warning(
+                "checkpoint %s is damaged and not used: %s; it is kept as %s", name, error, put.name
+            )
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
     raise errors.DataError(
         f"no checkpoint in {shelf}{tried}: nothing to go on from; put one back there, or overwrite=true starts it again"
@@ -37,9 +39,13 @@ def names(shelf: Path) -> list[str]:
     Raises: DataError if the folder cannot be read.
     """
     try:
-        places = [step_names.place_of(path.name) for path in shelf.iterdir()] if shelf.is_dir() else []
+        places = (
+            [step_names.place_of(path.name) for path in shelf.iterdir()] if shelf.is_dir() else []
+        )
     except OSError as error:
-        raise errors.DataError(f"{shelf}: cannot be read ({error.strerror}); mend that, or go on elsewhere") from error
+        raise errors.DataError(
+            f"{shelf}: cannot be read ({error.strerror}); mend that, or go on elsewhere"
+        ) from error
     return [step_names.name_of(*place) for place in sorted(place for place in places if place)]
 
 
@@ -52,7 +58,12 @@ def set_aside(path: Path, ending: str) -> Path:
     try:
         return path.rename(target)
     except OSError as error:
-        log.warning("%s could not be renamed to %s (%s); it stays where it is", path, target.name, error.strerror)
+        log.warning(
+            "%s could not be renamed to %s (%s); it stays where it is",
+            path,
+            target.name,
+            error.strerror,
+        )
         return path
 
 
@@ -84,4 +95,6 @@ def remove_leftovers(shelf: Path) -> None:
         if name == LATEST:
             files.remove_partial(path, [])
         elif step_names.place_of(name) and path.is_dir():
-            files.remove_partial(path, [file.name for file in path.iterdir() if contents.is_own(file.name)])
+            files.remove_partial(
+                path, [file.name for file in path.iterdir() if contents.is_own(file.name)]
+            )

@@ -55,13 +55,21 @@ class HostBuffers:
         for pinned in (False, True):
             keys = [key for key in sources if key[-1] == pinned]
             if keys:
-                with torch.no_grad():  # one call for all: a thousand small copies would each cost their own
-                    torch._foreach_copy_([buffers[key] for key in keys], [sources[key] for key in keys], non_blocking=pinned)
+                with (
+                    torch.no_grad()
+                ):  # one call for all: a thousand small copies would each cost their own
+                    torch._foreach_copy_(
+                        [buffers[key] for key in keys],
+                        [sources[key] for key in keys],
+                        non_blocking=pinned,
+                    )
         devices = {tensor.device for tensor in sources.values() if tensor.is_cuda}
         copied: dict[str, dict[str, Tensor]] = {file: {} for file in files}
         for key, buffer in buffers.items():
             copied[key[0]][key[1]] = buffer
-        ordered = {file: {name: copied[file][name] for name in tensors} for file, tensors in files.items()}
+        ordered = {
+            file: {name: copied[file][name] for name in tensors} for file, tensors in files.items()
+        }
         return HostCopy(contents.from_files(ordered, state), buffers, tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:

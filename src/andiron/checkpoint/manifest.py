@@ -11,7 +11,9 @@ from typing import Any
 from andiron import errors, files
 from andiron.checkpoint import contents, step_names
 
-PIECE_BYTES = 4 * 2**20  # hashed and written while it is in the processor's cache; the interpreter lock is free meanwhile
+PIECE_BYTES = (
+    4 * 2**20
+)  # hashed and written while it is in the processor's cache; the interpreter lock is free meanwhile
 MOST_MANIFEST_BYTES = 2**20  # thousands of averages; what is longer is something else
 _REQUIRED = (contents.MODEL, contents.OPTIMIZER, contents.STATE)
 
@@ -61,7 +63,9 @@ def read(folder: Path) -> Manifest:
     path = folder / contents.MANIFEST
     plain = read_json(path, most_bytes=MOST_MANIFEST_BYTES)
     if not isinstance(plain, dict) or set(plain) != {"name", "updates", "files", "sha256"}:
-        raise errors.DataError(f"{path}: damaged (no manifest of a checkpoint); use another checkpoint")
+        raise errors.DataError(
+            f"{path}: damaged (no manifest of a checkpoint); use another checkpoint"
+        )
     found = plain.pop("sha256")
     problem = _wrong(plain)
     if not problem and found != _own_digest(plain):
@@ -69,7 +73,9 @@ def read(folder: Path) -> Manifest:
     if problem:
         raise errors.DataError(f"{path}: damaged ({problem}); use another checkpoint")
     if step_names.place_of(folder.name) and folder.name != plain["name"]:
-        raise errors.DataError(f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back")
+        raise errors.DataError(
+            f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back"
+        )
     return Manifest(plain["name"], plain["updates"], plain["files"])
 
 
@@ -80,10 +86,15 @@ def verified(folder: Path, *, past_cache: bool = False) -> Manifest:
     Raises: DataError naming the file that is missing or damaged.
     """
     manifest = read(folder)
-    for name, entry in manifest.entries.items():  # sizes first: they tell most damage without reading
+    for (
+        name,
+        entry,
+    ) in manifest.entries.items():  # sizes first: they tell most damage without reading
         size = _size(folder / name)
         if size != entry["bytes"]:
-            raise errors.DataError(f"{folder / name}: has {size} bytes, not {entry['bytes']}: damaged; use another checkpoint")
+            raise errors.DataError(
+                f"{folder / name}: has {size} bytes, not {entry['bytes']}: damaged; use another checkpoint"
+            )
     for name, entry in manifest.entries.items():
         found = _digest(folder / name, past_cache=past_cache)
         if found != entry["sha256"]:
@@ -100,23 +111,34 @@ def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
     """
     size = _size(path)
     if most_bytes is not None and size > most_bytes:
-        raise errors.DataError(f"{path}: damaged (has {size} bytes, {most_bytes} at most); use another checkpoint")
+        raise errors.DataError(
+            f"{path}: damaged (has {size} bytes, {most_bytes} at most); use another checkpoint"
+        )
     try:
         return json.loads(path.read_bytes().decode())
     except OSError as error:
-        raise errors.DataError(f"{path}: cannot be read ({error.strerror}); use another checkpoint") from error
+        raise errors.DataError(
+            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise errors.DataError(f"{path}: damaged ({error}); use another checkpoint") from error
 
 
 def _wrong(plain: Mapping[str, Any]) -> str | None:
     """What is not as this module writes it, in words."""
-    if not isinstance(plain["name"], str) or type(plain["updates"]) is not int or not isinstance(plain["files"], dict):
+    if (
+        not isinstance(plain["name"], str)
+        or type(plain["updates"]) is not int
+        or not isinstance(plain["files"], dict)
+    ):
         return "name, updates or files are of another type"
     for name, entry in plain["files"].items():
         if not contents.is_own(name) or name == contents.MANIFEST:
             return f"lists {name!r}, no file of a checkpoint"
-        if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != {"bytes": int, "sha256": str}:
+        if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != {
+            "bytes": int,
+            "sha256": str,
+        }:
             return f"bytes and sha256 of {name} are not there"
     missing = [name for name in _REQUIRED if name not in plain["files"]]
     return f"lists no {missing[0]}" if missing else None
@@ -135,7 +157,9 @@ def _size(path: Path) -> int:
             raise errors.DataError(f"{path}: is no file; use another checkpoint")
         return path.stat().st_size
     except OSError as error:
-        raise errors.DataError(f"{path}: cannot be read ({error.strerror}); use another checkpoint") from error
+        raise errors.DataError(
+            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
+        ) from error
 
 
 def _digest(path: Path, *, past_cache: bool) -> str:
@@ -147,5 +171,7 @@ def _digest(path: Path, *, past_cache: bool) -> str:
             while size := file.readinto(piece):
                 sha256.update(piece[:size])
     except OSError as error:
-        raise errors.DataError(f"{path}: cannot be read ({error.strerror}); use another checkpoint") from error
+        raise errors.DataError(
+            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
+        ) from error
     return sha256.hexdigest()

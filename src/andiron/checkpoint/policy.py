@@ -20,11 +20,17 @@ class Cadence:
     def __post_init__(self) -> None:
         for name, value in (("every_updates", self.updates), ("every_epochs", self.epochs)):
             if value is not None and value < 1:
-                raise ValueError(f"{name}={value}: should be 1 or more; give a whole number, or null for no such cadence")
+                raise ValueError(
+                    f"{name}={value}: should be 1 or more; give a whole number, or null for no such cadence"
+                )
         if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(f"every_minutes={self.minutes}: should be a finite number above 0; or null for no such cadence")
+            raise ValueError(
+                f"every_minutes={self.minutes}: should be a finite number above 0; or null for no such cadence"
+            )
         if self.updates is None and self.epochs is None and self.minutes is None:
-            raise ValueError("no checkpoint is ever due; give every_updates, every_epochs or every_minutes")
+            raise ValueError(
+                "no checkpoint is ever due; give every_updates, every_epochs or every_minutes"
+            )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ import re
 
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
-Place = tuple[int, int]  # updates, and the how-manieth at that number of them: the greater, the newer
+Place = tuple[
+    int, int
+]  # updates, and the how-manieth at that number of them: the greater, the newer
 
 
 def name_of(updates: int, number: int = 1) -> str:

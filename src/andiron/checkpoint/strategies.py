@@ -33,13 +33,21 @@ class Saved:
     @classmethod
     def from_plain(cls, plain: Any) -> "Saved":
         """Raises: DataError for what `plain` never gives."""
-        place = step_names.place_of(plain["name"]) if isinstance(plain, dict) and isinstance(plain.get("name"), str) else None
+        place = (
+            step_names.place_of(plain["name"])
+            if isinstance(plain, dict) and isinstance(plain.get("name"), str)
+            else None
+        )
         if place is None or not isinstance(plain.get("values"), dict):
-            raise errors.DataError(f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint")
+            raise errors.DataError(
+                f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint"
+            )
         return cls(place[0], plain["values"], place[1])
 
 
-Strategy = Callable[[Sequence[Saved]], set[str]]  # all checkpoints, oldest first, to the names of those that stay
+Strategy = Callable[
+    [Sequence[Saved]], set[str]
+]  # all checkpoints, oldest first, to the names of those that stay
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,9 @@ class KeepBest:
     def __post_init__(self) -> None:
         if self.direction not in improvement.DIRECTIONS:
             allowed = " or ".join(improvement.DIRECTIONS)
-            raise ValueError(f"direction={self.direction}: should be {allowed}; choose one of these")
+            raise ValueError(
+                f"direction={self.direction}: should be {allowed}; choose one of these"
+            )
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         best, name = None, None
@@ -119,4 +129,6 @@ def last_and_best(*, last: int, metric: str, split: str, direction: str) -> Comp
 
 def _check_count(name: str, value: int) -> None:
     if value < 1:
-        raise ValueError(f"{name}={value}: should be 1 or more; give a whole number, or leave the rule out")
+        raise ValueError(
+            f"{name}={value}: should be 1 or more; give a whole number, or leave the rule out"
+        )

@@ -9,12 +9,20 @@ from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config import composition
 from andiron.interrupter import Interrupter
 
-EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal's number, as a shell has it, unless the config says another
+EXIT_FAILED, EXIT_USAGE = (
+    1,
+    2,
+)  # interrupted: 128 + the signal's number, as a shell has it, unless the config says another
 log = logging.getLogger("andiron")
 
 
 def main(
-    task: composition.Task, conf_dir: Path | None, arguments: list[str], *, signals: Signals | None = None, resumes: bool = False
+    task: composition.Task,
+    conf_dir: Path | None,
+    arguments: list[str],
+    *,
+    signals: Signals | None = None,
+    resumes: bool = False,
 ) -> int:
     """Calls `task` for the run that the overrides in `arguments` compose, or for each of a sweep; the exit code.
 
@@ -29,7 +37,10 @@ def main(
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
     except KeyboardInterrupt as error:
-        print("interrupted; what was saved until then is in the run folder, and resume=<run folder> goes on", file=sys.stderr)
+        print(
+            "interrupted; what was saved until then is in the run folder, and resume=<run folder> goes on",
+            file=sys.stderr,
+        )
         return exit_code(error)
     return 0
 

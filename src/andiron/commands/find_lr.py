@@ -50,20 +50,32 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
     Raises: ConfigError if the loss diverged before there were enough points to judge by.
     """
-    replaced = {"checkpoint": None, "render": None, "on_nonfinite": "skip", "log_every": 1, "averages": None}
+    replaced = {
+        "checkpoint": None,
+        "render": None,
+        "on_nonfinite": "skip",
+        "log_every": 1,
+        "averages": None,
+    }
     config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
     built = experiment.parts(config)
     points = Kept()
-    with experiment.learner(config, built, run_dir, points, TensorBoardWriter(run_dir / "tensorboard")) as learner:
+    with experiment.learner(
+        config, built, run_dir, points, TensorBoardWriter(run_dir / "tensorboard")
+    ) as learner:
         _follow(learner, built, tried)
     rates = [tried(number) for number in range(len(points))]
     losses = [point.values["loss"] for point in points]
     if len(losses) < 10:
-        raise errors.ConfigError([f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"])
+        raise errors.ConfigError(
+            [f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"]
+        )
     found = suggestion(rates, losses)
     files.write_json(run_dir / "find_lr.json", {"lr": found, "rates": rates, "losses": losses})
     draw(rates, losses, found, run_dir / "find_lr.png")
-    print(f"lr={found:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}")
+    print(
+        f"lr={found:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}"
+    )
     print(f"look at it: {run_dir / 'find_lr.png'}")
 
 
@@ -71,7 +83,9 @@ def _follow(learner: Learner, built: Parts, tried: Range) -> None:
     """Updates until the range is through or the smoothed loss has diverged."""
     learner.schedule = tried
     groups = learner.optimizer.groups
-    learner.optimizer.groups = {name: dataclasses.replace(group, schedule=None) for name, group in groups.items()}
+    learner.optimizer.groups = {
+        name: dataclasses.replace(group, schedule=None) for name, group in groups.items()
+    }
     learner.precision.apply()
     learner.model.train()
     learner.journal.start(built.train, 0, 0)
@@ -110,7 +124,10 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
     curve = smoothed(losses)
     first = 1 + len(curve) // 10
     lowest = max(curve.index(min(curve)), first + 1)
-    slopes = [(curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(first, lowest)]
+    slopes = [
+        (curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1])
+        for i in range(first, lowest)
+    ]
     return rates[first + slopes.index(min(slopes))]
 
 
@@ -129,16 +146,25 @@ def draw(rates: Sequence[float], losses: Sequence[float], found: float, path: Pa
 def main(conf_dir: Path | None = None) -> int:
     """What `python scripts/find_lr.py` does; the exit code."""
     parser = argparse.ArgumentParser(
-        description="Learning-rate range test; further arguments are the overrides of train.py.", allow_abbrev=False
+        description="Learning-rate range test; further arguments are the overrides of train.py.",
+        allow_abbrev=False,
     )
-    parser.add_argument("--first", type=float, default=1e-6, help="smallest rate (default: %(default)s)")
-    parser.add_argument("--last", type=float, default=10.0, help="largest rate (default: %(default)s)")
-    parser.add_argument("--updates", type=int, default=200, help="rates to try (default: %(default)s)")
+    parser.add_argument(
+        "--first", type=float, default=1e-6, help="smallest rate (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--last", type=float, default=10.0, help="largest rate (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--updates", type=int, default=200, help="rates to try (default: %(default)s)"
+    )
     options, overrides = parser.parse_known_args(sys.argv[1:])
     if not 0 < options.first < options.last or options.updates < 10:
         parser.error(f"--first {options.first} --last {options.last} --updates {options.updates}: "
                      "should be 0 < first < last, and at least 10 updates")  # fmt: skip
     tried = Range(options.first, options.last, options.updates)
     return command_line.main(
-        lambda config, run_dir, record: find_lr(config, run_dir, tried), conf_dir, command_line.in_folder(overrides, "find_lr")
+        lambda config, run_dir, record: find_lr(config, run_dir, tried),
+        conf_dir,
+        command_line.in_folder(overrides, "find_lr"),
     )

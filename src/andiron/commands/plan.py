@@ -55,7 +55,9 @@ def memory(config: Train, built: Parts, run_dir: Path) -> dict[str, int]:
         parameters = list(learner.model.parameters())
         batch = next(built.train.epoch(0))
         learner.precision.apply()
-        with _kept_for_backward({tensor.untyped_storage().data_ptr() for tensor in parameters}) as kept:
+        with _kept_for_backward(
+            {tensor.untyped_storage().data_ptr() for tensor in parameters}
+        ) as kept:
             gradients, _ = learner.gradients([batch])
         learner.journal.start(built.train, 0, 0)
         learner.update([batch])
@@ -63,8 +65,14 @@ def memory(config: Train, built: Parts, run_dir: Path) -> dict[str, int]:
             "weights": sum(tensor.nbytes for tensor in parameters),
             "gradients": sum(tensor.nbytes for tensor in gradients.values()),
             "kept for the way back, a batch": sum(kept.values()),
-            "optimizer state": sum(tensor.nbytes for tensor in learner.optimizer.state_dict().values()),
-            "averages": sum(t.nbytes for average in learner.averages.values() for t in average.state_dict().values()),
+            "optimizer state": sum(
+                tensor.nbytes for tensor in learner.optimizer.state_dict().values()
+            ),
+            "averages": sum(
+                t.nbytes
+                for average in learner.averages.values()
+                for t in average.state_dict().values()
+            ),
         }
     if built.device.type == "cuda":
         found["peak on the GPU"] = torch.cuda.max_memory_allocated(built.device)
@@ -102,12 +110,17 @@ def _steps(config: Train, built: Parts) -> dict[str, int]:
 def _some(rates: dict[int, dict[str, float]], number: int) -> dict[int, dict[str, float]]:
     """So many of them, evenly spread from the first to the last."""
     last = len(rates) - 1
-    return {round(step * last / (number - 1)): rates[round(step * last / (number - 1))] for step in range(number)}
+    return {
+        round(step * last / (number - 1)): rates[round(step * last / (number - 1))]
+        for step in range(number)
+    }
 
 
 def _draw(rates: dict[int, dict[str, float]], run_dir: Path) -> None:
     writer = TensorBoardWriter(run_dir / "tensorboard")
-    for updates, named in _some(rates, min(POINTS, len(rates))).items() if len(rates) > 1 else rates.items():
+    for updates, named in (
+        _some(rates, min(POINTS, len(rates))).items() if len(rates) > 1 else rates.items()
+    ):
         writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in named.items()}))
     writer.close()
 

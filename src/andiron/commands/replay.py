@@ -22,16 +22,27 @@ def replay(folder: Path) -> bool:
     """
     left = checkpoint.load(folder)
     if "step" not in left.state:
-        raise errors.DataError(f"{folder}: holds no step to run again; name a folder below a run's {nonfinite.FOLDER}/")
-    step = nonfinite.Step(**{field.name: left.state["step"][field.name] for field in dataclasses.fields(nonfinite.Step)})
+        raise errors.DataError(
+            f"{folder}: holds no step to run again; name a folder below a run's {nonfinite.FOLDER}/"
+        )
+    step = nonfinite.Step(
+        **{
+            field.name: left.state["step"][field.name]
+            for field in dataclasses.fields(nonfinite.Step)
+        }
+    )
     config = Train.load(folder.parents[1] / "config.json")
     built = experiment.parts(dataclasses.replace(config, checkpoint=None, render=None))
-    with experiment.learner(dataclasses.replace(config, checkpoint=None, render=None), built, folder) as learner:
+    with experiment.learner(
+        dataclasses.replace(config, checkpoint=None, render=None), built, folder
+    ) as learner:
         learner.load(left)
         learner.precision.apply()
         learner.model.train()
         first = step.first_batch - 1
-        batches = [built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)]
+        batches = [
+            built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)
+        ]
         outputs = _watched(learner.model)
         gradients, _ = learner.gradients(batches)
         found, met = nonfinite.fingerprint(gradients), left.state["step"]["gradients"]
@@ -47,7 +58,11 @@ def _watched(model: nn.Module) -> list[tuple[str, bool]]:
     for name, module in model.named_modules():
 
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
-            found = [bool(tensor.isfinite().all()) for tensor in nonfinite.tensors_in(output) if tensor.is_floating_point()]
+            found = [
+                bool(tensor.isfinite().all())
+                for tensor in nonfinite.tensors_in(output)
+                if tensor.is_floating_point()
+            ]
             outputs.append((name or type(module).__name__, all(found)))
 
         module.register_forward_hook(watch)
@@ -71,7 +86,9 @@ def _compared(found: dict[str, Any], met: dict[str, Any]) -> str:
 
 def main() -> int:
     """What `python scripts/replay.py` does; the exit code."""
-    parser = argparse.ArgumentParser(description="Run the step again that ended a run because it was not finite.")
+    parser = argparse.ArgumentParser(
+        description="Run the step again that ended a run because it was not finite."
+    )
     parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
     folder = parser.parse_args().folder.absolute()
     try:

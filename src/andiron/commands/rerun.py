@@ -15,8 +15,16 @@ from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
-OF_THE_FOLDER = ("overwrite", "resume")  # options that say what to do with a folder, not what to run in it
-FREE = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # a resume may change them, and they change no number
+OF_THE_FOLDER = (
+    "overwrite",
+    "resume",
+)  # options that say what to do with a folder, not what to run in it
+FREE = (
+    "num_workers",
+    "render",
+    "checkpoint",
+    "interrupted_exit_code",
+)  # a resume may change them, and they change no number
 SAME = "nothing that is on record"
 
 
@@ -39,7 +47,9 @@ def rerun(folder: Path, into: Path) -> bool:
     if not differences:
         print(f"exact: {comparison.counts(folder)} are the same bits")
         return True
-    print(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more\nlikely cause: {_cause(changed)}")
+    print(
+        f"not exact: {differences[0]}\nand {len(differences) - 1:,} more\nlikely cause: {_cause(changed)}"
+    )
     return False
 
 
@@ -51,11 +61,15 @@ def changes(folder: Path, config: Train) -> Iterator[str]:
     splits = experiment.parts(config).splits
     sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    now, patch = provenance.gather(seed=config.seed, data=data, device=devices.resolve(config.device))
+    now, patch = provenance.gather(
+        seed=config.seed, data=data, device=devices.resolve(config.device)
+    )
     then = _provenance(folder)
     yield from _of_code(then.get("git") or {}, now.get("git") or {})
     recorded = folder / "dirty.patch"
-    if (recorded.read_bytes() if recorded.exists() else b"") != patch.encode(errors="surrogateescape"):
+    if (recorded.read_bytes() if recorded.exists() else b"") != patch.encode(
+        errors="surrogateescape"
+    ):
         yield "the changes that were not committed (dirty.patch) are others"
     for name in ("andiron", "python", "packages", "hardware", "data"):
         yield from _of_values(name, then.get(name), now.get(name))
@@ -65,7 +79,9 @@ def _record(folder: Path) -> Train:
     """The configuration to make the run again by."""
     path = folder / "config.json"
     if not path.is_file():
-        raise errors.RunFolderError(f"{path}: no such file; without it there is nothing to repeat the run by")
+        raise errors.RunFolderError(
+            f"{path}: no such file; without it there is nothing to repeat the run by"
+        )
     for resume in _provenance(folder).get("resumes", []):
         changed = [name for name in resume.get("changes", {}) if name.partition(".")[0] not in FREE]
         if changed:
@@ -74,7 +90,11 @@ def _record(folder: Path) -> Train:
                 "no one configuration describes such a run, so it cannot be repeated from its record"
             )
     config = Train.load(path)
-    neutral = {field.name: field.default for field in dataclasses.fields(Train) if field.name in OF_THE_FOLDER}
+    neutral = {
+        field.name: field.default
+        for field in dataclasses.fields(Train)
+        if field.name in OF_THE_FOLDER
+    }
     return dataclasses.replace(config, **neutral)  # type: ignore[arg-type]
 
 
@@ -83,9 +103,13 @@ def _provenance(folder: Path) -> dict[str, Any]:
     try:
         found = files.read_json(path)
     except (OSError, ValueError) as error:
-        raise errors.RunFolderError(f"{path}: cannot be read ({error}); what changed since cannot be told without it") from error
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); what changed since cannot be told without it"
+        ) from error
     if not isinstance(found, dict):
-        raise errors.RunFolderError(f"{path}: holds {type(found).__name__}, not a run's origin; restore it from a copy")
+        raise errors.RunFolderError(
+            f"{path}: holds {type(found).__name__}, not a run's origin; restore it from a copy"
+        )
     return found
 
 
@@ -121,10 +145,17 @@ def _cause(changed: list[str]) -> str:
 
 def main() -> int:
     """What `python scripts/rerun.py` does; the exit code."""
-    parser = argparse.ArgumentParser(description="Repeat a run from its record and compare every bit.")
+    parser = argparse.ArgumentParser(
+        description="Repeat a run from its record and compare every bit."
+    )
     parser.add_argument("folder", type=Path, help="the folder of a finished run")
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
-    parser.add_argument("--into", type=Path, default=Path("outputs", "rerun", now), help="where to make it (default: %(default)s)")
+    parser.add_argument(
+        "--into",
+        type=Path,
+        default=Path("outputs", "rerun", now),
+        help="where to make it (default: %(default)s)",
+    )
     options = parser.parse_args()
     folder, into = options.folder.absolute(), options.into.absolute()
     try:

@@ -9,7 +9,9 @@ from types import FrameType
 from andiron import errors
 from andiron.interrupter import Interrupter
 
-STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)]  # Windows lacks one
+STOPPING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
+]  # Windows lacks one
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 HEARD = "the update under way will be finished and saved; Ctrl-C again ends the run at once"
 
@@ -48,7 +50,9 @@ class Signals:
             if self._terminated_here > 1:  # its parent, at the end
                 os._exit(0)  # torch would take another code for a failure
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(SECONDS_SPARED)  # its parent may have meant it after all, and wait for its end
+            signal.alarm(
+                SECONDS_SPARED
+            )  # its parent may have meant it after all, and wait for its end
 
 
 @contextmanager

@@ -21,7 +21,10 @@ log = logging.getLogger("andiron")
 
 
 def train(
-    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None = None
+    config: Train,
+    run_dir: Path,
+    hydra_record: dict[str, str],
+    interrupter: Interrupter | None = None,
 ) -> None:
     """One run in its own folder, from the configuration to the trained model; with `resume`, from where it was left.
 
@@ -29,7 +32,9 @@ def train(
     beside `resume`.
     """
     if config.resume is not None and config.overwrite:
-        why = f"would remove the run that resume={config.resume} goes on with; leave one of them out"
+        why = (
+            f"would remove the run that resume={config.resume} goes on with; leave one of them out"
+        )
         raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
         if config.resume is not None and _can_go_on(config, run_dir):
@@ -41,7 +46,9 @@ def train(
         raise
 
 
-def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
+def _start(
+    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None
+) -> None:
     with folder.claimed(run_dir, overwrite=config.overwrite or config.resume == "auto"):
         with folder.written(run_dir):
             config.save(run_dir / "config.json")
@@ -49,7 +56,9 @@ def _start(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
         _build(config, run_dir, interrupter, None).run()
 
 
-def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None) -> None:
+def _go_on(
+    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None
+) -> None:
     record = Train.load(run_dir / "config.json")
     found = resume_policy.changes(dataclasses.asdict(record), dataclasses.asdict(config))
     resume_policy.check(found, config.resume_allow)
@@ -66,7 +75,9 @@ def _go_on(config: Train, run_dir: Path, hydra_record: dict[str, str], interrupt
         begun_at = made.learner.updates
         with folder.put_back(run_dir, before, unless=lambda: made.learner.updates > begun_at):
             with folder.written(run_dir):
-                folder.write_all(run_dir / ".hydra", hydra_record)  # what composes the config from here on, and only if it is sound
+                folder.write_all(
+                    run_dir / ".hydra", hydra_record
+                )  # what composes the config from here on, and only if it is sound
             made.run()
 
 
@@ -94,11 +105,20 @@ def _can_go_on(config: Train, run_dir: Path) -> bool:
     return is_saved
 
 
-def _build(config: Train, run_dir: Path, interrupter: Interrupter | None, changes: Mapping[str, list[Any]] | None) -> Any:
+def _build(
+    config: Train,
+    run_dir: Path,
+    interrupter: Interrupter | None,
+    changes: Mapping[str, list[Any]] | None,
+) -> Any:
     interrupter = interrupter or Interrupter()
-    interrupter.is_heard = True  # a signal that raised amid the import of torch could abort the process
+    interrupter.is_heard = (
+        True  # a signal that raised amid the import of torch could abort the process
+    )
     gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
-    from andiron import experiment  # imports torch: a second or two, which a mistake above need not wait for
+    from andiron import (
+        experiment,
+    )  # imports torch: a second or two, which a mistake above need not wait for
 
     gc.enable()
     interrupter.is_heard = False

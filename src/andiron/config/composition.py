@@ -37,7 +37,9 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, resumes: bool = Fal
     if found is not None and found.is_enough:
         task(dataclasses.replace(found.config, **found.instructions), found.folder, {})
         return
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises what it found instead of printing and leaving
+    os.environ["HYDRA_FULL_ERROR"] = (
+        "1"  # Hydra then raises what it found instead of printing and leaving
+    )
     failures: list[Exception] = []
     composing = arguments if found is None else found.arguments
     as_called, sys.argv = sys.argv, [sys.argv[0], *composing]  # Hydra reads them there
@@ -48,7 +50,9 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, resumes: bool = Fal
         try:
             task(_checked(config, run_dir, found), run_dir, _hydra_record(config))
         except Exception as error:  # raised again below: Hydra would print over it, and end a sweep's report at the first
-            failures.append(_named(error, run_dir) if HydraConfig.get().mode is RunMode.MULTIRUN else error)
+            failures.append(
+                _named(error, run_dir) if HydraConfig.get().mode is RunMode.MULTIRUN else error
+            )
 
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
@@ -78,11 +82,19 @@ def _named(error: Exception, run_dir: Path) -> errors.SweepError:
 def _checked(config: DictConfig, run_dir: Path, found: Recorded | None) -> schema.Train:
     problems = diagnosis.problems(config)
     said = HydraConfig.get().overrides.hydra
-    if not problems and config.resume == "auto" and not any(each.startswith(FOLDERS) for each in said):
+    if (
+        not problems
+        and config.resume == "auto"
+        and not any(each.startswith(FOLDERS) for each in said)
+    ):
         remedy = "say hydra.run.dir=<folder> too, the same at every start; or hydra.sweep.dir for a sweep"
-        problems = [f"resume=auto: without a folder of its own each start of this command would be another run; {remedy}"]
+        problems = [
+            f"resume=auto: without a folder of its own each start of this command would be another run; {remedy}"
+        ]
     if problems:
-        if found is None and not any(run_dir.iterdir()):  # made by Hydra, and nothing will come to fill it
+        if found is None and not any(
+            run_dir.iterdir()
+        ):  # made by Hydra, and nothing will come to fill it
             run_dir.rmdir()
         raise errors.ConfigError(problems)
     if found is not None:
@@ -98,7 +110,9 @@ def _changed(found: Recorded, config: DictConfig) -> schema.Train:
     problems = schema.problems(plain)
     if problems:
         raise errors.ConfigError(problems.values())
-    return schema.with_absolute_paths(dataclasses.replace(schema.Train(**plain), **found.instructions))
+    return schema.with_absolute_paths(
+        dataclasses.replace(schema.Train(**plain), **found.instructions)
+    )
 
 
 def _hydra_record(config: DictConfig) -> dict[str, str]:

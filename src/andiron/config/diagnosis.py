@@ -31,7 +31,9 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as unreadable:
-            found.append(f"{text}: cannot be read as option=value: {str(unreadable).splitlines()[0]}")
+            found.append(
+                f"{text}: cannot be read as option=value: {str(unreadable).splitlines()[0]}"
+            )
             continue
         complaint = _group_problem(override, known)
         if complaint:
@@ -56,7 +58,11 @@ def problems(config: DictConfig) -> list[str]:
     except OmegaConfBaseException as error:
         return [_words(error)]
     found = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
-    return list((found | {option: f"{option}: no value; give one as {option}=..." for option in missing}).values())
+    return list(
+        (
+            found | {option: f"{option}: no value; give one as {option}=..." for option in missing}
+        ).values()
+    )
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -82,7 +88,9 @@ def _repeats(value: Any) -> bool:
 def groups(*conf_dirs: Path) -> dict[str, list[str]]:
     """The options of every config group, by group name."""
     found: dict[str, list[str]] = {}
-    for group, option in sorted((file.parent.name, file.stem) for folder in conf_dirs for file in folder.glob("*/*.yaml")):
+    for group, option in sorted(
+        (file.parent.name, file.stem) for folder in conf_dirs for file in folder.glob("*/*.yaml")
+    ):
         found.setdefault(group, []).append(option)
     return found
 
@@ -110,7 +118,11 @@ def _forced(override: Override, known: dict[str, list[str]]) -> str:
     """The override with its first value, told to add the key if it is not there."""
     if override.is_delete():
         return str(override.input_line)
-    values = override.sweep_string_iterator() if override.is_sweep_override() else iter([override.get_value_element_as_str()])
+    values = (
+        override.sweep_string_iterator()
+        if override.is_sweep_override()
+        else iter([override.get_value_element_as_str()])
+    )
     key = override.get_key_element()
     return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={next(values)}"
 

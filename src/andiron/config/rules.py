@@ -32,7 +32,9 @@ def problems(plain: Mapping[str, Any], node_problems: NodeProblems) -> dict[str,
     return found
 
 
-def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any], node_problems: NodeProblems) -> dict[str, str]:
+def _rule_problems(
+    path: str, rule: Mapping[str, Any], plain: Mapping[str, Any], node_problems: NodeProblems
+) -> dict[str, str]:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
     found = violations.found(ParamGroup, settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
@@ -42,9 +44,13 @@ def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any],
         if isinstance(settings.get(name), Mapping):
             found |= node_problems(f"{path}.{name}", settings[name])
     if settings.get("lr") is not None and settings.get("lr_scale") is not None:
-        found[f"{path}.lr"] = f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one of the two"
+        found[f"{path}.lr"] = (
+            f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one of the two"
+        )
     if settings.get("frozen") is True and settings.get("optimizer"):
-        found[f"{path}.frozen"] = f"{path}.frozen=True: what is never trained needs no optimizer; remove one of the two"
+        found[f"{path}.frozen"] = (
+            f"{path}.frozen=True: what is never trained needs no optimizer; remove one of the two"
+        )
     return found | _option_problems(path, rule, plain)
 
 
@@ -53,15 +59,21 @@ def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]
     found = violations.found(Match, criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
         names = ", ".join(field.name for field in dataclasses.fields(Match))
-        found[path] = f"{path}={match}: names no criterion, and would claim every parameter; give one of {names}"
+        found[path] = (
+            f"{path}={match}: names no criterion, and would claim every parameter; give one of {names}"
+        )
     try:
         re.compile(criteria.get("name") or "")
     except (re.error, TypeError) as error:
-        found.setdefault(f"{path}.name", f"{path}.name={criteria['name']}: is no regular expression: {error}")
+        found.setdefault(
+            f"{path}.name", f"{path}.name={criteria['name']}: is no regular expression: {error}"
+        )
     return found
 
 
-def _option_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, str]:
+def _option_problems(
+    path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]
+) -> dict[str, str]:
     """The options beside the settings, held to what the group's optimizer takes where that is known here."""
     node = rule.get("optimizer") or plain.get("optimizer")
     target = node.get("_target_") if isinstance(node, Mapping) else None

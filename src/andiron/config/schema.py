@@ -15,9 +15,16 @@ from andiron import errors, files
 from andiron.config import nodes, rules, violations
 from andiron.config.nodes.param_groups import Clip
 
-Node = dict[str, Any]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
+Node = dict[
+    str, Any
+]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
 TARGET_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
-NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping")  # of several nodes, each under a name
+NAMED_GROUPS = (
+    "metrics",
+    "averages",
+    "augmentation",
+    "early_stopping",
+)  # of several nodes, each under a name
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 
 
@@ -37,7 +44,9 @@ class Train:
     loss: Node | None = None
     checkpoint: Node | None = None
     render: Node | None = None
-    param_groups: dict[str, Any] | None = None  # rules, each checked against nodes.param_groups; the rest is the base's
+    param_groups: dict[str, Any] | None = (
+        None  # rules, each checked against nodes.param_groups; the rest is the base's
+    )
     averages: dict[str, Any] | None = None  # a node each, as in the next two
     augmentation: dict[str, Any] | None = None
     early_stopping: dict[str, Any] | None = None
@@ -77,7 +86,9 @@ class Train:
         except ValueError as error:
             raise errors.ConfigError([f"{path}: not JSON: {error}"]) from error
         if not isinstance(plain, dict):
-            raise errors.ConfigError([f"{path}: holds {type(plain).__name__}, not an object of options"])
+            raise errors.ConfigError(
+                [f"{path}: holds {type(plain).__name__}, not an object of options"]
+            )
         found = problems(plain, cls)
         if found:
             raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
@@ -95,7 +106,13 @@ def _absolute(node: Node) -> Node:
     made = {}
     for name, value in node.items():
         is_path = name in PATH_ARGUMENTS and isinstance(value, str)
-        made[name] = os.path.abspath(value) if is_path else _absolute(value) if isinstance(value, dict) else value
+        made[name] = (
+            os.path.abspath(value)
+            if is_path
+            else _absolute(value)
+            if isinstance(value, dict)
+            else value
+        )
     return made
 
 
@@ -110,7 +127,9 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
             for name, node in plain[group].items():
                 if isinstance(node, dict) and node and "_target_" not in node:
                     path = f"{group}.{name}"
-                    found[path] = f"{path}: has options and no _target_; say {group}={name} too, or give it one"
+                    found[path] = (
+                        f"{path}: has options and no _target_; say {group}={name} too, or give it one"
+                    )
                     continue
                 found |= _node_problems(f"{group}.{name}", node)
     return found | rules.problems(plain, _node_problems)
@@ -122,17 +141,27 @@ def _node_problems(path: str, node: Any) -> dict[str, str]:
     target = node.get("_target_")
     if not isinstance(target, str):
         option = f"{path}._target_"
-        return {option: f"{option}={target}: names no class or function; give its dotted name, such as torch.optim.Adam"}
+        return {
+            option: f"{option}={target}: names no class or function; give its dotted name, such as torch.optim.Adam"
+        }
     arguments = {key: value for key, value in node.items() if key != "_target_"}
     found: dict[str, str] = {}
-    if target in nodes.SCHEMAS:  # not a user's own: its arguments are checked against its signature when it is built
+    if (
+        target in nodes.SCHEMAS
+    ):  # not a user's own: its arguments are checked against its signature when it is built
         found = violations.found(nodes.SCHEMAS[target], arguments, prefix=f"{path}.")
     return found | _inner_problems(path, arguments)
 
 
 def _inner_problems(path: str, value: Any) -> dict[str, str]:
     """What is wrong with the nodes inside a value, at any depth."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     found: dict[str, str] = {}
     for key, inner in items:
         is_node = isinstance(inner, dict) and "_target_" in inner

@@ -22,7 +22,10 @@ def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]
         by_option: dict[str, list[Any]] = {}  # a union complains once for every alternative
         for detail in error.errors():
             by_option.setdefault(str(detail["loc"][0]), []).append(detail)
-        return {prefix + name: _line(details, prefix, names, plain) for name, details in by_option.items()}
+        return {
+            prefix + name: _line(details, prefix, names, plain)
+            for name, details in by_option.items()
+        }
     return {}
 
 
@@ -38,7 +41,9 @@ def _line(details: list[Any], prefix: str, names: list[str], plain: Mapping[str,
     if details[0]["type"] == "missing":
         return f"{option}={plain[name]}: item {item} is missing"
     allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-    return f"{option}={plain[name]}: should be {allowed}" + ("" if item is None else f" (item {item})")
+    return f"{option}={plain[name]}: should be {allowed}" + (
+        "" if item is None else f" (item {item})"
+    )
 
 
 def _allowed(detail: Any) -> str:

@@ -36,7 +36,10 @@ class ArrayBatcher:
         """Mean and deviation there, shaped to be set against a batch of samples of that rank."""
         if (device, rank) not in self._held:
             shape = (-1, *[1] * (rank - 1)) if rank else ()
-            mean, std = (torch.tensor(numbers, device=device).view(shape) for numbers in (self.mean, self.std))
+            mean, std = (
+                torch.tensor(numbers, device=device).view(shape)
+                for numbers in (self.mean, self.std)
+            )
             self._held[device, rank] = mean, std
         return self._held[device, rank]
 

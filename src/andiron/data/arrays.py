@@ -12,7 +12,9 @@ class ArrayDataset:
 
     def __init__(self, inputs: Shaped[Tensor, "size ..."], targets: Shaped[Tensor, "size ..."]):
         if len(inputs) != len(targets):
-            raise ValueError(f"{len(inputs)} inputs but {len(targets)} targets; each input needs one")
+            raise ValueError(
+                f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
+            )
         self.inputs = inputs
         self.targets = targets
 

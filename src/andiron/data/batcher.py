@@ -36,7 +36,9 @@ class ImageBatcher:
             inputs = (pixels * slope).add_(offset)
         else:
             # one operation, with the conversion in it: (x / scale - mean) / std = offset + slope * x
-            inputs = torch.add(_offset(self.mean, self.std), pixels, alpha=1 / (self.scale * self.std))
+            inputs = torch.add(
+                _offset(self.mean, self.std), pixels, alpha=1 / (self.scale * self.std)
+            )
         return Batch(inputs, raw.targets.to(device, non_blocking=True))
 
 

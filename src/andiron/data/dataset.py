@@ -35,4 +35,6 @@ class Dataset(Protocol):
         ...
 
 
-Batcher = Callable[[Any, torch.device], Any]  # from samples as they are stored to a batch as the model takes it
+Batcher = Callable[
+    [Any, torch.device], Any
+]  # from samples as they are stored to a batch as the model takes it

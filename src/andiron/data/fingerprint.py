@@ -25,4 +25,6 @@ def of_file(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise errors.DataError(f"{path}: cannot be read ({error.strerror}); name a file with data.path") from error
+        raise errors.DataError(
+            f"{path}: cannot be read ({error.strerror}); name a file with data.path"
+        ) from error

@@ -43,17 +43,27 @@ class DataLoader:
         if len(dataset) == 0:
             raise ValueError("the data set is empty: there is no batch to make")
         if augmentations and shuffle_seed is None:
-            raise ValueError("augmentations draw from the shuffle seed: give one, or leave them out")
+            raise ValueError(
+                "augmentations draw from the shuffle seed: give one, or leave them out"
+            )
         self.device = torch.device(device)
         self.in_memory = isinstance(dataset, ArrayDataset) and num_workers == 0
-        self.dataset = dataset.to(self.device) if isinstance(dataset, ArrayDataset) and self.in_memory else dataset
+        self.dataset = (
+            dataset.to(self.device)
+            if isinstance(dataset, ArrayDataset) and self.in_memory
+            else dataset
+        )
         self.batcher = batcher
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
         self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
         self._plan = _Plan(len(dataset), batch_size, shuffle_seed)
-        self._workers = _workers(self._gather, self._plan, num_workers, self._is_pinned) if num_workers else None
+        self._workers = (
+            _workers(self._gather, self._plan, num_workers, self._is_pinned)
+            if num_workers
+            else None
+        )
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -78,12 +88,16 @@ class DataLoader:
 
     def indices(self, epoch: int, batch: int) -> list[int]:
         """Which samples make up one batch of an epoch, both counted from 0."""
-        indices: list[int] = self.order(epoch)[batch * self.batch_size :][: self.batch_size].tolist()
+        indices: list[int] = self.order(epoch)[batch * self.batch_size :][
+            : self.batch_size
+        ].tolist()
         return indices
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0, gathered here and now."""
-        indices = torch.tensor(self.indices(epoch, number), device=self.device if self.in_memory else None)
+        indices = torch.tensor(
+            self.indices(epoch, number), device=self.device if self.in_memory else None
+        )
         return self.batcher(self._gather.__getitems__(Request(epoch, indices)), self.device)
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
@@ -106,10 +120,15 @@ class DataLoader:
 
     def _ahead(self, requests: "Iterator[Request]") -> Iterator[Any]:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
-            gathered = deque(thread.submit(self._gathered, request) for request in islice(requests, BATCHES_AHEAD))
+            gathered = deque(
+                thread.submit(self._gathered, request)
+                for request in islice(requests, BATCHES_AHEAD)
+            )
             while gathered:
                 raw = gathered.popleft().result()
-                gathered.extend(thread.submit(self._gathered, request) for request in islice(requests, 1))
+                gathered.extend(
+                    thread.submit(self._gathered, request) for request in islice(requests, 1)
+                )
                 yield raw
 
     def _gathered(self, request: "Request") -> Any:
@@ -121,7 +140,9 @@ class DataLoader:
         """Whether batches lie in page-locked memory, from which a GPU copies while the step goes on."""
         return self.device.type == "cuda"
 
-    def _by_workers(self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, first_batch: int) -> Iterator[Any]:
+    def _by_workers(
+        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, first_batch: int
+    ) -> Iterator[Any]:
         self._plan.asked = epoch, first_batch
         self._plan.begun += 1
         mine = self._plan.begun
@@ -130,7 +151,9 @@ class DataLoader:
                 raise raw
             yield raw
             if self._plan.begun != mine:
-                raise RuntimeError(f"epoch {epoch} was left for another; its worker processes have moved on")
+                raise RuntimeError(
+                    f"epoch {epoch} was left for another; its worker processes have moved on"
+                )
 
     def close(self) -> None:
         """Ends the worker processes, if there are some; iterating starts new ones."""
@@ -141,7 +164,9 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if self.shuffle_seed is not None:
-            raise TypeError("a shuffled loader has an order for each epoch: iterate over loader.epoch(0), loader.epoch(1), ...")
+            raise TypeError(
+                "a shuffled loader has an order for each epoch: iterate over loader.epoch(0), loader.epoch(1), ..."
+            )
         return self.epoch(0)
 
 
@@ -195,7 +220,11 @@ class _Gather:
         return len(self.dataset)
 
     def __getitems__(self, request: Request) -> Any:
-        indices = request.indices if isinstance(request.indices, Tensor) else torch.tensor(request.indices)
+        indices = (
+            request.indices
+            if isinstance(request.indices, Tensor)
+            else torch.tensor(request.indices)
+        )
         raw = self.dataset.__getitems__(indices)
         if type(raw) is tuple and len(raw) == 2:  # a user's own (inputs, targets)
             raw = RawBatch(*raw)
@@ -238,16 +267,24 @@ class _Plan:
             return torch.arange(self.size)
         return randomness.permutation(self.size, self.shuffle_seed, epoch)
 
-    def requests(self, epoch: int, first_batch: int = 0, device: torch.device | None = None) -> Iterator[Request]:
+    def requests(
+        self, epoch: int, first_batch: int = 0, device: torch.device | None = None
+    ) -> Iterator[Request]:
         order = self.order(epoch)[first_batch * self.batch_size :].to(device)
-        return (Request(epoch, indices) for indices in torch.split(order, self.batch_size)) if len(order) else iter(())
+        return (
+            (Request(epoch, indices) for indices in torch.split(order, self.batch_size))
+            if len(order)
+            else iter(())
+        )
 
     def __iter__(self) -> Iterator[Request]:
         for epoch, indices in self.requests(*self.asked):
             yield Request(epoch, indices.tolist())  # type: ignore[union-attr] # for a process: a tensor takes a file descriptor
 
 
-def _workers(gather: _Gather, plan: _Plan, number: int, is_pinned: bool) -> "torch.utils.data.DataLoader[Any]":
+def _workers(
+    gather: _Gather, plan: _Plan, number: int, is_pinned: bool
+) -> "torch.utils.data.DataLoader[Any]":
     return torch.utils.data.DataLoader(
         _InWorker(gather),  # type: ignore[arg-type]
         batch_sampler=plan,  # type: ignore[arg-type]

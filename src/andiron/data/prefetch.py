@@ -35,14 +35,22 @@ def _arrived(batch: Any, is_there: Any, device: torch.device) -> Any:
     step = torch.cuda.current_stream(device)
     step.wait_event(is_there)
     for tensor in _tensors(batch):
-        tensor.record_stream(step)  # its memory is another stream's: not to be given away while this one reads it
+        tensor.record_stream(
+            step
+        )  # its memory is another stream's: not to be given away while this one reads it
     return batch
 
 
 def _tensors(batch: Any) -> list[Tensor]:
     if isinstance(batch, Tensor):
         return [batch]
-    inner = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple | list) else ()
+    inner = (
+        batch.values()
+        if isinstance(batch, dict)
+        else batch
+        if isinstance(batch, tuple | list)
+        else ()
+    )
     return [tensor for each in inner for tensor in _tensors(each)]
 
 

@@ -67,7 +67,9 @@ class Splits:
         targets = getattr(self.train, "targets", None)
         if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return None
-        counts: list[int] = torch.bincount(targets[targets >= 0].long(), minlength=self.num_classes).tolist()
+        counts: list[int] = torch.bincount(
+            targets[targets >= 0].long(), minlength=self.num_classes
+        ).tolist()
         return counts
 
 
@@ -89,7 +91,9 @@ def hold_out(
     return training.subset(kept), training.subset(held)
 
 
-def stratified_split(targets: Int[Tensor, " size"], fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+def stratified_split(
+    targets: Int[Tensor, " size"], fraction: float, seed: int
+) -> tuple[Tensor, Tensor]:
     """Indices of the rest and of a random `fraction` of every class, both in ascending order."""
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
     by_class = shuffled[targets[shuffled].sort(stable=True).indices]

@@ -23,7 +23,9 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
     """`fit` of all the rows that `chunks` gives, which is called for them twice."""
     sums = [(len(rows), rows.double().sum(0), rows.amin(0), rows.amax(0)) for rows in chunks()]
     number = sum(length for length, *_ in sums)
-    total, lowest, highest = (torch.stack(parts) for parts in zip(*(rest for _, *rest in sums), strict=True))
+    total, lowest, highest = (
+        torch.stack(parts) for parts in zip(*(rest for _, *rest in sums), strict=True)
+    )
     is_constant = lowest.amin(0) == highest.amax(0)
     mean = torch.where(is_constant, lowest.amin(0).double(), total.sum(0) / number)
     squares = torch.stack([(rows.double() - mean).square().sum(0) for rows in chunks()])
@@ -37,9 +39,13 @@ def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, sourc
     Raises: DataError, naming `source` and the column, if its numbers are too large or too close together.
     """
     largest = columns.abs().amax(0).tolist()
-    for name, size, center, spread, numbers in zip(names, largest, *fit(columns), columns.T, strict=True):
+    for name, size, center, spread, numbers in zip(
+        names, largest, *fit(columns), columns.T, strict=True
+    ):
         if size > FLOAT32.max:
-            raise errors.DataError(f"{source}: column {name!r} has {size:.3g}, too large for float32; scale it in the file")
+            raise errors.DataError(
+                f"{source}: column {name!r} has {size:.3g}, too large for float32; scale it in the file"
+            )
         if spread < ENOUGH_STEPS * size * FLOAT32.eps and len(numbers.unique()) > 1:
             raise errors.DataError(
                 f"{source}: column {name!r} varies by {spread:.3g} around {center:.10g}, and float32 cannot tell its values "

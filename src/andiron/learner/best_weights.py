@@ -18,7 +18,9 @@ class BestWeights:
         copies: dict[int, Tensor] = {}
         for tensor in entries.values():
             if id(tensor) not in copies:
-                copies[id(tensor)] = torch.empty_like(tensor, device=device or tensor.device, requires_grad=False)
+                copies[id(tensor)] = torch.empty_like(
+                    tensor, device=device or tensor.device, requires_grad=False
+                )
         self._tensors = {name: copies[id(tensor)] for name, tensor in entries.items()}
         self.is_taken = False
 
@@ -65,7 +67,9 @@ class BestWeights:
     def _checked(self, entries: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         differing = sorted(entries.keys() ^ self._tensors.keys())
         if differing:
-            raise ValueError(f"not the model whose weights are kept: only one of the two has {', '.join(map(repr, differing))}")
+            raise ValueError(
+                f"not the model whose weights are kept: only one of the two has {', '.join(map(repr, differing))}"
+            )
         return entries
 
 

@@ -79,7 +79,9 @@ class LearnerBuilder:
         Raises: DeviceError unless there is exactly one.
         """
         if len(devices) != 1:
-            raise errors.DeviceError(f"devices={list(devices)}: a learner trains on one device; name one")
+            raise errors.DeviceError(
+                f"devices={list(devices)}: a learner trains on one device; name one"
+            )
         self._device = torch.device(devices[0])
         return self
 
@@ -139,7 +141,9 @@ class LearnerBuilder:
         """Writes `run_dir`/summary.json at the end and shows it as a table."""
         return self._with(writes_summary=True)
 
-    def build(self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule) -> Learner:
+    def build(
+        self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
+    ) -> Learner:
         """The learner, its model moved to the device; one optimizer is taken as the owner of all parameters.
 
         Raises: TypeError if the model lacks a step; ConfigError if the checkpoint strategy needs a metric nobody measures.
@@ -161,11 +165,15 @@ class LearnerBuilder:
         model = model.to(self._device)
         return Learner(
             model,
-            optimizer if isinstance(optimizer, GroupedOptimizer) else GroupedOptimizer.of(optimizer, model),
+            optimizer
+            if isinstance(optimizer, GroupedOptimizer)
+            else GroupedOptimizer.of(optimizer, model),
             schedules.from_value(lr),
             journal=journal,
             checkpointer=self._checkpointer(),
-            guard=nonfinite.Guard(self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir),
+            guard=nonfinite.Guard(
+                self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir
+            ),
             averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
             stopping=stopping.Stopping(self._early_stopping, model),
             run_dir=self.run_dir,
@@ -173,24 +181,38 @@ class LearnerBuilder:
         )
 
     def _checkpointer(self) -> FileCheckpointer | None:
-        return FileCheckpointer(self.run_dir / state.CHECKPOINTS, self._strategy, self._cadence) if self._strategy else None
+        return (
+            FileCheckpointer(self.run_dir / state.CHECKPOINTS, self._strategy, self._cadence)
+            if self._strategy
+            else None
+        )
 
     def _check_metrics(self) -> None:
         """Whatever waits for a metric waits for one that is measured."""
         measured = {"train": self._train_metrics, "valid": self._valid_metrics}
-        by_split = {split: [metric.name for metric in metrics] for split, metrics in measured.items()}
+        by_split = {
+            split: [metric.name for metric in metrics] for split, metrics in measured.items()
+        }
         by_split |= {f"valid-{name}": by_split["valid"] for name in self._averages}
         stopping.check(self._early_stopping, by_split)
-        waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()}
-        waiting |= [("checkpoint", part) for part in self._parts_of_strategy() if isinstance(part, KeepBest)]
+        waiting: dict[str, Any] = {
+            f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
+        }
+        waiting |= [
+            ("checkpoint", part) for part in self._parts_of_strategy() if isinstance(part, KeepBest)
+        ]
         own = direction.of([*self._train_metrics, *self._valid_metrics])
-        direction.check({option: (rule.metric, rule.direction) for option, rule in waiting.items()}, own)
+        direction.check(
+            {option: (rule.metric, rule.direction) for option, rule in waiting.items()}, own
+        )
         for part in self._parts_of_strategy():
             if isinstance(part, KeepBest):
                 names = [metric.name for metric in measured[part.split]]
                 if part.metric not in names:
                     raise errors.ConfigError(
-                        [f"checkpoint.metric={part.metric}: not measured on {part.split}; there is: {', '.join(names)}"]
+                        [
+                            f"checkpoint.metric={part.metric}: not measured on {part.split}; there is: {', '.join(names)}"
+                        ]
                     )
 
     def _parts_of_strategy(self) -> Sequence[Strategy | None]:
@@ -199,7 +221,10 @@ class LearnerBuilder:
 
     def _default_writers(self) -> list[Writer]:
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        return [JsonLinesWriter(self.run_dir / "metrics.jsonl"), TensorBoardWriter(self.run_dir / "tensorboard")]
+        return [
+            JsonLinesWriter(self.run_dir / "metrics.jsonl"),
+            TensorBoardWriter(self.run_dir / "tensorboard"),
+        ]
 
     def _with(self, **option: Any) -> "LearnerBuilder":
         self._options |= option

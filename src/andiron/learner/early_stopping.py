@@ -41,11 +41,15 @@ class EarlyStopping:
         divergence: float | None = None,
         restores_best: bool = False,
     ):
-        _check_choices(direction=(direction, improvement.DIRECTIONS), min_delta_mode=(min_delta_mode, MODES))
+        _check_choices(
+            direction=(direction, improvement.DIRECTIONS), min_delta_mode=(min_delta_mode, MODES)
+        )
         _check_numbers(patience, min_delta, min_delta_mode)
         _check_limits(direction, goal, divergence)
         if patience is None and goal is None and divergence is None and not restores_best:
-            raise ValueError("there is nothing to stop for; give patience, goal or divergence, or restores_best")
+            raise ValueError(
+                "there is nothing to stop for; give patience, goal or divergence, or restores_best"
+            )
         self.metric = metric
         self.split = split
         self.direction = direction
@@ -57,7 +61,9 @@ class EarlyStopping:
         self.restores_best = restores_best
         self.best: float | None = None
         self.epoch_of_best = 0
-        self._value_at_gain: float | None = None  # below `best` in merit where smaller gains came after it
+        self._value_at_gain: float | None = (
+            None  # below `best` in merit where smaller gains came after it
+        )
         self._epoch_of_gain = 0
         self._last: float | None = None
         self._last_epoch = 0
@@ -72,7 +78,11 @@ class EarlyStopping:
             self.best, self.epoch_of_best = value, epoch
         is_relative = self.min_delta_mode == "relative"
         if improvement.is_better(
-            value, self._value_at_gain, self.direction, margin=self.min_delta, is_relative=is_relative
+            value,
+            self._value_at_gain,
+            self.direction,
+            margin=self.min_delta,
+            is_relative=is_relative,
         ):
             self._value_at_gain, self._epoch_of_gain = value, epoch
         self._last, self._last_epoch = value, epoch
@@ -97,13 +107,17 @@ class EarlyStopping:
         if not math.isfinite(value):
             return Stop(f"{name} is {value}{self._best_in_words}")
         if self.divergence is not None and self._is_worse(value, self.divergence):
-            return Stop(f"{name} is {value:.4g}, worse than divergence={self.divergence}{self._best_in_words}")
+            return Stop(
+                f"{name} is {value:.4g}, worse than divergence={self.divergence}{self._best_in_words}"
+            )
         if self.goal is not None and not self._is_worse(value, self.goal):
             return Stop(f"{name} is {value:.4g}: goal={self.goal} is reached")
         epochs = self._last_epoch - self._epoch_of_gain
         if self.patience is not None and epochs >= self.patience:
             unit = "epoch" if epochs == 1 else "epochs"
-            return Stop(f"{name} has not improved{self._margin_in_words} for {epochs} {unit}{self._best_in_words}")
+            return Stop(
+                f"{name} has not improved{self._margin_in_words} for {epochs} {unit}{self._best_in_words}"
+            )
         return None
 
     def state_dict(self) -> dict[str, Any]:
@@ -143,12 +157,16 @@ class EarlyStopping:
 def _check_choices(**choices: tuple[str, Sequence[str]]) -> None:
     for name, (value, allowed) in choices.items():
         if value not in allowed:
-            raise ValueError(f"{name}={value}: should be {' or '.join(allowed)}; choose one of these")
+            raise ValueError(
+                f"{name}={value}: should be {' or '.join(allowed)}; choose one of these"
+            )
 
 
 def _check_numbers(patience: int | None, min_delta: float, mode: str) -> None:
     if patience is not None and patience < 1:
-        raise ValueError(f"patience={patience}: should be 1 or more epochs, or null to wait for ever")
+        raise ValueError(
+            f"patience={patience}: should be 1 or more epochs, or null to wait for ever"
+        )
     if not 0 <= min_delta < (1 if mode == "relative" else math.inf):
         allowed = "from 0 to below 1" if mode == "relative" else "a finite number from 0 up"
         raise ValueError(f"min_delta={min_delta}: should be {allowed}; 0 counts the smallest gain")
@@ -162,4 +180,6 @@ def _check_limits(direction: str, goal: float | None, divergence: float | None) 
         return
     if divergence <= goal if direction == "lowest" else divergence >= goal:
         better = "above" if direction == "lowest" else "below"
-        raise ValueError(f"divergence={divergence}: should be {better} goal={goal}, for direction={direction}; swap the two")
+        raise ValueError(
+            f"divergence={divergence}: should be {better} goal={goal}, for direction={direction}; swap the two"
+        )

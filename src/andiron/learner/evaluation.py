@@ -34,7 +34,9 @@ def measure(learner: "Learner", loader: Loader, split: str) -> Values:
     Raises: Interrupted before a batch at which the run is asked to stop.
     """
     learner.journal.start_pass()
-    randomness.start_stream(learner.seed, split, learner.updates)  # whatever was drawn before, and where a run was taken up
+    randomness.start_stream(
+        learner.seed, split, learner.updates
+    )  # whatever was drawn before, and where a run was taken up
     with inference.valid(learner.model) as model:
         for number, batch in enumerate(loader.epoch(0)):
             if learner.interrupter.at(split, learner.updates, number) and learner.interrupter.asked:

@@ -20,14 +20,28 @@ class Watch:
     go through each operation together: for a small network it is the number of operations that costs.
     """
 
-    def __init__(self, optimizer: GroupedOptimizer, found: Gradients, groups: list[str], *, histograms: bool = False):
-        owned = {group: [name for name in optimizer.groups[group].parameters if name in found] for group in groups}
+    def __init__(
+        self,
+        optimizer: GroupedOptimizer,
+        found: Gradients,
+        groups: list[str],
+        *,
+        histograms: bool = False,
+    ):
+        owned = {
+            group: [name for name in optimizer.groups[group].parameters if name in found]
+            for group in groups
+        }
         self._owned = {group: names for group, names in owned.items() if names}
         names = [name for members in self._owned.values() for name in members]
         self._parameters: dict[str, Tensor] = {name: optimizer.parameters[name] for name in names}
         with torch.no_grad():
             self._negated = torch._foreach_neg([*self._parameters.values()]) if names else ()
-            self._norms = torch._foreach_norm([*(found[name] for name in names), *self._negated]) if names else ()
+            self._norms = (
+                torch._foreach_norm([*(found[name] for name in names), *self._negated])
+                if names
+                else ()
+            )
         self._gradients = {name: found[name].clone() for name in names} if histograms else {}
 
     def readings(self) -> Values:
@@ -38,9 +52,15 @@ class Watch:
             moved = torch._foreach_add(self._negated, [*self._parameters.values()])
             norms = iter(torch.stack([*self._norms, *torch._foreach_norm(moved)]).tolist())
         gradients, weights, updates = ([*self._joint(norms)] for _ in range(3))
-        ratios = [update / max(weight, SMALLEST) for update, weight in zip(updates, weights, strict=True)]
-        named = {f"grad_norm/{group}": norm for group, norm in zip(self._owned, gradients, strict=True)}
-        return named | {f"update_ratio/{group}": ratio for group, ratio in zip(self._owned, ratios, strict=True)}
+        ratios = [
+            update / max(weight, SMALLEST) for update, weight in zip(updates, weights, strict=True)
+        ]
+        named = {
+            f"grad_norm/{group}": norm for group, norm in zip(self._owned, gradients, strict=True)
+        }
+        return named | {
+            f"update_ratio/{group}": ratio for group, ratio in zip(self._owned, ratios, strict=True)
+        }
 
     def _joint(self, norms: Iterator[float]) -> Iterator[float]:
         """The norm of each group, from the norms of its tensors that come next."""

@@ -80,8 +80,12 @@ class Learner:
         self.updates = self.epoch = self.batch = 0
         self.loader: Loader | None = None  # where the batches of the epoch under way come from
         self.first_batch = 0  # the first batch of the update under way
-        self._saved: tuple[int, int, int] | None = None  # updates, epoch and batch of what was saved last
-        self._evaluation = ExitStack()  # entered while the model has other weights than those that are trained
+        self._saved: tuple[int, int, int] | None = (
+            None  # updates, epoch and batch of what was saved last
+        )
+        self._evaluation = (
+            ExitStack()
+        )  # entered while the model has other weights than those that are trained
 
     @property
     def rates(self) -> dict[str, float]:
@@ -105,7 +109,9 @@ class Learner:
         self.precision.apply()
         if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
             self.model.train()
-        self.journal.start(train, self.epoch - self.is_over, self.updates, self.batch)  # of one that is over, its last
+        self.journal.start(
+            train, self.epoch - self.is_over, self.updates, self.batch
+        )  # of one that is over, its last
         with self._settling():
             self.save()  # what goes on from here can be taken up again before its first epoch is over
             while not self.is_over:
@@ -132,7 +138,11 @@ class Learner:
             except BaseException:
                 self.batch = self.first_batch  # whoever goes on makes this update again
                 raise
-            if self.checkpointer and self.batch < len(train) and self.checkpointer.due(self.updates):
+            if (
+                self.checkpointer
+                and self.batch < len(train)
+                and self.checkpointer.due(self.updates)
+            ):
                 self.save()
             self._stop_if_asked()
 
@@ -146,13 +156,17 @@ class Learner:
         with self.optimizer.evaluated():
             self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
         checkpointer = self.checkpointer
-        if checkpointer and (checkpointer.due(self.updates) or checkpointer.due_after_epoch(self.epoch)):
+        if checkpointer and (
+            checkpointer.due(self.updates) or checkpointer.due_after_epoch(self.epoch)
+        ):
             self.save()
 
     def grouped(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left of the epoch, as many at a time as go into one update; the last group may be short."""
         self.loader = train
-        batches = iter(train.epoch(self.epoch, self.batch) if self.batch else train.epoch(self.epoch))
+        batches = iter(
+            train.epoch(self.epoch, self.batch) if self.batch else train.epoch(self.epoch)
+        )
         while True:
             asked = time.perf_counter()
             group = list(islice(batches, self.grads_accumulation))
@@ -201,17 +215,31 @@ class Learner:
         rates = self.rates
         gradients, items = self.gradients(batches)
         if not self.guard.passes(gradients):
-            self.guard.leave_out(micro_batches.step(self, len(batches)), self.model, gradients, batches, self.state)
+            self.guard.leave_out(
+                micro_batches.step(self, len(batches)), self.model, gradients, batches, self.state
+            )
             return False
-        watch = Watch(self.optimizer, gradients, [*rates], histograms=self.histograms) if self._at_log_point() else None
-        clipped = gradients if self.clip is None else self.clip(gradients)  # the mean: clipping each part would bias it
+        watch = (
+            Watch(self.optimizer, gradients, [*rates], histograms=self.histograms)
+            if self._at_log_point()
+            else None
+        )
+        clipped = (
+            gradients if self.clip is None else self.clip(gradients)
+        )  # the mean: clipping each part would bias it
         due = self.optimizer.due(rates, self.updates)
-        with torch.no_grad():  # an item that was not detached must not keep its graph alive in the metrics
-            self.model = self.optimizer.step(due, self.model, clipped, lambda: self.gradients(batches)[0])
+        with (
+            torch.no_grad()
+        ):  # an item that was not detached must not keep its graph alive in the metrics
+            self.model = self.optimizer.step(
+                due, self.model, clipped, lambda: self.gradients(batches)[0]
+            )
             self.updates += 1
             self._updated(items)
         if watch is not None:
-            self.journal.log_window(self._readings(rates, watch), watch.histograms() if self.histograms else None)
+            self.journal.log_window(
+                self._readings(rates, watch), watch.histograms() if self.histograms else None
+            )
         return True
 
     def gradients(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
@@ -230,7 +258,11 @@ class Learner:
         return is_last or (self.updates + 1) % self.log_every == 0
 
     def _readings(self, rates: Mapping[str, float], watch: Watch) -> Values:
-        return {f"lr/{name}": lr for name, lr in rates.items()} | watch.readings() | self.guard.readings()
+        return (
+            {f"lr/{name}": lr for name, lr in rates.items()}
+            | watch.readings()
+            | self.guard.readings()
+        )
 
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
@@ -249,7 +281,9 @@ class Learner:
         place = self.updates, self.epoch, self.batch
         if self.checkpointer and place != self._saved:
             values = {} if self.batch else dict(self.journal.progress.latest)
-            self.checkpointer.save(self.updates, state.captured(self, journal or self.journal.state_dict()), values)
+            self.checkpointer.save(
+                self.updates, state.captured(self, journal or self.journal.state_dict()), values
+            )
             self._saved = place
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -272,7 +306,9 @@ class Learner:
 
     def save_file(self, path: Path | str, recorder: serialization.Recorder | None = None) -> None:
         """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
-        (recorder or serialization.Recorder()).record(state.as_record(state.captured(self, self.journal.state_dict())), path)
+        (recorder or serialization.Recorder()).record(
+            state.as_record(state.captured(self, self.journal.state_dict())), path
+        )
 
     def load_file(self, path: Path | str) -> None:
         """Goes on from what `save_file` wrote, in whatever format and precision.
@@ -292,5 +328,10 @@ class Learner:
     def __enter__(self) -> "Learner":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

@@ -10,4 +10,6 @@ def check(*loaders: object) -> None:
     """
     for loader in loaders:
         if not isinstance(loader, Loader):
-            raise TypeError(f"{type(loader).__name__} has no epochs; make it with andiron.data.DataLoaderBuilder")
+            raise TypeError(
+                f"{type(loader).__name__} has no epochs; make it with andiron.data.DataLoaderBuilder"
+            )

@@ -11,7 +11,17 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics import History, Tally
-from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Rewinds, Statistic, Values, Writer
+from andiron.protocols import (
+    Loader,
+    Metric,
+    Point,
+    Progress,
+    Renderer,
+    Rewinds,
+    Statistic,
+    Values,
+    Writer,
+)
 from andiron.render import plain
 from andiron.run.usage import Usage
 
@@ -121,7 +131,9 @@ class Journal:
         """After a validation: what the model has to show, text or images."""
         texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
         images = {name: sample for name, sample in samples.items() if isinstance(sample, Tensor)}
-        point = Point(split, self.progress.updates, self.progress.epoch, {}, texts=texts, images=images)
+        point = Point(
+            split, self.progress.updates, self.progress.epoch, {}, texts=texts, images=images
+        )
         for writer in self.writers:
             writer.write(point)
 
@@ -151,10 +163,15 @@ class Journal:
             "history": self.history.state_dict(),
             "latest": {split: dict(values) for split, values in self.progress.latest.items()},
             "seconds": self.seconds,
-            "writers": [writer.position() if isinstance(writer, Rewinds) else None for writer in self.writers],
+            "writers": [
+                writer.position() if isinstance(writer, Rewinds) else None
+                for writer in self.writers
+            ],
         }, tensors
 
-    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    def load_state_dict(
+        self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> None:
         """Goes on from what `state_dict` gave; the writers stay where they are.
 
         Raises: ValueError if it is of other metrics.
@@ -194,7 +211,13 @@ class Journal:
                     "the weights are no good from there on: lower lr, or look at the batches just before"
                 )
         point = Point(
-            split, progress.updates, progress.epoch, {**values, **(more or {})}, whole_epoch, histograms or {}, texts or {}
+            split,
+            progress.updates,
+            progress.epoch,
+            {**values, **(more or {})},
+            whole_epoch,
+            histograms or {},
+            texts or {},
         )
         progress.latest[split] = values
         self.history.add(point)

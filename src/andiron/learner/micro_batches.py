@@ -53,5 +53,7 @@ def _train_step(learner: "Learner", batch: Any, number: int = 0) -> TrainOutput:
         with learner.precision.step():
             output: TrainOutput = learner.model.train_step(batch)
     except errors.SampleError as error:
-        raise naming.located(error, learner.loader, learner.epoch, learner.first_batch + number) from error
+        raise naming.located(
+            error, learner.loader, learner.epoch, learner.first_batch + number
+        ) from error
     return output

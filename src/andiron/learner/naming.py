@@ -4,7 +4,9 @@ from andiron import errors
 from andiron.protocols import Loader
 
 
-def located(error: errors.SampleError, loader: Loader | None, epoch: int, batch: int) -> errors.DataError:
+def located(
+    error: errors.SampleError, loader: Loader | None, epoch: int, batch: int
+) -> errors.DataError:
     """The error with the samples' indices in the data beside their places in the batch; the error itself if no one can tell.
 
     Epoch and batch are counted from 0.
@@ -14,4 +16,6 @@ def located(error: errors.SampleError, loader: Loader | None, epoch: int, batch:
         return error
     of_batch = indices(epoch, batch)
     named = ", ".join(str(of_batch[place]) for place in error.places)
-    return errors.DataError(f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data: {error}")
+    return errors.DataError(
+        f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data: {error}"
+    )

@@ -31,7 +31,9 @@ class Step:
     epoch: int
     first_batch: int
     num_batches: int
-    samples: list[list[int]] | None  # indices into the training data; None where the loader does not tell
+    samples: (
+        list[list[int]] | None
+    )  # indices into the training data; None where the loader does not tell
 
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
@@ -46,7 +48,12 @@ class Guard:
     `scripts/replay.py` goes to `run_dir`.
     """
 
-    def __init__(self, policy: Policy = "stop", precision: Precision | None = None, run_dir: Path | None = None):
+    def __init__(
+        self,
+        policy: Policy = "stop",
+        precision: Precision | None = None,
+        run_dir: Path | None = None,
+    ):
         self.policy = policy
         self.precision = precision or Precision()
         self.run_dir = run_dir
@@ -59,20 +66,33 @@ class Guard:
         return gradients.all_finite(found)
 
     def leave_out(
-        self, step: Step, model: nn.Module, found: Gradients, batches: Sequence[Any], state: Callable[[], Checkpoint]
+        self,
+        step: Step,
+        model: nn.Module,
+        found: Gradients,
+        batches: Sequence[Any],
+        state: Callable[[], Checkpoint],
     ) -> None:
         """What is done about an update that does not pass.
 
         Raises: NonFiniteError, with `state` and the step on the disk, if the policy is to stop.
         """
         loss_is_finite = found.loss is None or math.isfinite(found.loss)
-        if self.precision.may_have_overflowed and loss_is_finite:  # the scale has no part in the loss itself
+        if (
+            self.precision.may_have_overflowed and loss_is_finite
+        ):  # the scale has no part in the loss itself
             self.skipped += 1
             self.precision.overflowed()
-            log.warning("%s left out: gradients overflowed in fp16; the loss scale is now %g", step, self.precision.scale)
+            log.warning(
+                "%s left out: gradients overflowed in fp16; the loss scale is now %g",
+                step,
+                self.precision.scale,
+            )
             return
         cause = diagnosis(step, model, found, batches)
-        if self.policy != "stop" and not bad_weights(model):  # with those no other batch would pass either
+        if self.policy != "stop" and not bad_weights(
+            model
+        ):  # with those no other batch would pass either
             self.skipped += 1
             log.warning("%s left out: %s", step, cause)
             return
@@ -104,7 +124,9 @@ class Guard:
         if self.run_dir is None:
             return ""
         name, number = f"update-{step.update}", 1
-        while (folder := self.run_dir / FOLDER / (name if number == 1 else f"{name}.{number}")).exists():
+        while (
+            folder := self.run_dir / FOLDER / (name if number == 1 else f"{name}.{number}")
+        ).exists():
             number += 1  # the same step of a run that was resumed
         checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(found)}
         try:
@@ -123,13 +145,19 @@ def diagnosis(step: Step, model: nn.Module, found: Gradients, batches: Sequence[
     cause = _bad_samples(step, batches) or "weights and batch are finite"
     loss = "" if found.loss is None else f"; the loss is {float(found.loss)}"
     bad = gradients.not_finite(found)
-    first = f"; the first parameter with a gradient of nan or inf is {bad[0]!r} ({len(bad)} of {len(found)})" if bad else ""
+    first = (
+        f"; the first parameter with a gradient of nan or inf is {bad[0]!r} ({len(bad)} of {len(found)})"
+        if bad
+        else ""
+    )
     return f"{cause}{loss}{first}"
 
 
 def bad_weights(model: nn.Module) -> list[str]:
     """The parameters that hold a nan or an inf, by name, in order."""
-    return gradients.not_finite({name: tensor.detach() for name, tensor in model.named_parameters()})
+    return gradients.not_finite(
+        {name: tensor.detach() for name, tensor in model.named_parameters()}
+    )
 
 
 def _bad_samples(step: Step, batches: Sequence[Any]) -> str | None:
@@ -137,12 +165,22 @@ def _bad_samples(step: Step, batches: Sequence[Any]) -> str | None:
     found: list[str] = []
     for number, batch in enumerate(batches):
         for tensor in tensors_in(batch):
-            if tensor.is_floating_point() and tensor.dim() and not bool(torch.isfinite(tensor).all()):
-                rows = (~torch.isfinite(tensor.flatten(start_dim=1) if tensor.dim() > 1 else tensor[:, None])).any(dim=1)
+            if (
+                tensor.is_floating_point()
+                and tensor.dim()
+                and not bool(torch.isfinite(tensor).all())
+            ):
+                rows = (
+                    ~torch.isfinite(
+                        tensor.flatten(start_dim=1) if tensor.dim() > 1 else tensor[:, None]
+                    )
+                ).any(dim=1)
                 places = rows.nonzero().flatten().tolist()
                 names = step.samples[number] if step.samples else []
                 is_known = len(names) == len(rows)
-                found += [str(names[place]) if is_known else f"{place} of its batch" for place in places]
+                found += [
+                    str(names[place]) if is_known else f"{place} of its batch" for place in places
+                ]
     return f"sample {', '.join(dict.fromkeys(found))} holds nan or inf" if found else None
 
 
@@ -151,7 +189,8 @@ def _listed(samples: Sequence[Sequence[int]] | None) -> str:
     if samples is None:
         return ""
     batches = [
-        ", ".join(map(str, batch[:MOST_LISTED])) + (f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else "")
+        ", ".join(map(str, batch[:MOST_LISTED]))
+        + (f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else "")
         for batch in samples
     ]
     return f", samples {'; '.join(batches)}"
@@ -173,9 +212,13 @@ def fingerprint(found: Gradients) -> dict[str, Any]:
     """What tells whether gradients taken again are the same: the loss, the norm of each in words, and a SHA-256 of all bits."""
     digest = hashlib.sha256()
     for gradient in found.values():
-        digest.update(gradient.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(
+            gradient.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        )
     return {
         "loss": None if found.loss is None else str(float(found.loss)),
-        "norms": {name: str(float(torch.linalg.vector_norm(gradient))) for name, gradient in found.items()},
+        "norms": {
+            name: str(float(torch.linalg.vector_norm(gradient))) for name, gradient in found.items()
+        },
         "sha256": digest.hexdigest(),
     }

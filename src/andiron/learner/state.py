@@ -28,7 +28,9 @@ def captured(learner: "Learner", journal: tuple[dict[str, Any], dict[str, Tensor
         model = learner.model.state_dict()
         if learner.optimizer.has_evaluation_weights:
             model = {name: tensor.clone() for name, tensor in model.items()}
-    averages = {name: average.state_dict() for name, average in learner.averages.items()} | learner.stopping.weights()
+    averages = {
+        name: average.state_dict() for name, average in learner.averages.items()
+    } | learner.stopping.weights()
     measured, windows = journal
     state = {
         "updates": learner.updates,
@@ -51,7 +53,11 @@ def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
     """The weights to be measured, as `model`, and those of each average, as `model-<average>`."""
     with learner.optimizer.evaluated():
         model = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
-    averages = {f"model-{name}": average.state_dict() for name, average in learner.averages.items() if average.count}
+    averages = {
+        f"model-{name}": average.state_dict()
+        for name, average in learner.averages.items()
+        if average.count
+    }
     return {"model": model} | averages
 
 
@@ -64,10 +70,14 @@ def restore(learner: "Learner", saved: Checkpoint) -> None:
     state = saved.state
     _check(learner, saved)
     learner.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
-    device = next((parameter.device for parameter in learner.model.parameters()), torch.device("cpu"))
+    device = next(
+        (parameter.device for parameter in learner.model.parameters()), torch.device("cpu")
+    )
     learner.journal.load_state_dict(state["journal"], saved.metrics, device)
     learner.model.load_state_dict(saved.model)
-    learner.optimizer.load_state_dict(saved.optimizer)  # after the model: it may bring other weights to train
+    learner.optimizer.load_state_dict(
+        saved.optimizer
+    )  # after the model: it may bring other weights to train
     for name, average in learner.averages.items():
         average.load_state_dict(saved.averages[name], state["averages"][name])
     stateful = stateful_schedules(learner)
@@ -87,7 +97,9 @@ def _check(learner: "Learner", saved: Checkpoint) -> None:
     found = matching.differences(places, saved.model)
     if found:
         told = matching.told(found, places, saved.model)
-        raise errors.MismatchError(f"the state does not fit the model:\n{told}\nbuild the model that it is of")
+        raise errors.MismatchError(
+            f"the state does not fit the model:\n{told}\nbuild the model that it is of"
+        )
     missing = [name for name in learner.averages if name not in saved.averages]
     if missing:
         there = ", ".join(saved.averages) or "none"
@@ -102,7 +114,9 @@ def resume(learner: "Learner", found: tuple[Path, Checkpoint] | None = None) -> 
     Raises: DataError if there is none; what `restore` raises, and nothing was cut back then.
     """
     if learner.run_dir is None:
-        raise errors.RunFolderError("a learner without a run_dir has no checkpoints to go on from; build it with one")
+        raise errors.RunFolderError(
+            "a learner without a run_dir has no checkpoints to go on from; build it with one"
+        )
     folder, newest = found or checkpoint.newest_whole(learner.run_dir / CHECKPOINTS)
     learner.load(newest)
     if learner.checkpointer:
@@ -113,7 +127,11 @@ def resume(learner: "Learner", found: tuple[Path, Checkpoint] | None = None) -> 
 
 def stateful_schedules(learner: "Learner") -> list[Any]:
     """The schedules that have a state_dict, those of groups and users' own included."""
-    return [part for whole in (learner.schedule, *learner.optimizer.schedules) for part in schedules.stateful(whole)]
+    return [
+        part
+        for whole in (learner.schedule, *learner.optimizer.schedules)
+        for part in schedules.stateful(whole)
+    ]
 
 
 def as_record(saved: Checkpoint) -> Record:
@@ -124,11 +142,21 @@ def as_record(saved: Checkpoint) -> Record:
     """
     parts = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
     parts |= {f"averages/{name}": average for name, average in saved.averages.items()}
-    tensors = {f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+    tensors = {
+        f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()
+    }
     types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
-    as_bits = [name for name, tensor in tensors.items() if name.startswith(EXACT) and _has_bits(tensor)]
-    tensors |= {name: tensors[name].detach().contiguous().view(BITS[tensors[name].element_size()]) for name in as_bits}
-    return Record(tensors, {"state": saved.state, "types": types, "bits": as_bits, "averages": [*saved.averages]})
+    as_bits = [
+        name for name, tensor in tensors.items() if name.startswith(EXACT) and _has_bits(tensor)
+    ]
+    tensors |= {
+        name: tensors[name].detach().contiguous().view(BITS[tensors[name].element_size()])
+        for name in as_bits
+    }
+    return Record(
+        tensors,
+        {"state": saved.state, "types": types, "bits": as_bits, "averages": [*saved.averages]},
+    )
 
 
 def _has_bits(tensor: Tensor) -> bool:
@@ -141,15 +169,24 @@ def from_record(record: Record, path: Path) -> Checkpoint:
     Raises: DataError if it is the record of something else.
     """
     if not {"state", "types", "bits", "averages"} <= record.values.keys():
-        raise errors.DataError(f"{path}: no learner's state; load a file of weights with andiron.serialization.load_file(model, path)")
+        raise errors.DataError(
+            f"{path}: no learner's state; load a file of weights with andiron.serialization.load_file(model, path)"
+        )
     types = {name: getattr(torch, dtype) for name, dtype in record.values["types"].items()}
     as_bits = {*record.values["bits"]}
     tensors = {
-        name: tensor.view(types[name]) if name in as_bits else tensor.to(types[name]) for name, tensor in record.tensors.items()
+        name: tensor.view(types[name]) if name in as_bits else tensor.to(types[name])
+        for name, tensor in record.tensors.items()
     }
 
     def part(prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        }
 
     averages = {name: part(f"averages/{name}/") for name in record.values["averages"]}
-    return Checkpoint(part("model/"), part("optimizer/"), record.values["state"], averages, part("metrics/"))
+    return Checkpoint(
+        part("model/"), part("optimizer/"), record.values["state"], averages, part("metrics/")
+    )

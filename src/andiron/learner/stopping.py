@@ -21,7 +21,9 @@ class Stopping:
 
     def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
         self.rules = dict(rules)
-        self.best = BestWeights(model) if any(rule.restores_best for rule in self.rules.values()) else None
+        self.best = (
+            BestWeights(model) if any(rule.restores_best for rule in self.rules.values()) else None
+        )
 
     @property
     def decision(self) -> Stop | None:
@@ -55,9 +57,15 @@ class Stopping:
         """The weights of the best epoch under their name in a checkpoint, if any are kept."""
         return {} if self.best is None or not self.best.is_taken else {BEST: self.best.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
+    ) -> None:
         """Goes on from what `state_dict` and `weights` gave; a rule that was not there then, or of another metric, begins now."""
-        known = {name for name, rule in self.rules.items() if name in state and state[name]["of"] == rule.of}
+        known = {
+            name
+            for name, rule in self.rules.items()
+            if name in state and state[name]["of"] == rule.of
+        }
         for name in known:
             self.rules[name].load_state_dict(state[name])
         if self.best is not None:
@@ -70,10 +78,18 @@ def check(rules: Mapping[str, EarlyStopping], measured: Mapping[str, Sequence[st
 
     Raises: ConfigError with all of them, and with several that would restore the weights of different epochs.
     """
-    problems = [line for name, rule in rules.items() for line in _problems(f"early_stopping.{name}", rule, measured)]
-    restoring = [f"early_stopping.{name}.restores_best" for name, rule in rules.items() if rule.restores_best]
+    problems = [
+        line
+        for name, rule in rules.items()
+        for line in _problems(f"early_stopping.{name}", rule, measured)
+    ]
+    restoring = [
+        f"early_stopping.{name}.restores_best" for name, rule in rules.items() if rule.restores_best
+    ]
     if len(restoring) > 1:
-        problems.append(f"{', '.join(restoring)}: a run comes back with the weights of one epoch; leave it to one of these")
+        problems.append(
+            f"{', '.join(restoring)}: a run comes back with the weights of one epoch; leave it to one of these"
+        )
     if problems:
         raise errors.ConfigError(problems)
 
@@ -81,9 +97,13 @@ def check(rules: Mapping[str, EarlyStopping], measured: Mapping[str, Sequence[st
 def _problems(option: str, rule: EarlyStopping, measured: Mapping[str, Sequence[str]]) -> list[str]:
     if rule.split not in measured:
         there = f"there is: {', '.join(measured)}"
-        return [f"{option}.split={rule.split}: nothing is measured on it{errors.nearest(rule.split, measured)}; {there}"]
+        return [
+            f"{option}.split={rule.split}: nothing is measured on it{errors.nearest(rule.split, measured)}; {there}"
+        ]
     names = measured[rule.split]
     if {rule.metric, rule.metric.partition("/")[0]} & {*names}:  # recall/cat is a part of recall
         return []
     there = f"there is: {', '.join(names) or 'nothing'}"
-    return [f"{option}.metric={rule.metric}: not measured on {rule.split}{errors.nearest(rule.metric, names)}; {there}"]
+    return [
+        f"{option}.metric={rule.metric}: not measured on {rule.split}{errors.nearest(rule.metric, names)}; {there}"
+    ]

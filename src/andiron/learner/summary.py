@@ -28,7 +28,9 @@ def leave(learner: "Learner", run_dir: Path) -> None:
     learner.journal.show(summary)
 
 
-def summarise(journal: Journal, model: nn.Module, run_dir: Path, param_groups: Mapping[str, Any]) -> dict[str, Any]:
+def summarise(
+    journal: Journal, model: nn.Module, run_dir: Path, param_groups: Mapping[str, Any]
+) -> dict[str, Any]:
     """What was trained for how long and by which optimizers, and for each split and metric best, its epoch and last."""
     standings = journal.history.standings
     rows = [

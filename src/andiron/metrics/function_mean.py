@@ -17,7 +17,9 @@ class Mean:
     Raises: ValueError if `of` names no function.
     """
 
-    def __init__(self, of: str | Callable[[Any], Any], *, higher_is_better: bool, name: str | None = None):
+    def __init__(
+        self, of: str | Callable[[Any], Any], *, higher_is_better: bool, name: str | None = None
+    ):
         self.of = _located(of) if isinstance(of, str) else of
         self.higher_is_better = higher_is_better
         self.name = name or str(getattr(self.of, "__name__", type(self.of).__name__))
@@ -32,7 +34,9 @@ class Mean:
             return result, result.numel()
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor):
             return result
-        found = "a single number" if isinstance(result, Tensor | float | int) else type(result).__name__
+        found = (
+            "a single number" if isinstance(result, Tensor | float | int) else type(result).__name__
+        )
         raise TypeError(
             f"{self.name}: the function gives {found} for a batch; return a tensor with a value for each sample, "
             "or (total, count), so that a short batch counts for what it is"
@@ -44,10 +48,14 @@ def _located(name: str) -> Callable[[Any], Any]:
     from hydra.errors import HydraException
 
     try:
-        function: Callable[[Any], Any] = hydra.utils.instantiate({"_target_": name, "_partial_": True}).func
+        function: Callable[[Any], Any] = hydra.utils.instantiate(
+            {"_target_": name, "_partial_": True}
+        ).func
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        raise ValueError(f"of={name}: no function of that name can be used: {cause}{_remedy(name)}") from error
+        raise ValueError(
+            f"of={name}: no function of that name can be used: {cause}{_remedy(name)}"
+        ) from error
     return function
 
 

@@ -37,12 +37,20 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """The standings as plain values."""
-        return {split: {name: dict(vars(standing)) for name, standing in named.items()} for split, named in self.standings.items()}
+        return {
+            split: {name: dict(vars(standing)) for name, standing in named.items()}
+            for split, named in self.standings.items()
+        }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Goes on from saved standings."""
-        self.standings = {split: {name: Standing(**plain) for name, plain in named.items()} for split, named in state.items()}
+        self.standings = {
+            split: {name: Standing(**plain) for name, plain in named.items()}
+            for split, named in state.items()
+        }
 
     def _improves(self, name: str, value: float, best: float) -> bool:
-        metric = name if name in self._higher_is_better else name.partition("/")[0]  # recall/cat is a part of recall
+        metric = (
+            name if name in self._higher_is_better else name.partition("/")[0]
+        )  # recall/cat is a part of recall
         return value > best if self._higher_is_better[metric] else value < best

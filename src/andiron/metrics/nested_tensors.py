@@ -22,7 +22,11 @@ def packed(value: Any) -> tuple[Any, dict[str, Tensor]]:
             return {TUPLE: [plain(inner) for inner in value]}
         if isinstance(value, list):
             return [plain(inner) for inner in value]
-        return {name: plain(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+        return (
+            {name: plain(inner) for name, inner in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
     return plain(value), tensors
 

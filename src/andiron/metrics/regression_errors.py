@@ -10,7 +10,9 @@ from torch import Tensor
 from andiron import errors
 from andiron.protocols import Values
 
-Average = Literal["uniform", "none"]  # the mean over the outputs, or each under its own name: output_0, output_1, ...
+Average = Literal[
+    "uniform", "none"
+]  # the mean over the outputs, or each under its own name: output_0, output_1, ...
 
 
 @dataclass(kw_only=True)
@@ -125,7 +127,9 @@ class ExplainedVariance:
 def _check(average: str) -> None:
     if average not in ("uniform", "none"):
         hint = errors.nearest(average, ("uniform", "none"))
-        raise ValueError(f"average={average}: should be uniform (the mean over the outputs) or none (each by itself){hint}")
+        raise ValueError(
+            f"average={average}: should be uniform (the mean over the outputs) or none (each by itself){hint}"
+        )
 
 
 def _targets_and_differences(
@@ -135,7 +139,9 @@ def _targets_and_differences(
     output, targets = item.output, item.targets
     if output.shape != targets.shape:  # they might broadcast, to a number that means nothing
         found = f"an output {list(output.shape)} and targets {list(targets.shape)}"
-        raise errors.MismatchError(f"{name}: measures a value against each target, but has {found}; it is for regression")
+        raise errors.MismatchError(
+            f"{name}: measures a value against each target, but has {found}; it is for regression"
+        )
     kind = torch.float32 if targets.device.type == "mps" else torch.float64
     targets = targets.to(kind).reshape(len(targets), -1)
     return targets, targets - output.to(kind).reshape(len(targets), -1)
@@ -155,7 +161,9 @@ def _moments(
 ) -> Float[Tensor, "1 3 2 outputs"]:
     """Of one batch: count, mean, and sum of squared deviations from it, each of the targets and of the differences."""
     values = torch.stack([targets, differences], dim=1)
-    shifted = values - values[0]  # the mean of equal values would be rounded, and they would seem to vary
+    shifted = (
+        values - values[0]
+    )  # the mean of equal values would be rounded, and they would seem to vary
     mean = shifted.mean(0)
     count = _count(targets).expand_as(mean)
     return torch.stack([count, values[0] + mean, (shifted - mean).square().sum(0)])[None]
@@ -182,4 +190,6 @@ def _averaged(
     known = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(known) else None
-    return {f"output_{number}": score for number, score in enumerate(scores.tolist()) if known[number]}
+    return {
+        f"output_{number}": score for number, score in enumerate(scores.tolist()) if known[number]
+    }

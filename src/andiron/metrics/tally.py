@@ -22,7 +22,9 @@ class Tally:
         self._kinds = [_kind(metric) for metric in self.metrics]
         self._window: list[list[tuple[Any, ...]]] = []  # one list of parts a batch
         self._epoch: list[Any] = [None] * len(self.metrics)
-        self.texts: dict[str, str] = {}  # of the last epoch or window closed: Markdown pages by name
+        self.texts: dict[
+            str, str
+        ] = {}  # of the last epoch or window closed: Markdown pages by name
 
     def add(self, item: Any) -> None:
         """Counts one batch."""
@@ -47,15 +49,21 @@ class Tally:
         plain, tensors = nested_tensors.packed({"window": self._window, "epoch": self._epoch})
         return {"metrics": [metric.name for metric in self.metrics], **plain}, tensors
 
-    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    def load_state_dict(
+        self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    ) -> None:
         """Goes on from what `state_dict` gave; what lay on a GPU comes to `device`.
 
         Raises: ValueError if it is of other metrics.
         """
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
-            raise ValueError(f"saved while {', '.join(plain['metrics'])} were measured, not {', '.join(names)}; measure the same")
-        self._window, self._epoch = (nested_tensors.unpacked(plain[part], tensors, device) for part in ("window", "epoch"))
+            raise ValueError(
+                f"saved while {', '.join(plain['metrics'])} were measured, not {', '.join(names)}; measure the same"
+            )
+        self._window, self._epoch = (
+            nested_tensors.unpacked(plain[part], tensors, device) for part in ("window", "epoch")
+        )
 
     def _move_window(self) -> list[Any]:
         """The parts of the open window, which the epoch's then hold too; None for each metric if no batch was added."""
@@ -112,7 +120,10 @@ class _Sums:
 
     @staticmethod
     def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[Tensor]:
-        return [_added([part.detach() for part in parts]).cpu().double() for parts in zip(*batches, strict=True)]
+        return [
+            _added([part.detach() for part in parts]).cpu().double()
+            for parts in zip(*batches, strict=True)
+        ]
 
     @staticmethod
     def joined(old: list[Tensor], new: list[Tensor]) -> list[Tensor]:
@@ -128,7 +139,10 @@ class _Gathered:
 
     @staticmethod
     def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[list[Tensor]]:
-        return [[torch.cat([part.detach() for part in parts]).cpu()] for parts in zip(*batches, strict=True)]
+        return [
+            [torch.cat([part.detach() for part in parts]).cpu()]
+            for parts in zip(*batches, strict=True)
+        ]
 
     @staticmethod
     def joined(old: list[list[Tensor]], new: list[list[Tensor]]) -> list[list[Tensor]]:
@@ -141,7 +155,11 @@ class _Gathered:
 
 def _added(parts: Sequence[Tensor]) -> Tensor:
     stacked = torch.stack([*parts])
-    return stacked.sum(0) if stacked.device.type == "mps" or not stacked.is_floating_point() else stacked.double().sum(0)
+    return (
+        stacked.sum(0)
+        if stacked.device.type == "mps" or not stacked.is_floating_point()
+        else stacked.double().sum(0)
+    )
 
 
 def _sum(values: Sequence[Tensor | int]) -> float:

@@ -7,7 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput
+from andiron.outputs import (
+    BinaryClassificationOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+    RegressionOutput,
+)
 from andiron.protocols import Values
 
 
@@ -21,13 +26,17 @@ class Torchmetrics:
     Raises: ValueError if its states are neither all added up nor all concatenated, or it does not know what is better.
     """
 
-    def __init__(self, metric: Any, *, name: str | None = None, higher_is_better: bool | None = None):
+    def __init__(
+        self, metric: Any, *, name: str | None = None, higher_is_better: bool | None = None
+    ):
         self.metric = metric
         self.name = name or type(metric).__name__
         self.gathers = _gathers(metric)
         better = metric.higher_is_better if higher_is_better is None else higher_is_better
         if better is None:
-            raise ValueError(f"higher_is_better: {type(metric).__name__} does not say; give true or false")
+            raise ValueError(
+                f"higher_is_better: {type(metric).__name__} does not say; give true or false"
+            )
         self.higher_is_better: bool = better
 
     def __call__(self, item: Any) -> tuple[Tensor, ...]:
@@ -46,7 +55,9 @@ class Torchmetrics:
         self.metric.reset()
         for (state, default), part in zip(self.metric.metric_state.items(), parts, strict=True):
             setattr(self.metric, state, [part] if self.gathers else _as_kept(default, part))
-        result = inspect.unwrap(self.metric.compute)()  # within are no cache, and no exchange between ranks
+        result = inspect.unwrap(
+            self.metric.compute
+        )()  # within are no cache, and no exchange between ranks
         self.metric.reset()
         return _values(self.name, result)
 
@@ -57,16 +68,23 @@ class Torchmetrics:
 
 def _gathers(metric: Any) -> bool:
     """Whether the states are kept side by side; False if they are added up."""
-    from torchmetrics.utilities import dim_zero_cat, dim_zero_sum  # here: it takes seconds to import, and may not be there
+    from torchmetrics.utilities import (
+        dim_zero_cat,
+        dim_zero_sum,
+    )  # here: it takes seconds to import, and may not be there
 
     name, reductions = type(metric).__name__, getattr(metric, "_reductions", {})
     if not reductions:
-        raise ValueError(f"metric={name}: has no states of its own to add up; give each metric of torchmetrics by itself")
+        raise ValueError(
+            f"metric={name}: has no states of its own to add up; give each metric of torchmetrics by itself"
+        )
     if set(reductions.values()) == {dim_zero_sum}:
         return False
     if set(reductions.values()) == {dim_zero_cat}:
         return True
-    found = ", ".join(f"{state} by {getattr(how, '__name__', how)}" for state, how in reductions.items())
+    found = ", ".join(
+        f"{state} by {getattr(how, '__name__', how)}" for state, how in reductions.items()
+    )
     raise ValueError(
         f"metric={name}: merges its states in a way that sums cannot follow ({found}); all should be dim_zero_sum, "
         "or all dim_zero_cat: another setting of it may do (thresholds), or a Statistic of your own"
@@ -80,7 +98,9 @@ def _inputs(item: Any) -> tuple[Tensor, Tensor]:
         return output.softmax(dim=-1), targets
     if isinstance(item, BinaryClassificationOutput | MultiLabelClassificationOutput):
         return output.sigmoid(), targets
-    if isinstance(item, RegressionOutput) and output.shape[1] == 1:  # one output has no dimension there
+    if (
+        isinstance(item, RegressionOutput) and output.shape[1] == 1
+    ):  # one output has no dimension there
         return output[:, 0], targets[:, 0]
     return output, targets
 
@@ -101,7 +121,15 @@ def _values(name: str, result: Any) -> float | Values | None:
             return None if math.isnan(number := float(result)) else number
         if result.ndim == 1:
             return _values(name, {str(number): each for number, each in enumerate(result)})
-    if isinstance(result, dict) and all(isinstance(each, Tensor) and each.numel() == 1 for each in result.values()):
+    if isinstance(result, dict) and all(
+        isinstance(each, Tensor) and each.numel() == 1 for each in result.values()
+    ):
         return {key: float(each) for key, each in result.items() if not math.isnan(float(each))}
-    kind = f"a tensor {list(result.shape)}" if isinstance(result, Tensor) else f"a {type(result).__name__}"
-    raise TypeError(f"{name}: torchmetrics computes {kind}, which is no number nor several; a curve cannot be logged so")
+    kind = (
+        f"a tensor {list(result.shape)}"
+        if isinstance(result, Tensor)
+        else f"a {type(result).__name__}"
+    )
+    raise TypeError(
+        f"{name}: torchmetrics computes {kind}, which is no number nor several; a curve cannot be logged so"
+    )

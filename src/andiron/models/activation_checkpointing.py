@@ -30,13 +30,18 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
     known = dict(_callable_submodules(model))
     chosen: dict[str, nn.Module] = {}
-    for name, module in known.items():  # in the order of definition: an outer module comes before those in it
+    for (
+        name,
+        module,
+    ) in known.items():  # in the order of definition: an outer module comes before those in it
         is_inside = any(name.startswith(f"{outer}.") for outer in chosen)
         if expression.search(name) and not is_inside and module not in chosen.values():
             chosen[name] = module
     if not chosen:
         hint = errors.nearest(pattern, known) or f"; there are: {', '.join(known) or 'none'}"
-        raise ValueError(f"no submodule of {type(model).__name__} has {pattern!r} in its name{hint}")
+        raise ValueError(
+            f"no submodule of {type(model).__name__} has {pattern!r} in its name{hint}"
+        )
     for module in chosen.values():
         module.forward = partial(_recomputed, module, module.forward)
     return [*chosen]
@@ -52,13 +57,19 @@ def _callable_submodules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 def _recomputed(module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not torch.is_grad_enabled():
         return forward(*args, **kwargs)
-    if torch.compiler.is_compiling():  # which updates buffers once, and takes no contexts of this kind
+    if (
+        torch.compiler.is_compiling()
+    ):  # which updates buffers once, and takes no contexts of this kind
         return checkpoint.checkpoint(forward, *args, use_reentrant=False, **kwargs)
     contexts = partial(_contexts, module)
-    return checkpoint.checkpoint(forward, *args, use_reentrant=False, preserve_rng_state=True, context_fn=contexts, **kwargs)
+    return checkpoint.checkpoint(
+        forward, *args, use_reentrant=False, preserve_rng_state=True, context_fn=contexts, **kwargs
+    )
 
 
-def _contexts(module: nn.Module) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+def _contexts(
+    module: nn.Module,
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
     return nullcontext(), _buffers_kept(module)
 
 
@@ -75,5 +86,7 @@ def _buffers_kept(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         for owner, name, buffer, before in kept:
-            buffer.data.copy_(before)  # not as a change that autograd counts: it has saved the buffer for the way back
+            buffer.data.copy_(
+                before
+            )  # not as a change that autograd counts: it has saved the buffer for the way back
             owner._buffers[name] = buffer

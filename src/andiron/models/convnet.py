@@ -14,7 +14,14 @@ class ConvNet(nn.Module):
     Source: the Burn book, "Basic workflow: from training to inference", model section.
     """
 
-    def __init__(self, input_shape: Sequence[int], num_outputs: int, *, hidden: int = 512, dropout: float = 0.5):
+    def __init__(
+        self,
+        input_shape: Sequence[int],
+        num_outputs: int,
+        *,
+        hidden: int = 512,
+        dropout: float = 0.5,
+    ):
         super().__init__()
         channels = input_shape[0]
         self.features = nn.Sequential(
@@ -23,9 +30,14 @@ class ConvNet(nn.Module):
             nn.AdaptiveAvgPool2d(8), nn.Flatten(),
         )  # fmt: skip
         self.head = nn.Sequential(
-            nn.Linear(16 * 8 * 8, hidden), Dropout(dropout), nn.ReLU(), nn.Linear(hidden, num_outputs)
+            nn.Linear(16 * 8 * 8, hidden),
+            Dropout(dropout),
+            nn.ReLU(),
+            nn.Linear(hidden, num_outputs),
         )
 
-    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+    def forward(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch classes"]:
         logits: Tensor = self.head(self.features(images))
         return logits

@@ -29,12 +29,16 @@ class GAN(nn.Module):
         self.latent = latent
         self.generator, self.discriminator = build(shape, latent, width)
 
-    def forward(self, latents: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch channels height width"]:
+    def forward(
+        self, latents: Float[Tensor, "batch latent"]
+    ) -> Float[Tensor, "batch channels height width"]:
         images: Tensor = self.generator(latents)
         return images
 
 
-def _convolutional(shape: tuple[int, int, int], latent: int, width: int) -> tuple[nn.Module, nn.Module]:
+def _convolutional(
+    shape: tuple[int, int, int], latent: int, width: int
+) -> tuple[nn.Module, nn.Module]:
     channels, inner = shape[0], (2 * width, shape[1] // 4, shape[2] // 4)
     generator = nn.Sequential(
         nn.Linear(latent, math.prod(inner)), nn.Unflatten(1, inner), nn.BatchNorm2d(2 * width), nn.ReLU(),

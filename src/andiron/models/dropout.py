@@ -31,7 +31,9 @@ class Dropout(nn.Module):
         if input.device.type != "cpu":
             return functional.dropout(input, self.p)
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        scale = LEVELS / (LEVELS - dropped_levels)  # of the rate as rounded, so that the mean is exact
+        scale = LEVELS / (
+            LEVELS - dropped_levels
+        )  # of the rate as rounded, so that the mean is exact
         return input * keep_mask(input, dropped_levels).mul_(scale)
 
     def extra_repr(self) -> str:
@@ -43,7 +45,13 @@ def keep_mask(like: Tensor, dropped_levels: int) -> Float[Tensor, "..."]:
 
     In the dtype of `like`, because multiplying by floats is 5 times faster than masked_fill or where on a CPU.
     """
-    words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64).random_(-(2**63), None)
-    lanes = words.view(torch.int16)[: like.numel()].view(like.shape)  # -32768 ... 32767, each equally likely
+    words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64).random_(
+        -(2**63), None
+    )
+    lanes = words.view(torch.int16)[: like.numel()].view(
+        like.shape
+    )  # -32768 ... 32767, each equally likely
     mask = torch.empty_like(like, requires_grad=False)
-    return torch.ge(lanes, dropped_levels - LEVELS // 2, out=mask)  # half the time of comparing and then converting
+    return torch.ge(
+        lanes, dropped_levels - LEVELS // 2, out=mask
+    )  # half the time of comparing and then converting

@@ -19,17 +19,29 @@ class GPT(nn.Module):
     """
 
     def __init__(
-        self, vocabulary_size: int, context_length: int, *, layers: int, heads: int, dim: int, dropout: float = 0.0
+        self,
+        vocabulary_size: int,
+        context_length: int,
+        *,
+        layers: int,
+        heads: int,
+        dim: int,
+        dropout: float = 0.0,
     ):
         super().__init__()
         self.context_length = context_length
         self.embedding = Embedding(vocabulary_size, dim, context_length=context_length)
         self.dropout = Dropout(dropout)
         self.blocks = nn.Sequential(
-            *(transformer.Block(dim, heads, hidden=4 * dim, dropout=dropout, is_causal=True) for _ in range(layers))
+            *(
+                transformer.Block(dim, heads, hidden=4 * dim, dropout=dropout, is_causal=True)
+                for _ in range(layers)
+            )
         )
         self.norm = nn.LayerNorm(dim)
-        self.head = nn.Linear(dim, vocabulary_size, bias=False, device="meta")  # without a weight of its own
+        self.head = nn.Linear(
+            dim, vocabulary_size, bias=False, device="meta"
+        )  # without a weight of its own
         self.head.weight = self.embedding.weight
         transformer.initialise(self, layers=layers)
 
@@ -62,16 +74,22 @@ class GPT(nn.Module):
             for _ in range(number):
                 logits = self(tokens[:, -self.context_length :])[:, -1]
                 tokens = torch.cat([tokens, _drawn(logits, temperature, top_k, generator)], dim=1)
-        return tokens[:, start:].clone()  # outside, where it becomes a tensor that gradients may meet
+        return tokens[
+            :, start:
+        ].clone()  # outside, where it becomes a tensor that gradients may meet
 
     def _check_sampling(self, tokens: Tensor, temperature: float, top_k: int | None) -> None:
         vocabulary_size = self.head.out_features
         if not tokens.shape[1]:
             raise ValueError("there is no token to follow; begin with one, such as a line break")
         if temperature < 0:
-            raise ValueError(f"temperature={temperature}: should be positive, or 0 for the likeliest token")
+            raise ValueError(
+                f"temperature={temperature}: should be positive, or 0 for the likeliest token"
+            )
         if top_k is not None and not 1 <= top_k <= vocabulary_size:
-            raise ValueError(f"top_k={top_k}: should be between 1 and the {vocabulary_size} tokens there are, or None for all")
+            raise ValueError(
+                f"top_k={top_k}: should be between 1 and the {vocabulary_size} tokens there are, or None for all"
+            )
 
 
 class Embedding(nn.Embedding):
@@ -90,7 +108,10 @@ class Embedding(nn.Embedding):
 
 
 def _drawn(
-    logits: Float[Tensor, "batch vocabulary"], temperature: float, top_k: int | None, generator: torch.Generator | None
+    logits: Float[Tensor, "batch vocabulary"],
+    temperature: float,
+    top_k: int | None,
+    generator: torch.Generator | None,
 ) -> Int[Tensor, "batch 1"]:
     if temperature == 0:
         return logits.argmax(-1, keepdim=True)

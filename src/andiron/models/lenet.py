@@ -36,6 +36,8 @@ class LeNet(nn.Module):
             nn.Linear(84, num_outputs),
         )  # fmt: skip
 
-    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+    def forward(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch classes"]:
         logits: Tensor = self.head(self.features(images))
         return logits

@@ -13,13 +13,22 @@ class MLP(nn.Module):
     """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the outputs."""
 
     def __init__(
-        self, input_shape: Sequence[int], num_outputs: int, *, hidden: Sequence[int] = (512, 256), dropout: float = 0.0
+        self,
+        input_shape: Sequence[int],
+        num_outputs: int,
+        *,
+        hidden: Sequence[int] = (512, 256),
+        dropout: float = 0.0,
     ):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
         for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
-            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), *([Dropout(dropout)] if dropout else [])]
+            layers += [
+                nn.Linear(fan_in, fan_out),
+                nn.ReLU(),
+                *([Dropout(dropout)] if dropout else []),
+            ]
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_outputs))
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch outputs"]:

@@ -18,20 +18,28 @@ class ResNet(nn.Module):
     Source: He et al. 2015, arXiv:1512.03385, section 4.2.
     """
 
-    def __init__(self, input_shape: Sequence[int], num_outputs: int, *, depth: int = 20, width: int = 16):
+    def __init__(
+        self, input_shape: Sequence[int], num_outputs: int, *, depth: int = 20, width: int = 16
+    ):
         super().__init__()
         channels, _, _ = shapes.of_images(input_shape, "ResNet")
         blocks_per_stage = _blocks_per_stage(depth)
-        self.stem = nn.Sequential(nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
         widths = [width * 2**stage for stage in range(3) for _ in range(blocks_per_stage)]
         pairs = zip([width, *widths], widths, strict=False)
         self.blocks = nn.Sequential(*(Residual(entering, leaving) for entering, leaving in pairs))
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_outputs))
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_outputs)
+        )
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
-    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+    def forward(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch classes"]:
         logits: Tensor = self.head(self.blocks(self.stem(images)))
         return logits
 
@@ -52,7 +60,9 @@ class Residual(nn.Module):
             nn.Conv2d(leaving, leaving, 3, padding=1, bias=False), nn.BatchNorm2d(leaving),
         )  # fmt: skip
 
-    def forward(self, inputs: Float[Tensor, "batch entering height width"]) -> Float[Tensor, "batch leaving rows columns"]:
+    def forward(
+        self, inputs: Float[Tensor, "batch entering height width"]
+    ) -> Float[Tensor, "batch leaving rows columns"]:
         shortcut = inputs
         if self.stride != 1:
             every_second = inputs[:, :, :: self.stride, :: self.stride]

@@ -43,7 +43,9 @@ class Attention(nn.Module):
     def __init__(self, dim: int, heads: int, *, is_causal: bool):
         super().__init__()
         if dim % heads:
-            raise ValueError(f"dim={dim} is not divisible by heads={heads}; each head takes an equal part of dim")
+            raise ValueError(
+                f"dim={dim} is not divisible by heads={heads}; each head takes an equal part of dim"
+            )
         self.heads = heads
         self.is_causal = is_causal
         self.queries_keys_values = nn.Linear(dim, 3 * dim)
@@ -51,8 +53,12 @@ class Attention(nn.Module):
 
     def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
         parts = self.queries_keys_values(inputs).chunk(3, dim=-1)
-        queries, keys, values = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
-        mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.is_causal)
+        queries, keys, values = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts
+        )
+        mixed = functional.scaled_dot_product_attention(
+            queries, keys, values, is_causal=self.is_causal
+        )
         outputs: Tensor = self.projection(mixed.transpose(1, 2).flatten(2))
         return outputs
 
@@ -79,6 +85,9 @@ def initialise(network: nn.Module, *, layers: int) -> None:
     """
     for name, module in network.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=STD / math.sqrt(2 * layers) if name.endswith("projection") else STD)
+            nn.init.normal_(
+                module.weight,
+                std=STD / math.sqrt(2 * layers) if name.endswith("projection") else STD,
+            )
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)

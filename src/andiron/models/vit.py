@@ -27,14 +27,21 @@ class ViT(nn.Module):
         self.dropout = Dropout(dropout)
         hidden = round(mlp_ratio * dim)
         self.blocks = nn.Sequential(
-            *(transformer.Block(dim, heads, hidden=hidden, dropout=dropout, is_causal=False) for _ in range(depth))
+            *(
+                transformer.Block(dim, heads, hidden=hidden, dropout=dropout, is_causal=False)
+                for _ in range(depth)
+            )
         )
         self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, num_outputs)
         transformer.initialise(self, layers=depth)
 
-    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
-        logits: Tensor = self.head(self.norm(self.blocks(self.dropout(self.patches(images)))).mean(1))
+    def forward(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch classes"]:
+        logits: Tensor = self.head(
+            self.norm(self.blocks(self.dropout(self.patches(images)))).mean(1)
+        )
         return logits
 
 
@@ -55,5 +62,7 @@ class Patches(nn.Conv2d):
         self.positions = nn.Parameter(torch.empty(height // patch * (width // patch), dim))
         nn.init.normal_(self.positions, std=transformer.STD)
 
-    def forward(self, input: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch patches dim"]:
+    def forward(
+        self, input: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch patches dim"]:
         return super().forward(input).flatten(2).mT + self.positions

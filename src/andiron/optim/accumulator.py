@@ -41,7 +41,9 @@ class GradientsAccumulator:
         first, sums, loss, weights = self._first, self._sums, self._loss, self._weights
         self._first, self._sums, self._loss, self._weights = None, {}, None, []
         if first is None:
-            raise ValueError("no micro-batch was added: there is no mean; add the gradients of one first")
+            raise ValueError(
+                "no micro-batch was added: there is no mean; add the gradients of one first"
+            )
         if len(weights) == 1:  # untouched: not multiplied and divided again
             return first
         total = sum(weights[1:], start=weights[0])
@@ -55,7 +57,9 @@ class GradientsAccumulator:
         torch._foreach_mul_(tensors, weight)
         known = [name for name in gradients if name in self._sums]
         if known:
-            torch._foreach_add_([self._sums[name] for name in known], [gradients[name] for name in known])
+            torch._foreach_add_(
+                [self._sums[name] for name in known], [gradients[name] for name in known]
+            )
         self._sums |= {name: gradients[name] for name in gradients if name not in self._sums}
         if gradients.loss is not None:
             weighted = gradients.loss * weight

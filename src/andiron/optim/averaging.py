@@ -34,7 +34,9 @@ class Ema:
 
     def __post_init__(self) -> None:
         if not 0 <= self.decay < 1:
-            raise ValueError(f"decay={self.decay}: should be at least 0 and less than 1; at 1 nothing would be averaged")
+            raise ValueError(
+                f"decay={self.decay}: should be at least 0 and less than 1; at 1 nothing would be averaged"
+            )
 
     def weight(self, updates: int, count: int) -> float | None:
         """1 - d_t after t = `updates`."""
@@ -56,7 +58,9 @@ class Swa:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value < 1:
-                raise ValueError(f"{name}={value}: should be 1 or more; give it as a whole number of updates")
+                raise ValueError(
+                    f"{name}={value}: should be 1 or more; give it as a whole number of updates"
+                )
 
     def weight(self, updates: int, count: int) -> float | None:
         """1 / (n + 1) with n = `count`, at the updates that are averaged."""
@@ -122,11 +126,15 @@ class WeightAverage:
         Raises: ValueError if they are not of this model's names and shapes; nothing is then loaded.
         """
         if state.keys() != self._tensors.keys():
-            raise ValueError(f"saved averages are not of this model: {_difference(state, self._tensors)}")
+            raise ValueError(
+                f"saved averages are not of this model: {_difference(state, self._tensors)}"
+            )
         for name, tensor in state.items():
             if tensor.shape != self._tensors[name].shape:
                 shapes = f"{list(tensor.shape)}, in the model {list(self._tensors[name].shape)}"
-                raise ValueError(f"saved averages are not of this model: {name!r} has shape {shapes}")
+                raise ValueError(
+                    f"saved averages are not of this model: {name!r} has shape {shapes}"
+                )
         for name, tensor in state.items():
             self._tensors[name].copy_(tensor)
         self.count = count
@@ -134,7 +142,9 @@ class WeightAverage:
     def _checked(self, model: nn.Module) -> dict[str, Tensor]:
         entries = _entries(model)
         if entries.keys() != self._tensors.keys():
-            raise ValueError(f"not the model that is averaged: {_difference(entries, self._tensors)}")
+            raise ValueError(
+                f"not the model that is averaged: {_difference(entries, self._tensors)}"
+            )
         return entries
 
 

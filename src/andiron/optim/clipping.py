@@ -21,8 +21,12 @@ def from_value(clip: float | Mapping[str, float]) -> Clip:
     """
     kinds = clip if isinstance(clip, Mapping) else {"global_norm": clip}
     if len(kinds) != 1 or not kinds.keys() <= KINDS.keys():
-        raise ValueError(f"clip={clip}: should be a number, or one of {', '.join(KINDS)} with its limit")
+        raise ValueError(
+            f"clip={clip}: should be a number, or one of {', '.join(KINDS)} with its limit"
+        )
     ((kind, limit),) = kinds.items()
     if not limit > 0:
-        raise ValueError(f"clip={clip}: the limit should be greater than 0; leave clip out to have none")
+        raise ValueError(
+            f"clip={clip}: the limit should be greater than 0; leave clip out to have none"
+        )
     return KINDS[kind](limit)

@@ -6,7 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-NUMBER, LENGTH = ":number", ":length"  # after a slot's name: a plain number; how many items a list has
+NUMBER, LENGTH = (
+    ":number",
+    ":length",
+)  # after a slot's name: a plain number; how many items a list has
 COUNTERS = ("step", "mu_product")  # torch keeps them on the CPU, unless fused or capturable
 
 
@@ -20,12 +23,16 @@ def flattened(state: Mapping[str, Any]) -> dict[str, Tensor]:
         if isinstance(value, Tensor):
             found[name] = value
         elif isinstance(value, bool | int | float):  # in 64 bits, which a Python float has
-            found[name + NUMBER] = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+            found[name + NUMBER] = torch.tensor(
+                value, dtype=torch.float64 if isinstance(value, float) else None
+            )
         elif isinstance(value, list):
             found[name + LENGTH] = torch.tensor(len(value))
             found |= flattened({f"{name}.{place}": item for place, item in enumerate(value)})
         elif value is not None:
-            raise TypeError(f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers and lists can be saved")
+            raise TypeError(
+                f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers and lists can be saved"
+            )
     return found
 
 
@@ -40,7 +47,9 @@ def restored(slots: Mapping[str, Tensor]) -> dict[str, Any]:
             found[name.removesuffix(NUMBER)] = tensor.item()
         else:
             found[name] = tensor
-    for name, length in sorted(lengths.items(), key=lambda entry: -len(entry[0])):  # a list in a list has the longer name
+    for name, length in sorted(
+        lengths.items(), key=lambda entry: -len(entry[0])
+    ):  # a list in a list has the longer name
         found[name] = [found.pop(f"{name}.{place}", None) for place in range(length)]
     return found
 

@@ -19,7 +19,9 @@ def param_groups(groups: Mapping[str, Group], rates: Mapping[str, float]) -> dic
             **group.settings,
             "num_tensors": len(group.parameters),
             "num_parameters": sum(parameter.numel() for parameter in group.parameters.values()),
-            "parameters": {parameter: list(tensor.shape) for parameter, tensor in group.parameters.items()},
+            "parameters": {
+                parameter: list(tensor.shape) for parameter, tensor in group.parameters.items()
+            },
         }
         for name, group in groups.items()
     }
@@ -27,13 +29,21 @@ def param_groups(groups: Mapping[str, Group], rates: Mapping[str, float]) -> dic
 
 def as_markdown(groups: Mapping[str, Any]) -> str:
     """A table of the groups, and one of the parameters with their group."""
-    lines = ["| group | optimizer | options | lr | tensors | parameters |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| group | optimizer | options | lr | tensors | parameters |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, group in groups.items():
-        options = ", ".join(f"{key}={value}" for key, value in group["options"].items() if value is not None)
+        options = ", ".join(
+            f"{key}={value}" for key, value in group["options"].items() if value is not None
+        )
         lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
         counts = f"{group['num_tensors']} | {group['num_parameters']:,}"
         lines.append(f"| {name} | {group['optimizer']} | {options} | {lr} | {counts} |")
     lines += ["", "| group | parameter | shape |", "|---|---|---|"]
     for name, group in groups.items():
-        lines += [f"| {name} | {parameter} | {shape} |" for parameter, shape in group["parameters"].items()]
+        lines += [
+            f"| {name} | {parameter} | {shape} |"
+            for parameter, shape in group["parameters"].items()
+        ]
     return "\n".join(lines)

@@ -48,11 +48,16 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        self._owner = {name: group.name for group in self.groups.values() for name in group.parameters}
+        self._owner = {
+            name: group.name for group in self.groups.values() for name in group.parameters
+        }
         self._frozen: set[str] = set()
         self._waiting = {group.name for group in self.groups.values() if group.frozen_updates}
         self._sole = self._sole_optimizer()
-        self._freeze({group.name for group in self.groups.values() if group.optimizer is None} | self._waiting)
+        self._freeze(
+            {group.name for group in self.groups.values() if group.optimizer is None}
+            | self._waiting
+        )
 
     @classmethod
     def of(cls, optimizer: Optimizer, model: nn.Module) -> "GroupedOptimizer":
@@ -62,7 +67,11 @@ class GroupedOptimizer:
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
         """The parameters that have an owner, by name."""
-        return {name: tensor for group in self.groups.values() for name, tensor in group.parameters.items()}
+        return {
+            name: tensor
+            for group in self.groups.values()
+            for name, tensor in group.parameters.items()
+        }
 
     @property
     def frozen(self) -> list[str]:
@@ -84,24 +93,36 @@ class GroupedOptimizer:
 
     def due(self, rates: Rates, updates: int) -> Rates:
         """The rates of the groups that the update after `updates` completed ones is for."""
-        return {name: lr for name, lr in rates.items() if (updates + 1) % self.groups[name].every == 0}
+        return {
+            name: lr for name, lr in rates.items() if (updates + 1) % self.groups[name].every == 0
+        }
 
     def step(
-        self, rates: Mapping[str, float], model: Model, gradients: Gradients, closure: Callable[[], Gradients] | None = None
+        self,
+        rates: Mapping[str, float],
+        model: Model,
+        gradients: Gradients,
+        closure: Callable[[], Gradients] | None = None,
     ) -> Model:
         """`model` after one update of the groups that have a rate, with their parts of `gradients`.
 
         Raises: KeyError if a gradient belongs to a parameter that has no owner.
         """
         if self._sole is not None:
-            return self._sole.step(rates[self._sole_name], model, gradients, closure) if rates else model
+            return (
+                self._sole.step(rates[self._sole_name], model, gradients, closure)
+                if rates
+                else model
+            )
         parts = self._parts(gradients)
         for name, lr in rates.items():
             group = self.groups[name]
             if group.optimizer is not None and name in parts:
                 clip = group.clip or _unchanged
                 again = None if closure is None else partial(self._part_again, closure, name)
-                model = group.optimizer.step(lr, model, clip(gradients.replaced(parts[name])), again)
+                model = group.optimizer.step(
+                    lr, model, clip(gradients.replaced(parts[name])), again
+                )
         return model
 
     def thaw(self, updates: int) -> None:
@@ -147,7 +168,9 @@ class GroupedOptimizer:
         for name, tensor in self._model.named_parameters():
             found = owners.get(id(tensor), [])
             if len(found) > 1:
-                raise errors.OwnershipError(f"parameter {name!r} has several owners: {', '.join(found)}; leave it to one")
+                raise errors.OwnershipError(
+                    f"parameter {name!r} has several owners: {', '.join(found)}; leave it to one"
+                )
             if tensor.requires_grad and (not found or found[0] in self._frozen):
                 why = f"its group {found[0]!r} is frozen" if found else "no group claims it"
                 raise errors.OwnershipError(
@@ -157,7 +180,11 @@ class GroupedOptimizer:
 
     def state_dict(self) -> dict[str, Tensor]:
         """The state of every optimizer as `<parameter>/<slot>` to tensor."""
-        return {key: tensor for optimizer in self._optimizers() for key, tensor in optimizer.state_dict().items()}
+        return {
+            key: tensor
+            for optimizer in self._optimizers()
+            for key, tensor in optimizer.state_dict().items()
+        }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Continues from a saved state.
@@ -177,7 +204,10 @@ class GroupedOptimizer:
     def owners(self) -> dict[str, dict[str, Any]]:
         """By group, its optimizer's class and its parameters' names: what a saved state is good for."""
         return {
-            name: {"optimizer": group.optimizer.name if group.optimizer else None, "parameters": list(group.parameters)}
+            name: {
+                "optimizer": group.optimizer.name if group.optimizer else None,
+                "parameters": list(group.parameters),
+            }
             for name, group in self.groups.items()
         }
 
@@ -189,12 +219,17 @@ class GroupedOptimizer:
         now = self.owners()
         differing = [name for name in {**owners, **now} if owners.get(name) != now.get(name)]
         if differing:
-            lines = [f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}" for name in differing]
+            lines = [
+                f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}"
+                for name in differing
+            ]
             raise errors.OwnershipError(
                 "the checkpoint's optimizer state belongs to other owners; go on with the groups it was made with:\n  "
                 + "\n  ".join(lines)
             )
-        self._waiting = {name for name in self._waiting if self.groups[name].frozen_updates > updates}
+        self._waiting = {
+            name for name in self._waiting if self.groups[name].frozen_updates > updates
+        }
         self._freeze({*frozen})
 
     @contextmanager

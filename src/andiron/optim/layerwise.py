@@ -9,7 +9,9 @@ from andiron import errors
 from andiron.optim.match_rules import describe
 
 
-def layerwise(model: nn.Module, decay: float = 0.75, *, pattern: str | None = None) -> dict[str, dict[str, Any]]:
+def layerwise(
+    model: nn.Module, decay: float = 0.75, *, pattern: str | None = None
+) -> dict[str, dict[str, Any]]:
     """A rule for each layer, `lr_scale` of layer l of n being decay ** (n - 1 - l): the last keeps the whole rate.
 
     A layer is a module that holds parameters, or with `pattern` all parameters in whose names the regular expression's
@@ -20,13 +22,24 @@ def layerwise(model: nn.Module, decay: float = 0.75, *, pattern: str | None = No
     layers: dict[str, list[str]] = {}
     for parameter in describe(model):
         if parameter.tensor.requires_grad:
-            layer = parameter.name.rpartition(".")[0] if pattern is None else _layer(pattern, parameter.name)
+            layer = (
+                parameter.name.rpartition(".")[0]
+                if pattern is None
+                else _layer(pattern, parameter.name)
+            )
             if layer is not None:
                 layers.setdefault(layer, []).append(parameter.name)
     if not layers:
-        raise errors.ConfigError([f"param_groups: pattern={pattern}: matches no parameter's name; match some of: {_names(model)}"])
+        raise errors.ConfigError(
+            [
+                f"param_groups: pattern={pattern}: matches no parameter's name; match some of: {_names(model)}"
+            ]
+        )
     return {
-        f"layer_{number}": {"match": {"parameters": names}, "lr_scale": decay ** (len(layers) - 1 - number)}
+        f"layer_{number}": {
+            "match": {"parameters": names},
+            "lr_scale": decay ** (len(layers) - 1 - number),
+        }
         for number, names in enumerate(layers.values())
     }
 

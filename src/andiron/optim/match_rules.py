@@ -18,7 +18,9 @@ class Match:
 
     name: str | None = None  # a regular expression, searched for in the parameter's name
     parameters: tuple[str, ...] = ()  # names in full
-    module: tuple[str, ...] = ()  # a class of the module that holds it, or one that class derives from
+    module: tuple[
+        str, ...
+    ] = ()  # a class of the module that holds it, or one that class derives from
     rank: tuple[int, ...] = ()  # number of dimensions
     tag: tuple[str, ...] = ()
 
@@ -34,7 +36,10 @@ class Match:
 
     def __str__(self) -> str:
         given = {name: value for name, value in vars(self).items() if value not in (None, ())}
-        return ", ".join(f"{name}: {value if isinstance(value, str) else list(value)}" for name, value in given.items())
+        return ", ".join(
+            f"{name}: {value if isinstance(value, str) else list(value)}"
+            for name, value in given.items()
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ def describe(model: nn.Module) -> list[Described]:
             tuple(name for name, _, _ in uses),
             tensors[key],
             frozenset(cls.__name__ for _, module, _ in uses for cls in type(module).__mro__),
-            frozenset[str]().union(*(tags for _, _, tags in uses)) | _places([id(module) for _, module, _ in uses], holders),
+            frozenset[str]().union(*(tags for _, _, tags in uses))
+            | _places([id(module) for _, module, _ in uses], holders),
         )
         for key, uses in found.items()
     ]
@@ -110,5 +116,7 @@ def _walk(
 
 def _places(modules: list[int], holders: list[int]) -> set[str]:
     """Where the modules that hold one parameter stand among those that hold matrices."""
-    places = {place for place, end in ((FIRST, holders[:1]), (LAST, holders[-1:])) if {*modules} & {*end}}
+    places = {
+        place for place, end in ((FIRST, holders[:1]), (LAST, holders[-1:])) if {*modules} & {*end}
+    }
     return places or {HIDDEN}

@@ -12,7 +12,10 @@ from andiron.gradients import Gradients
 from andiron.optim import flat_state, torch_class
 
 Model = TypeVar("Model", bound=nn.Module)
-GROUP, TRAINED = "group.", "training_weights"  # slots: what the whole group shares; the weights that are stepped
+GROUP, TRAINED = (
+    "group.",
+    "training_weights",
+)  # slots: what the whole group shares; the weights that are stepped
 
 
 class Optimizer:
@@ -24,21 +27,31 @@ class Optimizer:
     """
 
     def __init__(
-        self, optimizer_class: type[torch.optim.Optimizer], model: nn.Module, names: Collection[str] | None = None, **options: Any
+        self,
+        optimizer_class: type[torch.optim.Optimizer],
+        model: nn.Module,
+        names: Collection[str] | None = None,
+        **options: Any,
     ):
         self._parameters = torch_class.owned(model, names)
         if not self._parameters:
-            raise ValueError(f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own")
+            raise ValueError(
+                f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own"
+            )
         self._model: nn.Module = model
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
         inner_class = torch_class.without_dynamo(optimizer_class)
-        self._inner_step: Callable[..., Any] = inner_class.step  # taken before torch wraps it for its profiler, at 30 us a step
+        self._inner_step: Callable[..., Any] = (
+            inner_class.step
+        )  # taken before torch wraps it for its profiler, at 30 us a step
         self._inner = torch_class.constructed(inner_class, self.name, self._parameters, options)
         self.options = torch_class.told(optimizer_class, self._inner.defaults)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
-        self._trained: dict[str, Tensor] | None = None  # the weights that are stepped, while others are evaluated
+        self._trained: dict[str, Tensor] | None = (
+            None  # the weights that are stepped, while others are evaluated
+        )
         if self.has_evaluation_weights:
             self._inner.train()
         self._group_at_first = dict(self._inner.param_groups[0])
@@ -48,7 +61,13 @@ class Optimizer:
         """The parameters it owns, by name."""
         return self._parameters
 
-    def step(self, lr: float, model: Model, gradients: Gradients, closure: Callable[[], Gradients] | None = None) -> Model:
+    def step(
+        self,
+        lr: float,
+        model: Model,
+        gradients: Gradients,
+        closure: Callable[[], Gradients] | None = None,
+    ) -> Model:
         """`model` after one update of the parameters that have an entry in `gradients`; no other is touched.
 
         `closure` takes the gradients again at the weights as they are then, for those that search (LBFGS, which moves
@@ -60,7 +79,9 @@ class Optimizer:
             self._check_holds_parameters(model)
             self._model = model
         if self._trained is not None:
-            raise RuntimeError("a step within `evaluated` would be lost on the way out, with the weights it made; leave it first")
+            raise RuntimeError(
+                "a step within `evaluated` would be lost on the way out, with the weights it made; leave it first"
+            )
         if not gradients:
             return model
         for group in self._inner.param_groups:
@@ -80,14 +101,18 @@ class Optimizer:
         for name, gradient in gradients.items():
             parameter = self._parameters.get(name)
             if parameter is None:
-                raise KeyError(f"the optimizer does not own parameter {name!r}; it owns: {', '.join(self._parameters)}")
+                raise KeyError(
+                    f"the optimizer does not own parameter {name!r}; it owns: {', '.join(self._parameters)}"
+                )
             parameter.grad = gradient.clone() if self._lends_copies else gradient
 
     def _take_back(self) -> None:
         for parameter in self._parameters.values():
             parameter.grad = None
 
-    def _evaluations(self, given: Gradients, closure: Callable[[], Gradients] | None) -> Callable[[], Tensor]:
+    def _evaluations(
+        self, given: Gradients, closure: Callable[[], Gradients] | None
+    ) -> Callable[[], Tensor]:
         """What torch calls a closure: the first call finds the gradients given, each later one takes them again."""
         if closure is None:
             raise ValueError(
@@ -104,7 +129,9 @@ class Optimizer:
             with torch.enable_grad():
                 found = given if is_given else closure()
             if found.loss is None:
-                raise ValueError(f"{self.name} goes by the loss: give gradients that know theirs, as those of `backward` do")
+                raise ValueError(
+                    f"{self.name} goes by the loss: give gradients that know theirs, as those of `backward` do"
+                )
             self._lend(found)
             return found.loss
 
@@ -122,7 +149,9 @@ class Optimizer:
         if not self.has_evaluation_weights or self._trained is not None:
             yield
             return
-        self._trained = {name: parameter.detach().clone() for name, parameter in self._parameters.items()}
+        self._trained = {
+            name: parameter.detach().clone() for name, parameter in self._parameters.items()
+        }
         try:
             self._inner.eval()
             yield
@@ -138,7 +167,9 @@ class Optimizer:
 
     def _check_holds_parameters(self, model: nn.Module) -> None:
         held = {id(parameter) for parameter in model.parameters()}
-        strange = [name for name, parameter in self._parameters.items() if id(parameter) not in held]
+        strange = [
+            name for name, parameter in self._parameters.items() if id(parameter) not in held
+        ]
         if strange:
             raise ValueError(
                 f"this {type(model).__name__} is not the model the optimizer was made for: it does not hold "
@@ -157,9 +188,14 @@ class Optimizer:
             for slot, value in flat_state.flattened(self._inner.state.get(parameter, {})).items()
         }
         first = next(iter(self._parameters))
-        found |= {f"{first}/{GROUP}{slot}": value for slot, value in flat_state.flattened(self._moved()).items()}
+        found |= {
+            f"{first}/{GROUP}{slot}": value
+            for slot, value in flat_state.flattened(self._moved()).items()
+        }
         if self.has_evaluation_weights:
-            weights = self._trained or {name: parameter.detach() for name, parameter in self._parameters.items()}
+            weights = self._trained or {
+                name: parameter.detach() for name, parameter in self._parameters.items()
+            }
             found |= {f"{name}/{TRAINED}": tensor for name, tensor in weights.items()}
         return found
 
@@ -170,14 +206,18 @@ class Optimizer:
         that are stepped where other weights are evaluated; RuntimeError within `evaluated`. Nothing is then loaded.
         """
         if self._trained is not None:
-            raise RuntimeError("a state loaded within `evaluated` would lose its weights on the way out; leave it first")
+            raise RuntimeError(
+                "a state loaded within `evaluated` would lose its weights on the way out; leave it first"
+            )
         by_parameter: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             name, _, slot = key.rpartition("/")
             if name not in self._parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
             by_parameter.setdefault(name, {})[slot] = value
-        trained = {name: found.pop(TRAINED) for name, found in by_parameter.items() if TRAINED in found}
+        trained = {
+            name: found.pop(TRAINED) for name, found in by_parameter.items() if TRAINED in found
+        }
         missing = [name for name in self._parameters if name not in trained]
         if state and missing and self.has_evaluation_weights:
             raise ValueError(
@@ -187,10 +227,17 @@ class Optimizer:
         shared: dict[str, Tensor] = {}
         self._inner.state.clear()
         for name, found in by_parameter.items():
-            shared |= {slot.removeprefix(GROUP): found.pop(slot) for slot in [*found] if slot.startswith(GROUP)}
+            shared |= {
+                slot.removeprefix(GROUP): found.pop(slot)
+                for slot in [*found]
+                if slot.startswith(GROUP)
+            }
             if found:
                 parameter = self._parameters[name]
-                here = {slot: flat_state.placed(slot, tensor, parameter, self._is_on_device) for slot, tensor in found.items()}
+                here = {
+                    slot: flat_state.placed(slot, tensor, parameter, self._is_on_device)
+                    for slot, tensor in found.items()
+                }
                 self._inner.state[parameter] = flat_state.restored(here)
         for name in self._moved():
             del self._inner.param_groups[0][name]
@@ -207,5 +254,7 @@ class Optimizer:
         return {
             name: value
             for name, value in self._inner.param_groups[0].items()
-            if name not in ("lr", "train_mode") and isinstance(value, int | float) and value != self._group_at_first.get(name)
+            if name not in ("lr", "train_mode")
+            and isinstance(value, int | float)
+            and value != self._group_at_first.get(name)
         }

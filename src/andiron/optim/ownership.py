@@ -20,9 +20,15 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
     known = describe(model)
     parameters = [parameter for parameter in known if parameter.tensor.requires_grad]
     claims = {group: [p for p in parameters if rule(p)] for group, rule in rules.items()}
-    problems = [*_unknown_names(rules, known), *_empty(claims, rules, parameters), *_overlaps(claims, parameters)]
+    problems = [
+        *_unknown_names(rules, known),
+        *_empty(claims, rules, parameters),
+        *_overlaps(claims, parameters),
+    ]
     if BASE in rules:
-        problems.append(f"param_groups.{BASE}: the name of the group that owns what no rule claims; choose another")
+        problems.append(
+            f"param_groups.{BASE}: the name of the group that owns what no rule claims; choose another"
+        )
     if problems:
         raise errors.ConfigError(problems)
     claimed = {parameter.name for claim in claims.values() for parameter in claim}
@@ -34,7 +40,9 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
     }
 
 
-def _overlaps(claims: Mapping[str, Sequence[Described]], parameters: Sequence[Described]) -> list[str]:
+def _overlaps(
+    claims: Mapping[str, Sequence[Described]], parameters: Sequence[Described]
+) -> list[str]:
     """A line for each set of groups that claim the same parameters."""
     twice: dict[tuple[str, ...], list[Described]] = {}
     names = {group: {parameter.name for parameter in claim} for group, claim in claims.items()}
@@ -51,7 +59,9 @@ def _overlaps(claims: Mapping[str, Sequence[Described]], parameters: Sequence[De
 
 
 def _empty(
-    claims: Mapping[str, Sequence[Described]], rules: Mapping[str, Rule], parameters: Sequence[Described]
+    claims: Mapping[str, Sequence[Described]],
+    rules: Mapping[str, Rule],
+    parameters: Sequence[Described],
 ) -> list[str]:
     names = ", ".join(parameter.name for parameter in parameters) or "none"
     return [

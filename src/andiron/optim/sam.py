@@ -20,7 +20,9 @@ def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]
     parameters = dict(model.named_parameters())
     moved: list[Tensor] = [parameters[name] for name in ascent]
     kept = [parameter.detach().clone() for parameter in moved]
-    scale = rho / (gradients.global_norm(ascent) + 1e-12)  # 1e-12: gradients of zeros are no direction
+    scale = rho / (
+        gradients.global_norm(ascent) + 1e-12
+    )  # 1e-12: gradients of zeros are no direction
     with torch.no_grad():
         torch._foreach_add_(moved, list(torch._foreach_mul(list(ascent.values()), scale)))
     try:

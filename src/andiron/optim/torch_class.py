@@ -9,7 +9,10 @@ from torch import Tensor, nn
 
 from andiron import errors
 
-CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")  # torch 2.14, and before
+CAPTURE_CHECKS = (
+    "_accelerator_graph_capture_health_check",
+    "_cuda_graph_capture_health_check",
+)  # torch 2.14, and before
 
 
 def owned(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Parameter]:
@@ -28,7 +31,10 @@ def owned(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Param
 
 
 def constructed(
-    inner_class: type[torch.optim.Optimizer], name: str, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
+    inner_class: type[torch.optim.Optimizer],
+    name: str,
+    parameters: Mapping[str, nn.Parameter],
+    options: Mapping[str, Any],
 ) -> Any:
     """The torch optimizer over these parameters.
 
@@ -43,15 +49,23 @@ def constructed(
         ]  # fmt: skip
         if not refused:  # it is the options that are wrong
             raise
-        raise ValueError(f"{name} does not take {', '.join(refused)}; give them to another group ({error})") from error
+        raise ValueError(
+            f"{name} does not take {', '.join(refused)}; give them to another group ({error})"
+        ) from error
 
 
-def told(optimizer_class: type[torch.optim.Optimizer], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def told(
+    optimizer_class: type[torch.optim.Optimizer], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
     """The options that the class takes, without what it keeps among them for its own use."""
     known = inspect.signature(optimizer_class).parameters.values()
     names = {parameter.name for parameter in known}
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known)
-    return {name: value for name, value in defaults.items() if name != "lr" and (is_open or name in names)}
+    return {
+        name: value
+        for name, value in defaults.items()
+        if name != "lr" and (is_open or name in names)
+    }
 
 
 def needs_closure(step: Callable[..., Any]) -> bool:
@@ -68,7 +82,11 @@ def overwrites_gradients(optimizer_class: type[torch.optim.Optimizer]) -> bool:
 def public_name(optimizer_class: type[torch.optim.Optimizer]) -> str:
     """`torch.optim.Adam` rather than the module it is defined in; any other class by its module."""
     name = optimizer_class.__name__
-    module = "torch.optim" if getattr(torch.optim, name, None) is optimizer_class else optimizer_class.__module__
+    module = (
+        "torch.optim"
+        if getattr(torch.optim, name, None) is optimizer_class
+        else optimizer_class.__module__
+    )
     return f"{module}.{name}"
 
 
@@ -79,12 +97,20 @@ def without_dynamo(optimizer_class: type[torch.optim.Optimizer]) -> type[torch.o
     `step` does itself. Of a class from elsewhere only what it has from torch is unwrapped.
     """
     methods = {name: getattr(optimizer_class, name) for name in ("add_param_group", "step")}
-    plain = {name: inspect.unwrap(method) for name, method in methods.items() if _is_in_torch(method)}
-    checks = {name: _not_on_a_cpu(getattr(optimizer_class, name)) for name in CAPTURE_CHECKS if hasattr(optimizer_class, name)}
+    plain = {
+        name: inspect.unwrap(method) for name, method in methods.items() if _is_in_torch(method)
+    }
+    checks = {
+        name: _not_on_a_cpu(getattr(optimizer_class, name))
+        for name in CAPTURE_CHECKS
+        if hasattr(optimizer_class, name)
+    }
     return type(optimizer_class.__name__, (optimizer_class,), plain | checks)
 
 
-def _not_on_a_cpu(check: Callable[[torch.optim.Optimizer], None]) -> Callable[[torch.optim.Optimizer], None]:
+def _not_on_a_cpu(
+    check: Callable[[torch.optim.Optimizer], None],
+) -> Callable[[torch.optim.Optimizer], None]:
     """Torch's question at each step whether a GPU's work is being captured: 3 us, and on a CPU the answer is known."""
 
     def asked(optimizer: torch.optim.Optimizer) -> None:
@@ -98,7 +124,9 @@ def _is_in_torch(method: Callable[..., Any]) -> bool:
     return method.__module__.startswith("torch.optim.")
 
 
-def _takes(inner_class: type[torch.optim.Optimizer], tensor: Tensor, options: Mapping[str, Any]) -> bool:
+def _takes(
+    inner_class: type[torch.optim.Optimizer], tensor: Tensor, options: Mapping[str, Any]
+) -> bool:
     try:
         inner_class([tensor], **options)
     except ValueError:
@@ -112,7 +140,9 @@ def _required(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, Any]:
     return {"lr": 1.0} if lr is not None and lr.default is lr.empty else {}
 
 
-def _fastest(optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]) -> dict[str, Any]:
+def _fastest(
+    optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]
+) -> dict[str, Any]:
     known = inspect.signature(optimizer_class).parameters
     if options.get("differentiable") or "fused" in options or "foreach" in options:
         return {}

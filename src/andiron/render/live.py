@@ -56,7 +56,9 @@ class Live:
         summary_table.show(summary_, self._console)
 
     def _draw(self) -> None:
-        with RichLive(console=self._console, get_renderable=self._line, auto_refresh=False, transient=True) as display:
+        with RichLive(
+            console=self._console, get_renderable=self._line, auto_refresh=False, transient=True
+        ) as display:
             while not self._stopping.wait(SECONDS_BETWEEN_DRAWINGS):
                 self._draw_epochs()
                 display.refresh()
@@ -69,8 +71,14 @@ class Live:
 
     def _line(self) -> Table:
         progress, elapsed = self._progress, time.perf_counter() - self._started
-        done = (progress.epoch - progress.first_epoch) * progress.num_batches + progress.batch - progress.first_batch
-        total = (progress.num_epochs - progress.first_epoch + 1) * progress.num_batches - progress.first_batch
+        done = (
+            (progress.epoch - progress.first_epoch) * progress.num_batches
+            + progress.batch
+            - progress.first_batch
+        )
+        total = (
+            progress.num_epochs - progress.first_epoch + 1
+        ) * progress.num_batches - progress.first_batch
         batches_per_second = done / elapsed if elapsed else 0.0
         left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
@@ -78,7 +86,9 @@ class Live:
         row = Table.grid(padding=(0, 2))
         row.add_row(
             Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
-            ProgressBar(total=max(progress.num_batches, 1), completed=progress.batch, width=bar_width),
+            ProgressBar(
+                total=max(progress.num_batches, 1), completed=progress.batch, width=bar_width
+            ),
             Text(f"update {progress.updates}", no_wrap=True),
             Text(text.splits(progress), overflow="ellipsis", no_wrap=True),
             Text(f"{samples:,.0f} samples/s", no_wrap=True),

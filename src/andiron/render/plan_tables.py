@@ -28,7 +28,9 @@ def learning_rates(rates: Mapping[int, Mapping[str, float]]) -> Table:
     for column in ("update", *names):
         table.add_column(Text(column), justify="right")
     for updates, named in rates.items():
-        table.add_row(f"{updates:,}", *(f"{named[name]:.3g}" if name in named else "" for name in names))
+        table.add_row(
+            f"{updates:,}", *(f"{named[name]:.3g}" if name in named else "" for name in names)
+        )
     return table
 
 

@@ -10,7 +10,10 @@ from rich.text import Text
 from andiron.render import text
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
-IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, False, 0)  # options that tell nothing
+IMPLEMENTATION, OFF = (
+    ("fused", "foreach", "decoupled_weight_decay"),
+    (None, False, 0),
+)  # options that tell nothing
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
@@ -20,7 +23,9 @@ def show(summary: dict[str, Any], console: Console) -> None:
 
 def table(summary: dict[str, Any]) -> RenderableType:
     """One row a split and metric: best, its epoch, last; then the parameter groups, and where everything is."""
-    rows = Table(title=f"{summary['model']}, {summary['num_parameters']:,} parameters, {summary['updates']:,} updates")
+    rows = Table(
+        title=f"{summary['model']}, {summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
+    )
     for column in ("split", "metric", "best", "epoch of best", "last"):
         rows.add_column(column, justify="left" if column in ("split", "metric") else "right")
     for row in summary["metrics"]:
@@ -28,20 +33,37 @@ def table(summary: dict[str, Any]) -> RenderableType:
             continue
         best, last = text.number(row["best"]), text.number(row["last"])
         rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
-    lines = [f"trained in {text.duration(summary['seconds'])}; everything about the run is in", f"  {summary['run_dir']}"]
-    return Group(rows, groups(summary["param_groups"]), *(Text(line, overflow="fold") for line in lines))
+    lines = [
+        f"trained in {text.duration(summary['seconds'])}; everything about the run is in",
+        f"  {summary['run_dir']}",
+    ]
+    return Group(
+        rows, groups(summary["param_groups"]), *(Text(line, overflow="fold") for line in lines)
+    )
 
 
 def groups(param_groups: dict[str, Any]) -> Table:
     """One row a parameter group: its optimizer and options, learning rate now, and what it owns."""
     rows = Table()
     for column in ("group", "optimizer", "lr now", "tensors", "parameters", "names and shapes"):
-        rows.add_column(column, justify="right" if column in ("lr now", "tensors", "parameters") else "left", overflow="fold")
-    inside = _shared_prefix([name for group in param_groups.values() for name in group["parameters"]])
+        rows.add_column(
+            column,
+            justify="right" if column in ("lr now", "tensors", "parameters") else "left",
+            overflow="fold",
+        )
+    inside = _shared_prefix(
+        [name for group in param_groups.values() for name in group["parameters"]]
+    )
     for name, group in param_groups.items():
         lr = "frozen" if group["lr"] is None else f"{group['lr']:.3g}"
         counts = (f"{group['num_tensors']}", f"{group['num_parameters']:,}")
-        rows.add_row(Text(name), Text(_optimizer(group)), lr, *counts, Text(_members(group["parameters"], inside), no_wrap=True))
+        rows.add_row(
+            Text(name),
+            Text(_optimizer(group)),
+            lr,
+            *counts,
+            Text(_members(group["parameters"], inside), no_wrap=True),
+        )
     return rows
 
 
@@ -49,8 +71,15 @@ def _optimizer(group: dict[str, Any]) -> str:
     """The class, and a line for each option that is not switched off or left to the implementation."""
     if group["optimizer"] is None:
         return "none"
-    told = {**group["options"], **{name: group[name] for name in ("clip", "every") if name in group}}
-    lines = [f"{name} {_plain(value)}" for name, value in told.items() if name not in IMPLEMENTATION and value not in OFF]
+    told = {
+        **group["options"],
+        **{name: group[name] for name in ("clip", "every") if name in group},
+    }
+    lines = [
+        f"{name} {_plain(value)}"
+        for name, value in told.items()
+        if name not in IMPLEMENTATION and value not in OFF
+    ]
     return "\n".join([group["optimizer"].rpartition(".")[2], *lines])
 
 
@@ -66,7 +95,10 @@ def _shared_prefix(names: list[str]) -> str:
 
 def _members(parameters: dict[str, list[int]], inside: str) -> str:
     """A line for each parameter and its shape; of many, the first and the last."""
-    lines = [f"{name.removeprefix(inside)} {'x'.join(map(str, shape)) or 'scalar'}" for name, shape in parameters.items()]
+    lines = [
+        f"{name.removeprefix(inside)} {'x'.join(map(str, shape)) or 'scalar'}"
+        for name, shape in parameters.items()
+    ]
     if len(lines) > MOST_SHOWN:
         lines = [*lines[: MOST_SHOWN - 2], f"... {len(lines) - MOST_SHOWN + 1} more ...", lines[-1]]
     return "\n".join(lines)

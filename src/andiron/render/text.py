@@ -5,7 +5,9 @@ from andiron.protocols import Progress, Values
 
 def values(measured: Values) -> str:
     """`loss 0.1234  accuracy 0.9876`, leaving out what is not a metric (`lr/base`, `time/...`)."""
-    return "  ".join(f"{name} {number(value)}" for name, value in measured.items() if "/" not in name)
+    return "  ".join(
+        f"{name} {number(value)}" for name, value in measured.items() if "/" not in name
+    )
 
 
 def number(value: float) -> str:
@@ -15,7 +17,9 @@ def number(value: float) -> str:
 
 def splits(progress: Progress) -> str:
     """The latest values of every split."""
-    return "  |  ".join(f"{split} {values(measured)}" for split, measured in progress.latest.items())
+    return "  |  ".join(
+        f"{split} {values(measured)}" for split, measured in progress.latest.items()
+    )
 
 
 def duration(seconds: float) -> str:

@@ -18,7 +18,10 @@ from andiron.run.log_file import LogFile, is_held
 STATUS, LOG = "status.json", "experiment.log"
 OWN_FILES = (STATUS, "config.json", "provenance.json", "dirty.patch", "data.json", "param_groups.json", "metrics.jsonl",
              LOG, "model.safetensors", "summary.json")  # fmt: skip
-SEVERAL = ("model-*.safetensors", "dirty-*.patch")  # of averages; of the times it was taken up again
+SEVERAL = (
+    "model-*.safetensors",
+    "dirty-*.patch",
+)  # of averages; of the times it was taken up again
 OWN_FOLDERS = (".hydra", "tensorboard", "checkpoints", "nonfinite")
 log = logging.getLogger("andiron")
 
@@ -36,7 +39,9 @@ def claimed(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         with _logged(path / LOG), _told(path, started):
             yield path
-    except errors.ConfigError:  # found while building: nothing was trained, so there is no run to keep a record of
+    except (
+        errors.ConfigError
+    ):  # found while building: nothing was trained, so there is no run to keep a record of
         _remove_run(path)
         if not any(path.iterdir()):
             path.rmdir()
@@ -61,7 +66,9 @@ def resumed(path: Path) -> Iterator[Callable[[], None]]:
                 yield lambda: begun.append(True)
         except BaseException:
             if before is not None and not begun:
-                with suppress(OSError):  # of a full disk, which the error that comes through tells of
+                with suppress(
+                    OSError
+                ):  # of a full disk, which the error that comes through tells of
                     files.write(path / STATUS, before)
             raise
 
@@ -72,7 +79,9 @@ def contents(path: Path, names: Iterable[str]) -> dict[str, bytes]:
 
 
 @contextmanager
-def put_back(path: Path, before: Mapping[str, bytes], *, unless: Callable[[], bool]) -> Iterator[None]:
+def put_back(
+    path: Path, before: Mapping[str, bytes], *, unless: Callable[[], bool]
+) -> Iterator[None]:
     """After an error within, the files are as they were, so that the run can go on as before; unless it has gone on since."""
     try:
         yield
@@ -144,7 +153,9 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
         if overwrite:
             _refuse_if_running(path)
             _remove_run(path)
-        with (path / STATUS).open("x", encoding="utf-8") as file:  # "x": of two runs that try, one gets it
+        with (path / STATUS).open(
+            "x", encoding="utf-8"
+        ) as file:  # "x": of two runs that try, one gets it
             json.dump(status, file, indent=2)
     except FileExistsError as error:
         raise errors.RunFolderError(
@@ -159,7 +170,9 @@ def _claim(path: Path, status: dict[str, Any], *, overwrite: bool) -> None:
 
 def _refuse_if_running(path: Path) -> None:
     pid = status(path).get("pid")
-    if pid != os.getpid() and is_held(path / LOG):  # the number of a process may be another's by now, its lock is not
+    if pid != os.getpid() and is_held(
+        path / LOG
+    ):  # the number of a process may be another's by now, its lock is not
         raise errors.RunFolderError(
             f"{path} holds a run that process {pid} is still at; end it first, or choose another hydra.run.dir"
         )
@@ -208,7 +221,9 @@ def _set_status(path: Path, status: str, reason: str | None, started: str) -> No
     try:
         files.write_json(path / STATUS, told if status == "running" else {**told, "ended": _now()})
     except OSError as error:  # a full disk must not hide how the run ended
-        log.warning("%s could not be written (%s): %s, %s", path / STATUS, error.strerror, status, reason)
+        log.warning(
+            "%s could not be written (%s): %s, %s", path / STATUS, error.strerror, status, reason
+        )
 
 
 def _now() -> str:

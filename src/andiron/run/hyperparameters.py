@@ -27,7 +27,11 @@ def of(config: Train) -> dict[str, bool | int | float | str]:
             flat |= _flat(field.name, value)
     for group in GROUPS:
         node = getattr(config, group)
-        repeats = {f"{group}.{name}" for name, value in (node or {}).items() if group == "scheduler" and value == config.lr}
+        repeats = {
+            f"{group}.{name}"
+            for name, value in (node or {}).items()
+            if group == "scheduler" and value == config.lr
+        }
         flat |= {name: value for name, value in _flat(group, node).items() if name not in repeats}
     return flat
 
@@ -35,9 +39,15 @@ def of(config: Train) -> dict[str, bool | int | float | str]:
 def _flat(name: str, value: Any) -> dict[str, bool | int | float | str]:
     """Nested values by dotted name; a node's target stands under the name of the node itself."""
     if isinstance(value, dict):
-        inner = {name if key == "_target_" else f"{name}.{key}": part for key, part in value.items()}
-        named = {key: part.rpartition(".")[2] if key == name else part for key, part in inner.items()}
-        return {key: plain for where, part in named.items() for key, plain in _flat(where, part).items()}
+        inner = {
+            name if key == "_target_" else f"{name}.{key}": part for key, part in value.items()
+        }
+        named = {
+            key: part.rpartition(".")[2] if key == name else part for key, part in inner.items()
+        }
+        return {
+            key: plain for where, part in named.items() for key, plain in _flat(where, part).items()
+        }
     if value is None:
         return {}
     return {name: value if isinstance(value, bool | int | float | str) else json.dumps(value)}

@@ -78,4 +78,8 @@ def _lock(file: io.FileIO) -> None:
     except OSError as error:
         if error.errno in HELD:
             raise BlockingIOError(error.errno, "another process has it locked") from error
-        log.warning("%s cannot be locked (%s): nothing keeps a second process from this run", file.name, error.strerror)
+        log.warning(
+            "%s cannot be locked (%s): nothing keeps a second process from this run",
+            file.name,
+            error.strerror,
+        )

@@ -12,7 +12,16 @@ import torch
 
 import andiron
 
-PACKAGES = ("torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic", "numpy")
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "hydra-core",
+    "omegaconf",
+    "tensorboard",
+    "safetensors",
+    "pydantic",
+    "numpy",
+)
 
 
 def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[dict[str, Any], str]:
@@ -38,15 +47,30 @@ def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
     revision = _run_git(code, "rev-parse", "HEAD")
     if revision is None:
         return None, ""
-    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")  # whatever git is set to
+    plain = (
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+    )  # whatever git is set to
     patch = _run_git(code, "diff", "--binary", *plain, "HEAD", "--", ":/") or ""
-    untracked = _run_git(code, "ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/") or ""
-    return {"revision": revision.strip(), "dirty": bool(patch), "untracked": untracked.split("\0")[:-1]}, patch
+    untracked = (
+        _run_git(code, "ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/")
+        or ""
+    )
+    return {
+        "revision": revision.strip(),
+        "dirty": bool(patch),
+        "untracked": untracked.split("\0")[:-1],
+    }, patch
 
 
 def _run_git(folder: Path, *arguments: str) -> str | None:
     try:
-        answer = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, timeout=30, check=False)
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):  # no git here: the record says so with a null
         return None
     return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
@@ -69,6 +93,8 @@ def _hardware(device: torch.device) -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": str(device),
-        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
+        "device_name": torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.machine(),
         "cuda": torch.version.cuda,
     }

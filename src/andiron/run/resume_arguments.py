@@ -15,7 +15,10 @@ from andiron import errors, files
 from andiron.run import resume_policy
 from andiron.config.schema import Train
 
-NEWEST_BELOW = ("outputs/????-??-??/*/status.json", "multirun/????-??-??/*/*/status.json")  # as conf/hydra/output says
+NEWEST_BELOW = (
+    "outputs/????-??-??/*/status.json",
+    "multirun/????-??-??/*/*/status.json",
+)  # as conf/hydra/output says
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,11 @@ class Recorded:
         """What Hydra is to compose: the recorded overrides, those said now in place of their like."""
         now = {_key(override) for override in self.overrides}
         within = tuple(f"{key}." for key in now)  # of a group that is chosen anew or left out
-        kept = [each for each in self.recorded if _key(each) not in now and not _key(each).startswith(within)]
+        kept = [
+            each
+            for each in self.recorded
+            if _key(each) not in now and not _key(each).startswith(within)
+        ]
         return [*self.flags, *kept, *self.overrides, f"hydra.run.dir={_quoted(self.folder)}"]
 
 
@@ -53,20 +60,40 @@ def named(arguments: list[str]) -> Recorded | None:
     if target in (None, "auto"):
         return None
     if {"-m", "--multirun"} & {*arguments}:
-        raise errors.ConfigError([f"resume={target}: goes on with one run; leave -m out, or say resume=auto for each of a sweep"])
+        raise errors.ConfigError(
+            [
+                f"resume={target}: goes on with one run; leave -m out, or say resume=auto for each of a sweep"
+            ]
+        )
     elsewhere = said.get("hydra.run.dir")
     folder = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(folder):
-        raise errors.ConfigError([f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {folder}; leave it out"])
+        raise errors.ConfigError(
+            [
+                f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {folder}; leave it out"
+            ]
+        )
     if not (folder / "config.json").is_file():
-        raise errors.RunFolderError(f"resume={target}: {folder} holds no run: there is no config.json in it; name a run's folder")
+        raise errors.RunFolderError(
+            f"resume={target}: {folder} holds no run: there is no config.json in it; name a run's folder"
+        )
     allowed = said.get("resume_allow") or []
     allowed = [str(each) for each in (allowed if isinstance(allowed, list) else [allowed])]
-    instructions = {"resume": str(folder), "resume_allow": allowed, "overwrite": bool(said.get("overwrite"))}
-    overrides = [each for each in _overrides(arguments) if _key(each) not in (*resume_policy.INSTRUCTIONS, "hydra.run.dir")]
+    instructions = {
+        "resume": str(folder),
+        "resume_allow": allowed,
+        "overwrite": bool(said.get("overwrite")),
+    }
+    overrides = [
+        each
+        for each in _overrides(arguments)
+        if _key(each) not in (*resume_policy.INSTRUCTIONS, "hydra.run.dir")
+    ]
     flags = [each for each in arguments if each not in _overrides(arguments)]
     recorded = _recorded_overrides(folder) if overrides or flags else []
-    return Recorded(folder, Train.load(folder / "config.json"), recorded, overrides, flags, instructions)
+    return Recorded(
+        folder, Train.load(folder / "config.json"), recorded, overrides, flags, instructions
+    )
 
 
 def refuse(arguments: list[str]) -> None:
@@ -75,22 +102,36 @@ def refuse(arguments: list[str]) -> None:
     Raises: ConfigError if they ask to resume.
     """
     if _said(arguments).get("resume") is not None:
-        raise errors.ConfigError(["resume: this command trains no run that could go on; leave it out"])
+        raise errors.ConfigError(
+            ["resume: this command trains no run that could go on; leave it out"]
+        )
 
 
 def _newest() -> Path:
     """The folder of the run that was started or taken up last, below the current directory."""
-    found = [path for pattern in NEWEST_BELOW for path in Path.cwd().glob(pattern) if (path.parent / "config.json").is_file()]
+    found = [
+        path
+        for pattern in NEWEST_BELOW
+        for path in Path.cwd().glob(pattern)
+        if (path.parent / "config.json").is_file()
+    ]
     started = {path: _started(path) for path in found}
     if not found:
-        raise errors.RunFolderError(f"resume=latest: no run in {' or '.join(NEWEST_BELOW)}; name its folder: resume=<run folder>")
+        raise errors.RunFolderError(
+            f"resume=latest: no run in {' or '.join(NEWEST_BELOW)}; name its folder: resume=<run folder>"
+        )
     return max(found, key=lambda path: started[path]).parent
 
 
 def _started(status: Path) -> str:
     try:
         return str(files.read_json(status)["started"])
-    except (OSError, ValueError, TypeError, KeyError):  # cut off by a full disk: its age is not known
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+    ):  # cut off by a full disk: its age is not known
         return ""
 
 
@@ -103,7 +144,11 @@ def _recorded_overrides(folder: Path) -> list[str]:
     except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
         remedy = "say resume=<run folder> alone: config.json is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
-    return [str(override) for override in listed if _key(str(override)) not in resume_policy.INSTRUCTIONS]
+    return [
+        str(override)
+        for override in listed
+        if _key(str(override)) not in resume_policy.INSTRUCTIONS
+    ]
 
 
 def _said(arguments: list[str]) -> dict[str, Any]:
@@ -114,12 +159,18 @@ def _said(arguments: list[str]) -> dict[str, Any]:
             parsed = OverridesParser.create().parse_override(override)
         except HydraException:
             continue
-        said[parsed.key_or_group] = override.partition("=")[2] if parsed.is_sweep_override() else parsed.value()
+        said[parsed.key_or_group] = (
+            override.partition("=")[2] if parsed.is_sweep_override() else parsed.value()
+        )
     return said
 
 
 def _overrides(arguments: list[str]) -> list[str]:
-    return [each for each in arguments if "=" in each and not each.startswith("-") or each.startswith("~")]
+    return [
+        each
+        for each in arguments
+        if "=" in each and not each.startswith("-") or each.startswith("~")
+    ]
 
 
 def _key(override: str) -> str:

@@ -6,14 +6,26 @@ from typing import Any
 from andiron import errors
 
 Path = tuple[str, ...]
-INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # say what to do with a run and are no part of it
+INSTRUCTIONS = (
+    "resume",
+    "resume_allow",
+    "overwrite",
+)  # say what to do with a run and are no part of it
 FREE = ("num_epochs", "device", "num_workers", "log_every", "histograms", "checkpoint", "render", "early_stopping",
         "interrupted_exit_code", *INSTRUCTIONS)  # fmt: skip
 GUARDED = ("lr", "batch_size", "grads_accumulation", "clip", "sam", "precision", "compile", "channels_last", "seed", "scheduler",
            "activation_checkpointing", "on_nonfinite", "optimizer", "loss", "task", "augmentation", "averages")  # fmt: skip
 LENGTHENING = ("num_epochs", "early_stopping")  # of the free ones
-OF_STATE = ("amsgrad", "centered", "momentum")  # options of an optimizer that say what it remembers of each parameter
-PLACES = ("root", "path", "cache")  # of data, which may have moved; its checksum tells whether it is the same
+OF_STATE = (
+    "amsgrad",
+    "centered",
+    "momentum",
+)  # options of an optimizer that say what it remembers of each parameter
+PLACES = (
+    "root",
+    "path",
+    "cache",
+)  # of data, which may have moved; its checksum tells whether it is the same
 MISSING = object()
 
 
@@ -44,11 +56,20 @@ def check(found: Mapping[Path, tuple[Any, Any]], allowed: Sequence[str]) -> None
     Raises: ConfigError with all of them.
     """
     problems = [_unknown(name) for name in allowed if name.partition(".")[0] not in GUARDED]
-    other_classes = {path[0] for path in found if path[-1] == "_target_" and not _is_free(path) and not _is_guarded(path)}
+    other_classes = {
+        path[0]
+        for path in found
+        if path[-1] == "_target_" and not _is_free(path) and not _is_guarded(path)
+    }
     for path, sides in found.items():
-        option, (before, now) = ".".join(path), ("nothing" if side is MISSING else side for side in sides)
+        option, (before, now) = (
+            ".".join(path),
+            ("nothing" if side is MISSING else side for side in sides),
+        )
         recorded = f"{option}={now}: the run was recorded with {before}"
-        repeats = "lr" in path[-1] and path != ("lr",) and sides == found.get(("lr",))  # as a schedule does
+        repeats = (
+            "lr" in path[-1] and path != ("lr",) and sides == found.get(("lr",))
+        )  # as a schedule does
         if _is_free(path) or repeats or (path[0] in other_classes and path[-1] != "_target_"):
             continue
         if not _is_guarded(path):
@@ -68,13 +89,19 @@ def has_more_to_do(found: Mapping[Path, tuple[Any, Any]]) -> bool:
 
 def in_words(found: Mapping[Path, tuple[Any, Any]]) -> list[str]:
     """A line for each change."""
-    sides = {".".join(path): ["nothing" if side is MISSING else side for side in both] for path, both in found.items()}
+    sides = {
+        ".".join(path): ["nothing" if side is MISSING else side for side in both]
+        for path, both in found.items()
+    }
     return [f"{option}: {before} -> {now}" for option, (before, now) in sides.items()]
 
 
 def as_plain(found: Mapping[Path, tuple[Any, Any]]) -> dict[str, list[Any]]:
     """The changes for a record: by option, what it was and what it is, null for nothing."""
-    return {".".join(path): [None if side is MISSING else side for side in both] for path, both in found.items()}
+    return {
+        ".".join(path): [None if side is MISSING else side for side in both]
+        for path, both in found.items()
+    }
 
 
 def _is_free(path: Path) -> bool:
@@ -82,8 +109,14 @@ def _is_free(path: Path) -> bool:
 
 
 def _is_guarded(path: Path) -> bool:
-    is_class = path[0] in ("optimizer", "task", "averages") and path[-1] == "_target_"  # whose state is another's
-    return path[0] in GUARDED and not is_class and not (path[0] == "optimizer" and path[-1] in OF_STATE)
+    is_class = (
+        path[0] in ("optimizer", "task", "averages") and path[-1] == "_target_"
+    )  # whose state is another's
+    return (
+        path[0] in GUARDED
+        and not is_class
+        and not (path[0] == "optimizer" and path[-1] in OF_STATE)
+    )
 
 
 def _unknown(name: str) -> str:
@@ -119,4 +152,8 @@ def _remove(node: dict[str, Any], path: Path) -> None:
 
 
 def _copied(value: Any) -> Any:
-    return {name: _copied(inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
+    return (
+        {name: _copied(inner) for name, inner in value.items()}
+        if isinstance(value, Mapping)
+        else value
+    )

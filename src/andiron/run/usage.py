@@ -47,7 +47,9 @@ def _memory() -> dict[str, float]:
     import resource  # here: Windows has none
 
     unit = 1 if sys.platform == "darwin" else 1024  # bytes; elsewhere KiB
-    return {"system/memory_peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GIB}
+    return {
+        "system/memory_peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GIB
+    }
 
 
 def _gpu_memory(device: torch.device) -> dict[str, float]:
@@ -68,7 +70,11 @@ def _tells_utilisation(device: torch.device) -> bool:
     if device.type != "cuda":
         return False
     library = sys.modules.get("pynvml")  # torch.cuda imports it, if it is there
-    refused: tuple[type[Exception], ...] = (ImportError, RuntimeError, *([library.NVMLError] if library else []))
+    refused: tuple[type[Exception], ...] = (
+        ImportError,
+        RuntimeError,
+        *([library.NVMLError] if library else []),
+    )
     try:
         torch.cuda.utilization(device)
     except refused:

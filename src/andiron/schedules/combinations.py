@@ -82,12 +82,18 @@ def check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
             "give the update at which each schedule but the first begins"
         )
     if any(later <= earlier for earlier, later in itertools.pairwise([0, *milestones])):
-        raise ValueError(f"{shown}: should rise from 1 up; put them in order, and leave no schedule without an update")
+        raise ValueError(
+            f"{shown}: should rise from 1 up; put them in order, and leave no schedule without an update"
+        )
 
 
 def stateful(schedule: Schedule) -> list[Any]:
     """The schedules with a state_dict within `schedule`, or itself: depth first, in order, each once."""
-    found: list[Any] = [schedule] if hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict") else []
+    found: list[Any] = (
+        [schedule]
+        if hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
+        else []
+    )
     for inner in _inside(schedule):
         found += [each for each in stateful(inner) if not any(each is other for other in found)]
     return found
@@ -101,4 +107,6 @@ def _inside(schedule: Schedule) -> Sequence[Schedule]:
 
 def _check_some(num_schedules: int) -> None:
     if num_schedules == 0:
-        raise ValueError("schedules=[]: should hold at least one schedule; Constant(lr) is the simplest")
+        raise ValueError(
+            "schedules=[]: should hold at least one schedule; Constant(lr) is the simplest"
+        )

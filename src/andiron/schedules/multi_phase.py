@@ -36,10 +36,14 @@ class OneCycle:
     def __post_init__(self) -> None:
         argument_checks.check_counts(num_updates=self.num_updates)
         argument_checks.check_not_negative(max_lr=self.max_lr)
-        argument_checks.check_positive(initial_divisor=self.initial_divisor, final_divisor=self.final_divisor)
+        argument_checks.check_positive(
+            initial_divisor=self.initial_divisor, final_divisor=self.final_divisor
+        )
         argument_checks.check_choice("shape", self.shape, allowed=ONE_CYCLE_SHAPES)
         if not 0 <= self.warmup_fraction <= 1:
-            raise ValueError(f"warmup_fraction={self.warmup_fraction}: should be from 0 to 1; 0.3 is three tenths of the run")
+            raise ValueError(
+                f"warmup_fraction={self.warmup_fraction}: should be from 0 to 1; 0.3 is three tenths of the run"
+            )
 
     def __call__(self, updates: int) -> float:
         last = self.num_updates - 1
@@ -47,7 +51,9 @@ class OneCycle:
         t = min(updates, last)
         initial_lr = self.max_lr / self.initial_divisor
         if t <= peak:
-            return _between(initial_lr, self.max_lr, done=t / peak if peak else 1.0, shape=self.shape)
+            return _between(
+                initial_lr, self.max_lr, done=t / peak if peak else 1.0, shape=self.shape
+            )
         final_lr = initial_lr / self.final_divisor
         return _between(self.max_lr, final_lr, done=(t - peak) / (last - peak), shape=self.shape)
 
@@ -68,9 +74,13 @@ class CosineRestarts:
     def __post_init__(self) -> None:
         argument_checks.check_counts(first_cycle_updates=self.first_cycle_updates)
         argument_checks.check_not_negative(initial_lr=self.initial_lr, min_lr=self.min_lr)
-        argument_checks.check_at_most("min_lr", self.min_lr, limit_name="initial_lr", limit=self.initial_lr)
+        argument_checks.check_at_most(
+            "min_lr", self.min_lr, limit_name="initial_lr", limit=self.initial_lr
+        )
         if self.multiplier < 1:
-            raise ValueError(f"multiplier={self.multiplier}: should be 1 or more; 1 makes all cycles equally long")
+            raise ValueError(
+                f"multiplier={self.multiplier}: should be 1 or more; 1 makes all cycles equally long"
+            )
 
     def __call__(self, updates: int) -> float:
         c, length = updates, self.first_cycle_updates
@@ -79,7 +89,9 @@ class CosineRestarts:
         while c >= length:
             c -= length
             length *= self.multiplier
-        return self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * c / length)) / 2
+        return (
+            self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * c / length)) / 2
+        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,9 @@ class WarmupStableDecay:
 
     def __post_init__(self) -> None:
         warmup, decay = self.warmup_updates, self.decay_updates
-        argument_checks.check_counts(warmup_updates=warmup, decay_updates=decay, num_updates=self.num_updates)
+        argument_checks.check_counts(
+            warmup_updates=warmup, decay_updates=decay, num_updates=self.num_updates
+        )
         argument_checks.check_not_negative(lr=self.lr, min_lr=self.min_lr)
         argument_checks.check_at_most("min_lr", self.min_lr, limit_name="lr", limit=self.lr)
         argument_checks.check_choice("shape", self.shape, allowed=DECAY_SHAPES)
@@ -114,7 +128,9 @@ class WarmupStableDecay:
         decayed = updates - (self.num_updates - self.decay_updates)
         if decayed <= 0:
             return self.lr * min((updates + 1) / self.warmup_updates, 1.0)
-        return _between(self.lr, self.min_lr, done=min(decayed / self.decay_updates, 1.0), shape=self.shape)
+        return _between(
+            self.lr, self.min_lr, done=min(decayed / self.decay_updates, 1.0), shape=self.shape
+        )
 
 
 def _between(start: float, end: float, *, done: float, shape: str) -> float:

@@ -32,9 +32,13 @@ class Plateau:
         argument_checks.check_at_most("min_lr", min_lr, limit_name="initial_lr", limit=initial_lr)
         argument_checks.check_choice("direction", direction, allowed=improvement.DIRECTIONS)
         if not 0 < factor < 1:
-            raise ValueError(f"factor={factor}: should be between 0 and 1; 0.1 leaves a tenth of the learning rate")
+            raise ValueError(
+                f"factor={factor}: should be between 0 and 1; 0.1 leaves a tenth of the learning rate"
+            )
         if not 0 <= threshold < 1:
-            raise ValueError(f"threshold={threshold}: should be from 0 to below 1; 0 counts the smallest gain")
+            raise ValueError(
+                f"threshold={threshold}: should be from 0 to below 1; 0 counts the smallest gain"
+            )
         if patience < 0:
             raise ValueError(f"patience={patience}: should be 0 or more epochs; 0 waits for none")
         self.factor = factor
@@ -58,7 +62,9 @@ class Plateau:
         Raises: KeyError if the metric it waits for was not measured.
         """
         value = improvement.measured(values, self.split, self.metric, waiting="the learning rate")
-        if improvement.is_better(value, self.best, self.direction, margin=self.threshold, is_relative=True):
+        if improvement.is_better(
+            value, self.best, self.direction, margin=self.threshold, is_relative=True
+        ):
             self.best = value
             self.epochs_without_gain = 0
         else:
@@ -73,4 +79,8 @@ class Plateau:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from what `state_dict` gave."""
-        self.lr, self.best, self.epochs_without_gain = state["lr"], state["best"], state["epochs_without_gain"]
+        self.lr, self.best, self.epochs_without_gain = (
+            state["lr"],
+            state["best"],
+            state["epochs_without_gain"],
+        )

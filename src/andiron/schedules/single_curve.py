@@ -103,7 +103,11 @@ class Noam:
 
     def __call__(self, updates: int) -> float:
         s = updates + 1
-        return self.factor / math.sqrt(self.model_size) * min(1 / math.sqrt(s), s / math.pow(self.warmup_updates, 1.5))
+        return (
+            self.factor
+            / math.sqrt(self.model_size)
+            * min(1 / math.sqrt(s), s / math.pow(self.warmup_updates, 1.5))
+        )
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,14 @@ BITS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 def content(stored: Stored) -> bytes:
     """The content of a JSON file; a row of numbers a line."""
-    head = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in stored.head().items()]
-    entries = ",\n".join(f"    {json.dumps(name, ensure_ascii=False)}: {_entry(t)}" for name, t in stored.tensors.items())
+    head = [
+        f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in stored.head().items()
+    ]
+    entries = ",\n".join(
+        f"    {json.dumps(name, ensure_ascii=False)}: {_entry(t)}"
+        for name, t in stored.tensors.items()
+    )
     tensors = f'  "tensors": {{\n{entries}\n  }}' if entries else '  "tensors": {}'
     return ("{\n" + ",\n".join([*head, tensors]) + "\n}\n").encode()
 
@@ -28,7 +34,9 @@ def read(content: bytes) -> Stored:
     whole = json.loads(content, object_pairs_hook=record.without_repeats, parse_constant=_refuse)
     if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
         raise ValueError("it is no object with tensors")
-    return record.stored({name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole)
+    return record.stored(
+        {name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole
+    )
 
 
 def _entry(tensor: Tensor) -> str:
@@ -38,7 +46,9 @@ def _entry(tensor: Tensor) -> str:
 
 
 def _rows(values: Any, indent: str) -> str:
-    if not isinstance(values, list) or not any(isinstance(value, list) and value for value in values):
+    if not isinstance(values, list) or not any(
+        isinstance(value, list) and value for value in values
+    ):
         return json.dumps(values)
     inner = ",\n".join(indent + _rows(value, indent + "  ") for value in values)
     return f"[\n{inner}\n{indent[:-2]}]"
@@ -58,7 +68,9 @@ def _values(tensor: Tensor) -> Any:
     flat = values.flatten().tolist()
     for place in special.flatten().nonzero().flatten().tolist():
         width = 2 * tensor.element_size()
-        flat[place] = f"nan:{bits[place]:0{width}x}" if flat[place] != flat[place] else str(flat[place])
+        flat[place] = (
+            f"nan:{bits[place]:0{width}x}" if flat[place] != flat[place] else str(flat[place])
+        )
     return _nested(flat, list(tensor.shape))
 
 
@@ -66,7 +78,9 @@ def _nested(flat: list[Any], shape: list[int]) -> Any:
     if not shape:
         return flat[0]
     step = len(flat) // shape[0]
-    return [_nested(flat[place * step : (place + 1) * step], shape[1:]) for place in range(shape[0])]
+    return [
+        _nested(flat[place * step : (place + 1) * step], shape[1:]) for place in range(shape[0])
+    ]
 
 
 def _tensor(name: str, entry: Any) -> Tensor:
@@ -77,7 +91,9 @@ def _tensor(name: str, entry: Any) -> Tensor:
     shape = torch.Size([*shape, 2]) if dtype.is_complex else shape
     flat: list[Any] = []
     _flatten(name, entry["data"], shape, flat)
-    tensor = (_floating(name, flat, real) if real.is_floating_point else _whole(name, flat, real)).reshape(shape)
+    tensor = (
+        _floating(name, flat, real) if real.is_floating_point else _whole(name, flat, real)
+    ).reshape(shape)
     return torch.view_as_complex(tensor) if dtype.is_complex else tensor
 
 
@@ -92,7 +108,11 @@ def _flatten(name: str, data: Any, shape: torch.Size, flat: list[Any]) -> None:
 
 
 def _whole(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
-    kind, low, high = (bool, 0, 1) if dtype == torch.bool else (int, torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    kind, low, high = (
+        (bool, 0, 1)
+        if dtype == torch.bool
+        else (int, torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    )
     wrong = [value for value in flat if type(value) is not kind or not low <= value <= high]
     if wrong:
         raise ValueError(f"tensor {name!r} has {wrong[0]!r}, which is not of {dtype}")
@@ -100,7 +120,11 @@ def _whole(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
 
 
 def _floating(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
-    nans = {place: value for place, value in enumerate(flat) if isinstance(value, str) and value.startswith("nan:")}
+    nans = {
+        place: value
+        for place, value in enumerate(flat)
+        if isinstance(value, str) and value.startswith("nan:")
+    }
     numbers = [0.0 if place in nans else _number(name, value) for place, value in enumerate(flat)]
     exact = torch.tensor(numbers, dtype=torch.float64)
     tensor = exact.to(dtype)

@@ -42,15 +42,21 @@ def places(module: nn.Module, layout: str) -> dict[str, Place]:
     Raises: ValueError for an unknown layout; MismatchError naming the modules that the layout cannot hold.
     """
     if layout not in LAYOUTS:
-        raise ValueError(f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}{errors.nearest(layout, LAYOUTS)}")
+        raise ValueError(
+            f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}{errors.nearest(layout, LAYOUTS)}"
+        )
     own = module.state_dict(keep_vars=True)
     others = [name for name, value in own.items() if not isinstance(value, Tensor)]
     if others:
-        raise errors.MismatchError(f"{', '.join(others)}: a module's extra state, which is no tensor; record it apart, as values")
+        raise errors.MismatchError(
+            f"{', '.join(others)}: a module's extra state, which is no tensor; record it apart, as values"
+        )
     hollow = [name for name, tensor in own.items() if is_lazy(tensor) or tensor.is_meta]
     if hollow:
         remedy = "call module.to_empty(device=...) first, or run a lazy module once"
-        raise errors.MismatchError(f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; {remedy}")
+        raise errors.MismatchError(
+            f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; {remedy}"
+        )
     if layout == "torch":
         return {name: Place(tensor.detach()) for name, tensor in own.items()}
     modules = dict(module.named_modules(remove_duplicate=False))
@@ -82,7 +88,10 @@ def _check_burn(modules: dict[str, nn.Module]) -> None:
         reasons = [reason for kind, reason in NO_LIKE.items() if isinstance(module, kind)]
         if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
             reasons.append("Burn's instance norm keeps no running statistics")
-        problems += [f"  {name or 'the module itself'!r} is a {type(module).__name__}: {reason}" for reason in reasons]
+        problems += [
+            f"  {name or 'the module itself'!r} is a {type(module).__name__}: {reason}"
+            for reason in reasons
+        ]
     if problems:
         raise errors.MismatchError(
             "layout 'burn' has no like of:\n"

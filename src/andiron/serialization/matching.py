@@ -31,7 +31,11 @@ def differences(places: Mapping[str, Place], tensors: Mapping[str, Tensor]) -> D
     A tensor that the module has under several names (tied weights) is missing only if none of them is there.
     """
     held = {_memory(place.own) for name, place in places.items() if name in tensors}
-    missing = tuple(name for name, place in places.items() if name not in tensors and _memory(place.own) not in held)
+    missing = tuple(
+        name
+        for name, place in places.items()
+        if name not in tensors and _memory(place.own) not in held
+    )
     unexpected = tuple(name for name in tensors if name not in places)
     unfit: dict[str, str] = {}
     first: dict[object, str] = {}
@@ -71,13 +75,23 @@ def load_what_fits(
     Raises: ValueError if none fits.
     """
     own = {name: place.shown for name, place in layouts.places(module, layout).items()}
-    taken = [name for name, tensor in own.items() if name in tensors and tensors[name].shape == tensor.shape]
+    taken = [
+        name
+        for name, tensor in own.items()
+        if name in tensors and tensors[name].shape == tensor.shape
+    ]
     if not taken:
-        raise ValueError(f"no tensor fits by name and shape; there are {', '.join(tensors)}; the model has {', '.join(own)}")
+        raise ValueError(
+            f"no tensor fits by name and shape; there are {', '.join(tensors)}; the model has {', '.join(own)}"
+        )
     with torch.no_grad():
         for name in taken:
             own[name].copy_(tensors[name])
-    left = {name: "not there" if name not in tensors else _shape(tensors[name]) for name in own if name not in taken}
+    left = {
+        name: "not there" if name not in tensors else _shape(tensors[name])
+        for name in own
+        if name not in taken
+    }
     return taken, [f"{name} {_shape(own[name])} ({there})" for name, there in left.items()]
 
 
@@ -90,27 +104,49 @@ def _why_not(place: Place, tensor: Tensor) -> str:
     if _kind(own) == "an integer" and not number_formats.holds(own.dtype, tensor):
         return f"has integers in the record that {own.dtype} in the module has not"
     lost = number_formats.too_large(tensor, own.dtype) if _kind(own) == "floating" else []
-    return f"has {lost[0]!r} in the record, which would be infinite as {own.dtype} in the module" if lost else ""
+    return (
+        f"has {lost[0]!r} in the record, which would be infinite as {own.dtype} in the module"
+        if lost
+        else ""
+    )
 
 
-def _why_not_one(places: Mapping[str, Place], tensors: Mapping[str, Tensor], name: str, twin: str) -> str:
+def _why_not_one(
+    places: Mapping[str, Place], tensors: Mapping[str, Tensor], name: str, twin: str
+) -> str:
     """Why two names of the module's one tensor cannot both have what the record has for them."""
-    one, other = (Place(tensors[n], places[n].is_transposed).shown.to(places[n].own.dtype) for n in (name, twin))
-    if safetensors_codec.as_bytes(one.contiguous()) == safetensors_codec.as_bytes(other.contiguous()):
+    one, other = (
+        Place(tensors[n], places[n].is_transposed).shown.to(places[n].own.dtype)
+        for n in (name, twin)
+    )
+    if safetensors_codec.as_bytes(one.contiguous()) == safetensors_codec.as_bytes(
+        other.contiguous()
+    ):
         return ""
     return f"is one tensor with {twin!r} in the module, and another in the record"
 
 
 def _memory(tensor: Tensor) -> object:
     """What two names of one tensor have in common."""
-    where = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    where = (
+        tensor.untyped_storage().data_ptr(),
+        tensor.storage_offset(),
+        tensor.shape,
+        tensor.stride(),
+    )
     return where if tensor.numel() and tensor.device.type != "meta" else id(tensor)
 
 
 def _kind(tensor: Tensor) -> str:
     if tensor.is_floating_point():
         return "floating"
-    return "complex" if tensor.is_complex() else "boolean" if tensor.dtype == torch.bool else "an integer"
+    return (
+        "complex"
+        if tensor.is_complex()
+        else "boolean"
+        if tensor.dtype == torch.bool
+        else "an integer"
+    )
 
 
 def _shape(tensor: Tensor) -> str:

@@ -24,7 +24,11 @@ def content(stored: Stored) -> bytes:
             raise errors.DataError(
                 f"tensor {name!r} has {data.nbytes:,} bytes; MessagePack ends at {MAX_TENSOR_BYTES:,}: record as 'safetensors'"
             )
-        tensors[name] = {"dtype": record.dtype_name(tensor.dtype), "shape": list(tensor.shape), "data": data}
+        tensors[name] = {
+            "dtype": record.dtype_name(tensor.dtype),
+            "shape": list(tensor.shape),
+            "data": data,
+        }
     packed: bytes = msgpack.packb({**stored.head(), "tensors": tensors})
     return packed
 
@@ -38,21 +42,38 @@ def read(content: bytes) -> Stored:
     import msgpack
 
     whole = msgpack.unpackb(
-        content, raw=False, strict_map_key=True, max_ext_len=0, ext_hook=_refuse, object_pairs_hook=record.without_repeats
+        content,
+        raw=False,
+        strict_map_key=True,
+        max_ext_len=0,
+        ext_hook=_refuse,
+        object_pairs_hook=record.without_repeats,
     )
     if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
         raise ValueError("it is no map with tensors")
-    return record.stored({name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole)
+    return record.stored(
+        {name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole
+    )
 
 
 def _tensor(name: str, entry: Any) -> Tensor:
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"} or not isinstance(entry["data"], bytes):
+    if (
+        not isinstance(entry, dict)
+        or entry.keys() != {"dtype", "shape", "data"}
+        or not isinstance(entry["data"], bytes)
+    ):
         raise ValueError(f"tensor {name!r} is not a dtype, a shape and bytes")
     dtype, shape = record.dtype_of(name, entry["dtype"]), record.shape_of(name, entry["shape"])
     data = bytearray(entry["data"])
     if len(data) != shape.numel() * dtype.itemsize:
-        raise ValueError(f"tensor {name!r} has {len(data)} bytes, which {dtype} of shape {list(shape)} has not")
-    return torch.frombuffer(data, dtype=dtype).reshape(shape) if data else torch.empty(shape, dtype=dtype)
+        raise ValueError(
+            f"tensor {name!r} has {len(data)} bytes, which {dtype} of shape {list(shape)} has not"
+        )
+    return (
+        torch.frombuffer(data, dtype=dtype).reshape(shape)
+        if data
+        else torch.empty(shape, dtype=dtype)
+    )
 
 
 def _refuse(code: int, data: bytes) -> None:

@@ -16,7 +16,9 @@ EXACT = Recorder()
 LAYOUT = "layout"  # of a record's tensors, among its values: a square matrix does not show that it is transposed
 
 
-def save_file(module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *, layout: str = "torch") -> None:
+def save_file(
+    module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *, layout: str = "torch"
+) -> None:
     """Writes a module's parameters and persistent buffers, whole or not at all; the file tells its layout.
 
     A tensor with two names (tied weights) is written under both.
@@ -45,7 +47,9 @@ def load_file(
     written = layout_of(record)
     places = layouts.places(module, layout or written)
     if layout and LAYOUT in record.values and layout != written:
-        raise errors.MismatchError(f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}, or leave it out")
+        raise errors.MismatchError(
+            f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}, or leave it out"
+        )
     tensors = renamed(record.tensors, rename or {})
     found = matching.differences(places, tensors)
     fits = [name for name in places if name in tensors and name not in found.unfit]
@@ -76,12 +80,18 @@ def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[st
             matches = [name for name, now in names.items() if re.search(pattern, now)]
             names |= {name: re.sub(pattern, new, names[name]) for name in matches}
         except re.error as error:
-            raise errors.MismatchError(f"rename {pattern!r} to {new!r} is no regular expression ({error}); mend it") from error
+            raise errors.MismatchError(
+                f"rename {pattern!r} to {new!r} is no regular expression ({error}); mend it"
+            ) from error
         if not matches:
             there = ", ".join(names.values())
-            raise errors.MismatchError(f"rename {pattern!r} matches none of the names; there are {there}: mend it, or leave it out")
+            raise errors.MismatchError(
+                f"rename {pattern!r} matches none of the names; there are {there}: mend it, or leave it out"
+            )
     olds: dict[str, str] = {}
     for old, name in names.items():
         if olds.setdefault(name, old) != old:
-            raise errors.MismatchError(f"rename makes {olds[name]!r} and {old!r} both {name!r}; narrow the expression")
+            raise errors.MismatchError(
+                f"rename makes {olds[name]!r} and {old!r} both {name!r}; narrow the expression"
+            )
     return {name: tensors[old] for old, name in names.items()}

@@ -9,12 +9,29 @@ from andiron import errors
 from andiron.serialization import record
 from andiron.serialization.record import Record, Stored
 
-PRECISIONS = {"exact": None, "half": torch.float16, "bfloat16": torch.bfloat16, "full": torch.float32, "double": torch.float64}
+PRECISIONS = {
+    "exact": None,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "full": torch.float32,
+    "double": torch.float64,
+}
 # of two that hold a tensor's values in as many bytes, the first
-INTEGERS = (torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32, torch.int32, torch.uint64, torch.int64)
+INTEGERS = (
+    torch.uint8,
+    torch.int8,
+    torch.uint16,
+    torch.int16,
+    torch.uint32,
+    torch.int32,
+    torch.uint64,
+    torch.int64,
+)
 
 
-def converted(tensors: Mapping[str, Tensor], *, precision: str, narrow: bool) -> tuple[dict[str, Tensor], dict[str, str]]:
+def converted(
+    tensors: Mapping[str, Tensor], *, precision: str, narrow: bool
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors as they will be stored, and the names of the dtypes of those that changed.
 
     A precision casts what is floating; integers, bools and complex numbers stay (torch's complex32 is experimental).
@@ -23,9 +40,16 @@ def converted(tensors: Mapping[str, Tensor], *, precision: str, narrow: bool) ->
     dtype = PRECISIONS[precision]
     if dtype is not None:
         _check_range(tensors, dtype, precision)
-    cast = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    cast = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for name, tensor in tensors.items()
+    }
     stored = {name: _narrowest(tensor) if narrow else tensor for name, tensor in cast.items()}
-    changed = {name: record.dtype_name(tensor.dtype) for name, tensor in tensors.items() if stored[name].dtype != tensor.dtype}
+    changed = {
+        name: record.dtype_name(tensor.dtype)
+        for name, tensor in tensors.items()
+        if stored[name].dtype != tensor.dtype
+    }
     return stored, changed
 
 
@@ -50,7 +74,10 @@ def holds(dtype: torch.dtype, tensor: Tensor) -> bool:
     """Whether an integer dtype has every value of a tensor of integers."""
     if tensor.numel() == 0:
         return True
-    limits, values = torch.iinfo(dtype), tensor.cpu().numpy()  # torch has no min of unsigned integers
+    limits, values = (
+        torch.iinfo(dtype),
+        tensor.cpu().numpy(),
+    )  # torch has no min of unsigned integers
     return limits.min <= int(values.min()) and int(values.max()) <= limits.max
 
 
@@ -63,7 +90,9 @@ def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    return (tensor if tensor.element_size() > 1 else tensor.float()).isfinite()  # torch has no isfinite of 8 bits
+    return (
+        tensor if tensor.element_size() > 1 else tensor.float()
+    ).isfinite()  # torch has no isfinite of 8 bits
 
 
 def _narrowest(tensor: Tensor) -> Tensor:
@@ -74,7 +103,11 @@ def _narrowest(tensor: Tensor) -> Tensor:
 
 
 def _check_range(tensors: Mapping[str, Tensor], dtype: torch.dtype, precision: str) -> None:
-    lost = {name: too_large(tensor, dtype) for name, tensor in tensors.items() if tensor.is_floating_point()}
+    lost = {
+        name: too_large(tensor, dtype)
+        for name, tensor in tensors.items()
+        if tensor.is_floating_point()
+    }
     lines = [
         f"  {name!r}: {values[0]!r}" + (f" and {len(values) - 1} more" if len(values) > 1 else "")
         for name, values in lost.items()

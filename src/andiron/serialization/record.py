@@ -45,7 +45,9 @@ def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
         raise ValueError(f"it does not say which version of {VERSION_KEY} it is")
     if version != VERSION:
         raise ValueError(f"it is {VERSION_KEY} {version}, and this andiron reads {VERSION}")
-    if not (isinstance(dtypes, dict) and isinstance(values, dict)) or any(type(name) is not str for name in dtypes.values()):
+    if not (isinstance(dtypes, dict) and isinstance(values, dict)) or any(
+        type(name) is not str for name in dtypes.values()
+    ):
         raise ValueError("its dtypes or values are missing or malformed")
     check_plain(values)
     return Stored(tensors, values, dtypes)
@@ -66,7 +68,9 @@ def dtype_of(name: str, dtype: Any) -> torch.dtype:
 
 def shape_of(name: str, shape: Any) -> torch.Size:
     """The shape in a file. Raises: ValueError if it is none."""
-    if not isinstance(shape, list) or any(type(size) is not int or not 0 <= size < 2**63 for size in shape):
+    if not isinstance(shape, list) or any(
+        type(size) is not int or not 0 <= size < 2**63 for size in shape
+    ):
         raise ValueError(f"tensor {name!r} is of shape {shape!r}, which is none")
     return torch.Size(shape)
 
@@ -79,7 +83,9 @@ def check_plain(value: Any, where: str = "values") -> None:
     if type(value) is dict:
         for key, item in value.items():
             if type(key) is not str:
-                raise ValueError(f"{where} has the key {key!r}; keys are strings: write {str(key)!r}")
+                raise ValueError(
+                    f"{where} has the key {key!r}; keys are strings: write {str(key)!r}"
+                )
             check_text(key, where)
             check_plain(item, f"{where}[{key!r}]")
     elif type(value) is list:
@@ -90,7 +96,9 @@ def check_plain(value: Any, where: str = "values") -> None:
     elif type(value) is int and not -(2**63) <= value < 2**64:
         raise ValueError(f"{where} is {value}, which 64 bits do not hold; write it as a string")
     elif type(value) is float and not isfinite(value):
-        raise ValueError(f"{where} is {value}, which JSON has not; write it as a string or None, or keep it in a tensor")
+        raise ValueError(
+            f"{where} is {value}, which JSON has not; write it as a string or None, or keep it in a tensor"
+        )
     elif value is not None and type(value) not in (bool, int, float):
         raise ValueError(
             f"{where} is a {type(value).__name__}; values are dict, list, str, int, float, bool or None: make it one of these, "
@@ -103,7 +111,9 @@ def check_text(text: str, where: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{where} has {text!r}, half a surrogate pair, which no file can hold; rename it") from error
+        raise ValueError(
+            f"{where} has {text!r}, half a surrogate pair, which no file can hold; rename it"
+        ) from error
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -48,7 +48,9 @@ class Recorder:
         for option, allowed in ("format", SUFFIXES), ("precision", number_formats.PRECISIONS):
             found = getattr(self, option)
             if found not in allowed:
-                raise ValueError(f"{option} is {found!r}; choose from {', '.join(allowed)}{errors.nearest(found, allowed)}")
+                raise ValueError(
+                    f"{option} is {found!r}; choose from {', '.join(allowed)}{errors.nearest(found, allowed)}"
+                )
 
     @property
     def suffix(self) -> str:
@@ -63,9 +65,13 @@ class Recorder:
         path = Path(path)
         if _kind(path) != (self.format, self.gzip):
             what = f"gzip of {TITLES[self.format]}" if self.gzip else TITLES[self.format]
-            raise errors.DataError(f"{path}: a record in {what} has a name that ends with {self.suffix}; name it so")
+            raise errors.DataError(
+                f"{path}: a record in {what} has a name that ends with {self.suffix}; name it so"
+            )
         pieces = _pieces(self, _stored(record, self))
-        files.write_pieces(path, [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)] if self.gzip else pieces)
+        files.write_pieces(
+            path, [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)] if self.gzip else pieces
+        )
 
     def load(self, path: Path | str) -> Record:
         """The record in a file of any recorder: see `load`."""
@@ -90,12 +96,16 @@ def load(path: Path | str) -> Record:
             return number_formats.restored(_mapped(path))
         content = path.read_bytes()
         content = gzip.decompress(content) if is_compressed else content
-        read = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}[format]
+        read = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}[
+            format
+        ]
         return number_formats.restored(read(content))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         why = str(error) or type(error).__name__
-        raise errors.DataError(f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy") from error
+        raise errors.DataError(
+            f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy"
+        ) from error
     except OSError as error:
         raise errors.DataError(f"{path}: {tensor_files.why_not_open(path, error)}") from error
 
@@ -119,7 +129,9 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
     ]
     if problems:
         allowed = ", ".join(map(record.dtype_name, safetensors_codec.DTYPES))
-        raise errors.DataError(f"{'; '.join(problems)}; a record has dense tensors of {allowed}: convert it first")
+        raise errors.DataError(
+            f"{'; '.join(problems)}; a record has dense tensors of {allowed}: convert it first"
+        )
     try:
         record.check_plain(found.values)
         for name in found.tensors:
@@ -127,7 +139,9 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
     except ValueError as error:
         raise errors.DataError(str(error)) from error
     plain = {name: tensor_files.plain(tensor) for name, tensor in found.tensors.items()}
-    tensors, dtypes = number_formats.converted(plain, precision=recorder.precision, narrow=recorder.narrow)
+    tensors, dtypes = number_formats.converted(
+        plain, precision=recorder.precision, narrow=recorder.narrow
+    )
     return Stored(tensors, found.values, dtypes)
 
 
@@ -138,9 +152,13 @@ def _pieces(recorder: Recorder, stored: Stored) -> files.Pieces:
     if recorder.format == "json":
         return [json_format.content(stored)]
     if safetensors_codec.METADATA in stored.tensors:
-        raise errors.DataError(f"tensor {safetensors_codec.METADATA!r} has a name that safetensors keeps for itself; rename it")
+        raise errors.DataError(
+            f"tensor {safetensors_codec.METADATA!r} has a name that safetensors keeps for itself; rename it"
+        )
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in stored.head().items()}
-    return tensor_files.pieces(stored.tensors, {"format": "pt", **metadata})  # "pt": what other readers look for
+    return tensor_files.pieces(
+        stored.tensors, {"format": "pt", **metadata}
+    )  # "pt": what other readers look for
 
 
 def _mapped(path: Path) -> Stored:
@@ -155,7 +173,9 @@ def _unmapped(content: bytes) -> Stored:
     for name, entry in safetensors.deserialize(content):  # type: ignore[no-untyped-call]
         dtype, data = dtypes[entry["dtype"]], entry["data"]
         empty = torch.empty(entry["shape"], dtype=dtype)
-        tensors[name] = torch.frombuffer(data, dtype=dtype).reshape(entry["shape"]) if data else empty
+        tensors[name] = (
+            torch.frombuffer(data, dtype=dtype).reshape(entry["shape"]) if data else empty
+        )
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     return _with_metadata(tensors, header.get(safetensors_codec.METADATA))
 

@@ -20,7 +20,9 @@ DTYPES = {
 METADATA = "__metadata__"
 
 
-def chunks(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
+def chunks(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes | memoryview]:
     """The content of a safetensors file, piece by piece; the pieces of tensors are their own memory, not copies.
 
     Tensors are on the CPU and contiguous. A piece shows what its tensor holds when the piece is read.
@@ -53,7 +55,11 @@ def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -
     start = 0
     for name, tensor in tensors.items():
         end = start + tensor.numel() * tensor.element_size()
-        entries[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        entries[name] = {
+            "dtype": DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
         start = end
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -62,13 +68,24 @@ def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -
 
 def _check(name: str, tensor: Tensor) -> None:
     if name == METADATA:
-        raise ValueError(f"a tensor cannot be called {METADATA!r}: the format keeps that name for itself; call it otherwise")
+        raise ValueError(
+            f"a tensor cannot be called {METADATA!r}: the format keeps that name for itself; call it otherwise"
+        )
     if tensor.layout == torch.strided and tensor.dtype not in DTYPES:
         allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-        raise TypeError(f"tensor {name!r} is of {tensor.dtype}, which safetensors has not; it has {allowed}: cast it first")
+        raise TypeError(
+            f"tensor {name!r} is of {tensor.dtype}, which safetensors has not; it has {allowed}: cast it first"
+        )
     if tensor.layout != torch.strided:
-        raise TypeError(f"tensor {name!r} is {tensor.layout}, which safetensors has not; make it dense first (`to_dense()`)")
-    if tensor.device.type != "cpu" or not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+        raise TypeError(
+            f"tensor {name!r} is {tensor.layout}, which safetensors has not; make it dense first (`to_dense()`)"
+        )
+    if (
+        tensor.device.type != "cpu"
+        or not tensor.is_contiguous()
+        or tensor.is_conj()
+        or tensor.is_neg()
+    ):
         raise ValueError(
             f"tensor {name!r} is not as its bytes will be written (on {tensor.device}, stride {tensor.stride()}); "
             "give a contiguous one on the CPU, without pending conjugation or sign"

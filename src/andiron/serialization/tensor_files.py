@@ -16,7 +16,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     files.write_pieces(path, pieces(tensors))
 
 
-def as_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
+def as_safetensors(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> bytes:
     """Named tensors, as they are at this moment, as the content of a safetensors file.
 
     Tensors that share memory are written apart: the format knows no sharing.
@@ -24,9 +26,13 @@ def as_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | 
     return b"".join(pieces(tensors, metadata))
 
 
-def pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
+def pieces(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes | memoryview]:
     """The same piece by piece, without a copy of tensors that are on the CPU and contiguous."""
-    return safetensors_codec.chunks({name: plain(tensor) for name, tensor in tensors.items()}, metadata)
+    return safetensors_codec.chunks(
+        {name: plain(tensor) for name, tensor in tensors.items()}, metadata
+    )
 
 
 def plain(tensor: Tensor) -> Tensor:
@@ -44,7 +50,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise errors.DataError(f"{path}: {why_not_open(path, error)}") from error
     except SafetensorError as error:
-        raise errors.DataError(f"{path}: not a whole safetensors file ({error}); restore it from a copy") from error
+        raise errors.DataError(
+            f"{path}: not a whole safetensors file ({error}); restore it from a copy"
+        ) from error
 
 
 def why_not_open(path: Path, error: OSError) -> str:

@@ -34,14 +34,25 @@ class Adversarial(nn.Module):
     offset: Tensor
 
     def __init__(
-        self, network: nn.Module, *, input_mean: Numbers | None = None, input_std: Numbers | None = None, grid: int = 4
+        self,
+        network: nn.Module,
+        *,
+        input_mean: Numbers | None = None,
+        input_std: Numbers | None = None,
+        grid: int = 4,
     ):
         super().__init__()
-        missing = [part for part in ("generator", "discriminator", "latent") if not hasattr(network, part)]
+        missing = [
+            part for part in ("generator", "discriminator", "latent") if not hasattr(network, part)
+        ]
         if missing:
-            raise ValueError(f"{type(network).__name__} has no {', '.join(missing)}; choose a network that has, such as GAN")
+            raise ValueError(
+                f"{type(network).__name__} has no {', '.join(missing)}; choose a network that has, such as GAN"
+            )
         if input_mean is None or input_std is None:
-            raise ValueError("input_mean and input_std: the data does not tell them; give both (0.5 for images in [-1, 1])")
+            raise ValueError(
+                "input_mean and input_std: the data does not tell them; give both (0.5 for images in [-1, 1])"
+            )
         parts: Any = network
         self.generator: nn.Module = parts.generator
         self.discriminator: nn.Module = parts.discriminator
@@ -50,7 +61,9 @@ class Adversarial(nn.Module):
         self.register_buffer("slope", 2 * _by_channel(input_std), persistent=False)
         self.register_buffer("offset", 2 * _by_channel(input_mean) - 1, persistent=False)
 
-    def forward(self, latents: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch channels height width"]:
+    def forward(
+        self, latents: Float[Tensor, "batch latent"]
+    ) -> Float[Tensor, "batch channels height width"]:
         images: Tensor = self.generator(latents)
         return images
 
@@ -60,7 +73,9 @@ class Adversarial(nn.Module):
         return self.train_on(self._images(batch), latents)
 
     def train_on(
-        self, images: Float[Tensor, "batch channels height width"], latents: Float[Tensor, "batch latent"]
+        self,
+        images: Float[Tensor, "batch channels height width"],
+        latents: Float[Tensor, "batch latent"],
     ) -> TrainOutput:
         """Both networks' gradients with these latents.
 
@@ -73,7 +88,9 @@ class Adversarial(nn.Module):
         real, fake = self._judged(images), self._judged(generated.detach())
         discriminator_loss = discriminator_loss_of(real, fake)
         discriminators = _gradients(discriminator_loss, self)
-        both = Gradients({**generators, **discriminators}, self, (loss + discriminator_loss).detach())
+        both = Gradients(
+            {**generators, **discriminators}, self, (loss + discriminator_loss).detach()
+        )
         item = AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
         return TrainOutput(both, item.detached(), weight=len(images))
 
@@ -82,14 +99,24 @@ class Adversarial(nn.Module):
         images = self._images(batch)
         generated = self.generator(self._fixed_latents(len(images), "valid"))
         real, fake = self._judged(images), self._judged(generated)
-        return AdversarialOutput(generator_loss_of(fake), discriminator_loss_of(real, fake), real, fake, weight=len(images))
+        return AdversarialOutput(
+            generator_loss_of(fake),
+            discriminator_loss_of(real, fake),
+            real,
+            fake,
+            weight=len(images),
+        )
 
     def samples(self) -> dict[str, str | Tensor]:
         """`generated`: grid x grid images, of the same latents every time; nothing where they have not 1 or 3 channels."""
         images = self.generator(self._fixed_latents(self.grid**2, "samples")).float()
         if images.shape[1] not in (1, 3):
             return {}
-        return {"generated": _in_a_square(((images + 1) * 127.5).round().clamp(0, 255).to(torch.uint8), self.grid)}
+        return {
+            "generated": _in_a_square(
+                ((images + 1) * 127.5).round().clamp(0, 255).to(torch.uint8), self.grid
+            )
+        }
 
     def _images(self, batch: Batch) -> Float[Tensor, "batch channels height width"]:
         return torch.addcmul(self.offset, batch.inputs, self.slope)
@@ -97,12 +124,16 @@ class Adversarial(nn.Module):
     def _judged(self, images: Tensor) -> Float[Tensor, " batch"]:
         logits: Tensor = self.discriminator(images)
         if logits.numel() != len(images):
-            raise errors.DataError(f"the discriminator gives {list(logits.shape)} for {len(images)} images; should be a logit each")
+            raise errors.DataError(
+                f"the discriminator gives {list(logits.shape)} for {len(images)} images; should be a logit each"
+            )
         return logits.reshape(-1).float()
 
     def _fixed_latents(self, number: int, purpose: str) -> Float[Tensor, "number latent"]:
         """Drawn on the CPU, so that they are the same on every device."""
-        return torch.randn(number, self.latent, generator=randomness.stream(0, purpose)).to(self.offset.device)
+        return torch.randn(number, self.latent, generator=randomness.stream(0, purpose)).to(
+            self.offset.device
+        )
 
 
 def discriminator_loss(item: AdversarialOutput) -> tuple[Tensor, Weight]:
@@ -125,7 +156,9 @@ def generator_loss_of(generated: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
     return functional.binary_cross_entropy_with_logits(generated, torch.ones_like(generated))
 
 
-def discriminator_loss_of(real: Float[Tensor, " batch"], generated: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
+def discriminator_loss_of(
+    real: Float[Tensor, " batch"], generated: Float[Tensor, " batch"]
+) -> Float[Tensor, ""]:
     """-mean log s(D(x)) - mean log(1 - s(D(G(z)))), from D's logits of real and of generated images."""
     missed = functional.binary_cross_entropy_with_logits(real, torch.ones_like(real))
     believed = functional.binary_cross_entropy_with_logits(generated, torch.zeros_like(generated))
@@ -151,10 +184,18 @@ def _gradients(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
 
 
 def _by_channel(numbers: Numbers) -> Float[Tensor, "channels 1 1"]:
-    return torch.tensor([numbers] if isinstance(numbers, float | int) else [*numbers], dtype=torch.float32)[:, None, None]
+    return torch.tensor(
+        [numbers] if isinstance(numbers, float | int) else [*numbers], dtype=torch.float32
+    )[:, None, None]
 
 
-def _in_a_square(images: UInt8[Tensor, "number channels height width"], side: int) -> UInt8[Tensor, "channels rows columns"]:
+def _in_a_square(
+    images: UInt8[Tensor, "number channels height width"], side: int
+) -> UInt8[Tensor, "channels rows columns"]:
     """The images in rows, side by side."""
     _, channels, height, width = images.shape
-    return images.view(side, side, channels, height, width).permute(2, 0, 3, 1, 4).reshape(channels, side * height, side * width)
+    return (
+        images.view(side, side, channels, height, width)
+        .permute(2, 0, 3, 1, 4)
+        .reshape(channels, side * height, side * width)
+    )

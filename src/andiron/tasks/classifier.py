@@ -27,7 +27,13 @@ class Classifier(nn.Module):
 
     wanted_fact: ClassVar[str] = "num_classes"
 
-    def __init__(self, network: nn.Module, loss: Loss | None = None, *, class_counts: Sequence[int] | None = None):
+    def __init__(
+        self,
+        network: nn.Module,
+        loss: Loss | None = None,
+        *,
+        class_counts: Sequence[int] | None = None,
+    ):
         super().__init__()
         self.network = network
         self.loss = Criterion(CrossEntropy() if loss is None else loss, class_counts)
@@ -45,21 +51,30 @@ class Classifier(nn.Module):
         if targets.is_floating_point():
             return self._classify_softly(logits, targets)
         if logits.dim() != 2 or logits.shape[:1] != targets.shape:
-            raise checks.misfit(self, logits, targets, "should be [batch, classes] for class indices [batch]")
+            raise checks.misfit(
+                self, logits, targets, "should be [batch, classes] for class indices [batch]"
+            )
         loss = self.loss(logits, targets)
         weight, has_ignored = self.loss.weight(targets), self.loss.ignored_index is not None
         return ClassificationOutput(loss, logits, self.loss.marked(targets), weight, has_ignored)
 
     def _classify_softly(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
         if logits.dim() != 2 or logits.shape != targets.shape:
-            raise checks.misfit(self, logits, targets, "should both be [batch, classes] for targets that are no indices")
+            raise checks.misfit(
+                self,
+                logits,
+                targets,
+                "should both be [batch, classes] for targets that are no indices",
+            )
         loss = checks.of_probabilities(self.loss(logits, targets), targets)
         return ClassificationOutput(loss, logits, targets.argmax(dim=-1), self.loss.weight(targets))
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.classify(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item))
+        return TrainOutput(
+            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
+        )
 
     def valid_step(self, batch: Batch) -> ClassificationOutput:
         """The output of one batch for the metrics."""
@@ -73,7 +88,9 @@ class BinaryClassifier(nn.Module):
     """
 
     wanted_fact: ClassVar[str] = "num_classes"
-    network_facts: ClassVar[Mapping[str, int]] = MappingProxyType({"num_classes": 1, "num_outputs": 1})
+    network_facts: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {"num_classes": 1, "num_outputs": 1}
+    )
 
     def __init__(self, network: nn.Module, loss: Loss | None = None):
         super().__init__()
@@ -91,16 +108,22 @@ class BinaryClassifier(nn.Module):
         """
         logits, targets = self(batch.inputs), batch.targets
         if logits.dim() != 1 or logits.shape != targets.shape:
-            raise checks.misfit(self, logits, targets, "should be one logit and one target a sample: num_outputs=1")
+            raise checks.misfit(
+                self, logits, targets, "should be one logit and one target a sample: num_outputs=1"
+            )
         loss = checks.of_yes_or_no(self.loss(logits, targets), targets, self.loss.ignored_index)
         has_ignored = self.loss.ignored_index is not None
         answers = yes_or_no(targets, self.loss.ignored_index)
-        return BinaryClassificationOutput(loss, logits, answers, self.loss.weight(targets), has_ignored)
+        return BinaryClassificationOutput(
+            loss, logits, answers, self.loss.weight(targets), has_ignored
+        )
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.classify(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item))
+        return TrainOutput(
+            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
+        )
 
     def valid_step(self, batch: Batch) -> BinaryClassificationOutput:
         """The output of one batch for the metrics."""

@@ -68,18 +68,24 @@ class LanguageModel(nn.Module):
         """
         logits, targets = self(batch.inputs), batch.targets
         if logits.dim() != 3 or logits.shape[:2] != targets.shape:
-            raise checks.misfit(self, logits, targets, "should be [batch, time, classes] for targets [batch, time]")
+            raise checks.misfit(
+                self, logits, targets, "should be [batch, time, classes] for targets [batch, time]"
+            )
         loss = self.loss.of_tokens(logits, targets)
         marked = self.loss.marked(targets)
         has_ignored = self.loss.ignored_index is not None
         num_bytes = self._num_bytes(marked, has_ignored, logits.shape[-1])
         nll = None if self.loss.is_nll else _nll(logits, marked)
-        return SequenceOutput(loss, logits, marked, self.loss.weight(targets), has_ignored, num_bytes, nll)
+        return SequenceOutput(
+            loss, logits, marked, self.loss.weight(targets), has_ignored, num_bytes, nll
+        )
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.predict(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item))
+        return TrainOutput(
+            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
+        )
 
     def valid_step(self, batch: Batch) -> SequenceOutput:
         """The output of one batch for the metrics."""
@@ -100,7 +106,9 @@ class LanguageModel(nn.Module):
         tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
         return {"sample": _code_block(self._decoded([*self.prompt, *tokens[0].tolist()]))}
 
-    def _num_bytes(self, targets: Tensor, has_ignored: bool, num_classes: int) -> Tensor | int | None:
+    def _num_bytes(
+        self, targets: Tensor, has_ignored: bool, num_classes: int
+    ) -> Tensor | int | None:
         """The bytes that the targets stand for; None where there is neither a vocabulary nor a logit for each byte."""
         is_known = (targets != outputs.IGNORED) if has_ignored else None
         if self.bytes_per_token is None:
@@ -119,31 +127,44 @@ class LanguageModel(nn.Module):
 def _nll(logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[Tensor, ""]:
     """The mean of -log p over the tokens that count, of which perplexity is made, whatever the loss."""
     with torch.no_grad():
-        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+        return functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED
+        )
 
 
 def _check_sampling(temperature: float, top_k: int | None, num_tokens: int) -> None:
     if temperature < 0:
-        raise ValueError(f"temperature={temperature}: should be positive, or 0 for the likeliest token")
+        raise ValueError(
+            f"temperature={temperature}: should be positive, or 0 for the likeliest token"
+        )
     if top_k is not None and not 1 <= top_k <= num_tokens:
-        raise ValueError(f"top_k={top_k}: should be between 1 and the {num_tokens} tokens there are, or null for all")
+        raise ValueError(
+            f"top_k={top_k}: should be between 1 and the {num_tokens} tokens there are, or null for all"
+        )
 
 
 def _encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:
     if not text:
-        raise ValueError("prompt: should have a character at least for the sample to follow, such as a line break")
+        raise ValueError(
+            "prompt: should have a character at least for the sample to follow, such as a line break"
+        )
     if vocabulary is None:
         return [*text.encode()]
     numbers = {token: number for number, token in enumerate(vocabulary)}
     unknown = sorted({character for character in text if character not in numbers})
     if unknown:
-        raise ValueError(f"prompt={text!r}: the vocabulary has no {', '.join(map(repr, unknown))}; begin with what it has")
+        raise ValueError(
+            f"prompt={text!r}: the vocabulary has no {', '.join(map(repr, unknown))}; begin with what it has"
+        )
     return [numbers[character] for character in text]
 
 
 def _code_block(text: str) -> str:
     """Markdown that shows the text as it is, whatever backquotes are in it; control characters as a replacement."""
-    shown = "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+    shown = "".join(
+        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
     longest = max(map(len, re.findall("`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{shown}\n{fence}"

@@ -16,7 +16,10 @@ from andiron.tasks import target_checks as checks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) to the mean loss of the batch
 NO_INDEX = -(2**63)  # given to torch where nothing is ignored: left to itself it ignores -100
-CLASS_LOSSES = (functional.cross_entropy, functional.nll_loss)  # their mean is over the class weights of the targets
+CLASS_LOSSES = (
+    functional.cross_entropy,
+    functional.nll_loss,
+)  # their mean is over the class weights of the targets
 CLASS_LOSS_MODULES = (nn.CrossEntropyLoss, nn.NLLLoss)
 
 
@@ -39,12 +42,18 @@ class CrossEntropy:
         ignored_index: int | None = None,
     ):
         if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing={label_smoothing}: should be at least 0 and less than 1")
-        self.is_nll = class_weights is None and not label_smoothing  # -log p of the targets themselves
+            raise ValueError(
+                f"label_smoothing={label_smoothing}: should be at least 0 and less than 1"
+            )
+        self.is_nll = (
+            class_weights is None and not label_smoothing
+        )  # -log p of the targets themselves
         self.is_balanced = class_weights == "balanced"
         self.label_smoothing = label_smoothing
         self.ignored_index = ignored_index
-        self.class_weights = None if class_weights == "balanced" else _positive("class_weights", class_weights)
+        self.class_weights = (
+            None if class_weights == "balanced" else _positive("class_weights", class_weights)
+        )
 
     def balanced(self, class_counts: Sequence[int] | None) -> "CrossEntropy":
         """This loss, with weights from the classes' numbers of samples if it is to have them.
@@ -54,8 +63,14 @@ class CrossEntropy:
         if not self.is_balanced:
             return self
         if not class_counts or min(class_counts) < 1:
-            found = "the data does not tell its class_counts" if not class_counts else f"class_counts are {[*class_counts]}"
-            raise ValueError(f"loss.class_weights=balanced: {found}; each class needs samples, or give a weight for each")
+            found = (
+                "the data does not tell its class_counts"
+                if not class_counts
+                else f"class_counts are {[*class_counts]}"
+            )
+            raise ValueError(
+                f"loss.class_weights=balanced: {found}; each class needs samples, or give a weight for each"
+            )
         weights = [sum(class_counts) / (len(class_counts) * count) for count in class_counts]
         return CrossEntropy(weights, self.label_smoothing, ignored_index=self.ignored_index)
 
@@ -65,17 +80,26 @@ class CrossEntropy:
             return None
         return _total(self.class_weights, targets, self.ignored_index)
 
-    def __call__(self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]) -> Float[Tensor, ""]:
+    def __call__(
+        self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]
+    ) -> Float[Tensor, ""]:
         weights, smoothing = self.class_weights, self.label_smoothing
         if weights is not None:
             output = _full(output)
             weights = self.class_weights = _like(output, weights)
         if self.ignored_index is None or targets.is_floating_point():
-            return functional.cross_entropy(output, targets, weights, ignore_index=NO_INDEX, label_smoothing=smoothing)
+            return functional.cross_entropy(
+                output, targets, weights, ignore_index=NO_INDEX, label_smoothing=smoothing
+            )
         known = (targets != self.ignored_index).sum()
         total = known if weights is None else _total(weights, targets, self.ignored_index)
         summed = functional.cross_entropy(
-            output, targets, weights, ignore_index=self.ignored_index, reduction="sum", label_smoothing=smoothing
+            output,
+            targets,
+            weights,
+            ignore_index=self.ignored_index,
+            reduction="sum",
+            label_smoothing=smoothing,
         )
         return summed / (total + (known == 0))
 
@@ -89,13 +113,18 @@ class BinaryCrossEntropy:
     """
 
     def __init__(
-        self, positive_weight: float | Sequence[float] | None = None, *, ignored_index: int | None = None
+        self,
+        positive_weight: float | Sequence[float] | None = None,
+        *,
+        ignored_index: int | None = None,
     ):
         weights = [positive_weight] if isinstance(positive_weight, float | int) else positive_weight
         self.ignored_index = ignored_index
         self.positive_weight = _positive("positive_weight", weights)
 
-    def __call__(self, output: Float[Tensor, " *shape"], targets: Shaped[Tensor, " *shape"]) -> Float[Tensor, ""]:
+    def __call__(
+        self, output: Float[Tensor, " *shape"], targets: Shaped[Tensor, " *shape"]
+    ) -> Float[Tensor, ""]:
         output = _full(output)
         if self.positive_weight is not None:
             self.positive_weight = _like(output, self.positive_weight)
@@ -105,13 +134,17 @@ class BinaryCrossEntropy:
             return binary(output, targets.to(output.dtype), pos_weight=weight)
         is_known = targets != self.ignored_index
         known = torch.where(is_known, targets, 0).to(output.dtype)
-        return binary(output, known, is_known.to(output.dtype), pos_weight=weight, reduction="sum") / is_known.sum().clamp(1)
+        return binary(
+            output, known, is_known.to(output.dtype), pos_weight=weight, reduction="sum"
+        ) / is_known.sum().clamp(1)
 
 
 class MeanSquaredError:
     """The mean of (output - targets)^2 over all values; torch.nn.HuberLoss and L1Loss can stand in its place."""
 
-    def __call__(self, output: Float[Tensor, " *shape"], targets: Float[Tensor, " *shape"]) -> Float[Tensor, ""]:
+    def __call__(
+        self, output: Float[Tensor, " *shape"], targets: Float[Tensor, " *shape"]
+    ) -> Float[Tensor, ""]:
         return functional.mse_loss(output, targets)
 
 
@@ -125,29 +158,45 @@ class Criterion:
 
     def __init__(self, loss: Loss, class_counts: Sequence[int] | None = None):
         if isinstance(loss, type):
-            raise ValueError(f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_")
+            raise ValueError(
+                f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
+            )
         self.loss: Any = loss.balanced(class_counts) if isinstance(loss, CrossEntropy) else loss
         reduction = _setting(loss, "reduction")
         if reduction not in (None, "mean"):
-            raise ValueError(f"loss.reduction={reduction}: should be mean, by which batches of any size weigh alike")
-        parameters = [name for name, _ in loss.named_parameters()] if isinstance(loss, nn.Module) else []
+            raise ValueError(
+                f"loss.reduction={reduction}: should be mean, by which batches of any size weigh alike"
+            )
+        parameters = (
+            [name for name, _ in loss.named_parameters()] if isinstance(loss, nn.Module) else []
+        )
         if parameters:
-            raise ValueError(f"loss has parameters ({', '.join(parameters)}) that nothing would train; put them in the network")
+            raise ValueError(
+                f"loss has parameters ({', '.join(parameters)}) that nothing would train; put them in the network"
+            )
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
-        self.ignored_index: int | None = next((index for index in ignored if index is not None), None)
-        self._is_elementwise = isinstance(self.loss, (MeanSquaredError, nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss))
+        self.ignored_index: int | None = next(
+            (index for index in ignored if index is not None), None
+        )
+        self._is_elementwise = isinstance(
+            self.loss, (MeanSquaredError, nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss)
+        )
         self.is_nll = isinstance(loss, CrossEntropy) and loss.is_nll
         self._told: Any = getattr(self.loss, "total_weight", None)
         self._device: torch.device | None = None  # where a loss of torch's has its tensors
 
-    def __call__(self, output: Tensor, targets: Tensor, *, as_given: Tensor | None = None) -> Float[Tensor, ""]:
+    def __call__(
+        self, output: Tensor, targets: Tensor, *, as_given: Tensor | None = None
+    ) -> Float[Tensor, ""]:
         """The mean loss; `as_given` are the targets in the shape that the batch has them in, for messages.
 
         Raises: ValueError if the loss gives no single number; DataError, on a CPU, for a target that names no class. On a GPU
         such a target trips an assertion on the device, which tells neither sample nor value, at some later call: run the
         epoch with device=cpu to be told.
         """
-        if self._is_elementwise and output.shape != targets.shape:  # torch would repeat the one along the other
+        if (
+            self._is_elementwise and output.shape != targets.shape
+        ):  # torch would repeat the one along the other
             remedy = "should be of one shape; choose a loss of classes"
             raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {remedy}")
         if output.device != self._device:
@@ -155,24 +204,34 @@ class Criterion:
         try:
             loss = self.loss(output, targets)
         except IndexError as error:  # of torch's cross entropy
-            cause = checks.no_class(targets if as_given is None else as_given, output.shape[-1], self.ignored_index)
+            cause = checks.no_class(
+                targets if as_given is None else as_given, output.shape[-1], self.ignored_index
+            )
             if cause is None:
                 raise
             raise cause from error
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:  # shapes and types that torch's functions do not take
-            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {_first_line(error)}") from error
+            raise errors.DataError(
+                f"loss: {self._mismatch(output, targets)}: {_first_line(error)}"
+            ) from error
         if not isinstance(loss, Tensor) or loss.dim():
-            shown = f"a tensor {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise errors.MismatchError(f"loss gives {shown}, not one number; have it return the mean over the batch")
+            shown = (
+                f"a tensor {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            )
+            raise errors.MismatchError(
+                f"loss gives {shown}, not one number; have it return the mean over the batch"
+            )
         return loss
 
     def _mismatch(self, output: Tensor, targets: Tensor) -> str:
         name = getattr(self.loss, "__name__", type(self.loss).__name__)
         return f"{name} cannot compare output {list(output.shape)} with targets {list(targets.shape)} ({targets.dtype})"
 
-    def of_tokens(self, logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[Tensor, ""]:
+    def of_tokens(
+        self, logits: Float[Tensor, "batch time classes"], targets: Tensor
+    ) -> Float[Tensor, ""]:
         """The mean loss over all tokens of all sequences."""
         return self(logits.flatten(0, 1), targets.flatten(), as_given=targets)
 
@@ -182,7 +241,11 @@ class Criterion:
             told: Weight | None = self._told(targets)
             return told
         weights = _class_weights(self.loss)
-        return None if weights is None or targets.is_floating_point() else _total(weights, targets, self.ignored_index)
+        return (
+            None
+            if weights is None or targets.is_floating_point()
+            else _total(weights, targets, self.ignored_index)
+        )
 
     def marked(self, targets: Tensor) -> Tensor:
         """The targets with IGNORED in place of what this loss ignores: that is what metrics leave out."""
@@ -195,7 +258,10 @@ class Criterion:
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
         elif isinstance(self.loss, functools.partial):
-            moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in self.loss.keywords.items()}
+            moved = {
+                name: value.to(device) if isinstance(value, Tensor) else value
+                for name, value in self.loss.keywords.items()
+            }
             self.loss = functools.partial(self.loss.func, *self.loss.args, **moved)
         self._device = device
 
@@ -206,7 +272,9 @@ def _first_line(error: Exception) -> str:
 
 def _class_weights(loss: Any) -> Tensor | None:
     """Of torch's own losses of classes, whose mean is over them."""
-    is_of_classes = isinstance(loss, CLASS_LOSS_MODULES) or getattr(loss, "func", None) in CLASS_LOSSES
+    is_of_classes = (
+        isinstance(loss, CLASS_LOSS_MODULES) or getattr(loss, "func", None) in CLASS_LOSSES
+    )
     weights: Tensor | None = _setting(loss, "weight") if is_of_classes else None
     return weights
 
@@ -222,7 +290,9 @@ def _setting(loss: Any, name: str) -> Any:
     return None if parameter is None or parameter.default is parameter.empty else parameter.default
 
 
-def _total(weights: Float[Tensor, " classes"], targets: Tensor, ignored_index: int | None) -> Float[Tensor, ""]:
+def _total(
+    weights: Float[Tensor, " classes"], targets: Tensor, ignored_index: int | None
+) -> Float[Tensor, ""]:
     """The sum of the targets' class weights, left on the device."""
     if ignored_index is None:
         return weights[targets].sum()

@@ -35,16 +35,22 @@ class MultiLabelClassifier(nn.Module):
         """
         logits, targets = self(batch.inputs), batch.targets
         if logits.dim() != 2 or logits.shape != targets.shape:
-            raise checks.misfit(self, logits, targets, "should both be [batch, labels], a 0 or 1 for every logit")
+            raise checks.misfit(
+                self, logits, targets, "should both be [batch, labels], a 0 or 1 for every logit"
+            )
         loss = checks.of_yes_or_no(self.loss(logits, targets), targets, self.loss.ignored_index)
         has_ignored = self.loss.ignored_index is not None
         answers = yes_or_no(targets, self.loss.ignored_index)
-        return MultiLabelClassificationOutput(loss, logits, answers, self.loss.weight(targets), has_ignored)
+        return MultiLabelClassificationOutput(
+            loss, logits, answers, self.loss.weight(targets), has_ignored
+        )
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.classify(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item))
+        return TrainOutput(
+            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
+        )
 
     def valid_step(self, batch: Batch) -> MultiLabelClassificationOutput:
         """The output of one batch for the metrics."""

@@ -15,7 +15,14 @@ from andiron.protocols import TrainOutput
 from andiron.tasks import target_checks as checks
 from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Loss, MeanSquaredError
 
-OF_CLASSES = (CrossEntropy, BinaryCrossEntropy, nn.CrossEntropyLoss, nn.NLLLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
+OF_CLASSES = (
+    CrossEntropy,
+    BinaryCrossEntropy,
+    nn.CrossEntropyLoss,
+    nn.NLLLoss,
+    nn.BCEWithLogitsLoss,
+    nn.BCELoss,
+)
 
 Numbers = float | Sequence[float]
 
@@ -45,11 +52,17 @@ class Regressor(nn.Module):
         self.network = network
         self.loss = Criterion(MeanSquaredError() if loss is None else loss)
         if isinstance(loss, OF_CLASSES):  # the shapes would do: the numbers would mean nothing
-            raise ValueError(f"loss: {type(loss).__name__} is of classes; choose one of values, such as loss=mean_squared_error")
+            raise ValueError(
+                f"loss: {type(loss).__name__} is of classes; choose one of values, such as loss=mean_squared_error"
+            )
         std = _numbers(1.0 if target_std is None else target_std)
         if not bool((std > 0).all()):
-            raise ValueError(f"target_std={target_std}: should be greater than 0; a target that never varies tells nothing")
-        self.register_buffer("target_mean", _numbers(0.0 if target_mean is None else target_mean), persistent=False)
+            raise ValueError(
+                f"target_std={target_std}: should be greater than 0; a target that never varies tells nothing"
+            )
+        self.register_buffer(
+            "target_mean", _numbers(0.0 if target_mean is None else target_mean), persistent=False
+        )
         self.register_buffer("target_std", std, persistent=False)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
@@ -63,11 +76,15 @@ class Regressor(nn.Module):
         standardised = self._standardised(batch.inputs)
         targets = _column(batch.targets.to(standardised.dtype))
         if standardised.dim() != 2 or standardised.shape != targets.shape:
-            raise checks.misfit(self, standardised, batch.targets, "should be a value for every target: num_outputs")
+            raise checks.misfit(
+                self, standardised, batch.targets, "should be a value for every target: num_outputs"
+            )
         expected = (targets - self.target_mean) / self.target_std
         if expected.shape != targets.shape:
             units = f"target_mean has {len(self.target_mean)} numbers and target_std {len(self.target_std)}"
-            raise errors.DataError(f"{units} for {targets.shape[1]} outputs; should be one number, or one for each output")
+            raise errors.DataError(
+                f"{units} for {targets.shape[1]} outputs; should be one number, or one for each output"
+            )
         loss = self.loss(standardised, expected)
         output = self.target_mean + self.target_std * standardised
         return RegressionOutput(loss, output, targets, self.loss.weight(targets))
@@ -75,7 +92,9 @@ class Regressor(nn.Module):
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its output for the metrics."""
         item = self.regress(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item))
+        return TrainOutput(
+            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
+        )
 
     def valid_step(self, batch: Batch) -> RegressionOutput:
         """The output of one batch for the metrics."""
@@ -83,7 +102,9 @@ class Regressor(nn.Module):
 
     def _standardised(self, inputs: Tensor) -> Tensor:
         values: Tensor = self.network(inputs)
-        return _column(values.float() if values.dtype.itemsize < 4 else values)  # half precision is too coarse for values
+        return _column(
+            values.float() if values.dtype.itemsize < 4 else values
+        )  # half precision is too coarse for values
 
 
 def _column(values: Tensor) -> Tensor:
@@ -91,4 +112,6 @@ def _column(values: Tensor) -> Tensor:
 
 
 def _numbers(values: Numbers) -> Float[Tensor, " outputs"]:
-    return torch.tensor([values] if isinstance(values, float | int) else [*values], dtype=torch.float32)
+    return torch.tensor(
+        [values] if isinstance(values, float | int) else [*values], dtype=torch.float32
+    )

@@ -16,7 +16,9 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
     return errors.DataError(f"{type(task).__name__}: {shapes}; {remedy}")
 
 
-def no_class(targets: Tensor, num_classes: int, ignored_index: int | None) -> errors.DataError | None:
+def no_class(
+    targets: Tensor, num_classes: int, ignored_index: int | None
+) -> errors.DataError | None:
     """The error for targets that name none of the classes; None if all do, or are ignored."""
     is_outside = (targets < 0) | (targets >= num_classes)
     if ignored_index is not None:
@@ -40,17 +42,25 @@ def of_yes_or_no(
     if loss.device.type != "cpu":
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
-        ignoring = "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
+        ignoring = (
+            "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
+        )
         raise _error(targets, is_outside, f"should be 0 or 1; {ignoring}")
     return loss
 
 
-def of_probabilities(loss: Float[Tensor, ""], targets: Float[Tensor, "batch classes"]) -> Float[Tensor, ""]:
+def of_probabilities(
+    loss: Float[Tensor, ""], targets: Float[Tensor, "batch classes"]
+) -> Float[Tensor, ""]:
     """`loss`, provided that each row of targets is probabilities: cross entropy would take any numbers. As `of_yes_or_no`.
 
     Raises: DataError, on a CPU.
     """
-    is_outside = (targets < 0).any(dim=1) | ((targets.sum(dim=1) - 1).abs() > TOLERANCE) | (targets.shape[1] == 1)
+    is_outside = (
+        (targets < 0).any(dim=1)
+        | ((targets.sum(dim=1) - 1).abs() > TOLERANCE)
+        | (targets.shape[1] == 1)
+    )
     if loss.device.type != "cpu":
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
@@ -76,6 +86,8 @@ def _listed(targets: Tensor, is_outside: Tensor) -> str:
     told = []
     for sample, *inside in places[:MOST_LISTED]:
         where = f" at place {', '.join(map(str, inside))}" if inside else ""
-        told.append(f"sample {sample} of the batch has target {targets[(sample, *inside)].item():g}{where}")
+        told.append(
+            f"sample {sample} of the batch has target {targets[(sample, *inside)].item():g}{where}"
+        )
     more = [f"{len(places) - MOST_LISTED} more"] if len(places) > MOST_LISTED else []
     return ", ".join(told + more)

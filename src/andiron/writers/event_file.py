@@ -25,7 +25,9 @@ from andiron import append_only
 
 PREFIX = "events.out.tfevents."
 PluginData = SummaryMetadata.PluginData
-_serial = itertools.count()  # two files of one process in one folder and second must not share a name
+_serial = (
+    itertools.count()
+)  # two files of one process in one folder and second must not share a name
 BUCKETS = 64
 
 
@@ -38,7 +40,9 @@ class EventFile:
     an error of the disk makes it wait in memory.
     """
 
-    def __init__(self, folder: Path, *, after: int = 0, restart: int | None = None, required: bool = True):
+    def __init__(
+        self, folder: Path, *, after: int = 0, restart: int | None = None, required: bool = True
+    ):
         if required:
             folder.mkdir(parents=True, exist_ok=True)
         second = max(int(time.time()), after + 1)
@@ -62,7 +66,9 @@ class EventFile:
         """Makes a server forget what it has read of this step and later ones, in this file and those before it."""
         self._file.append(_restart(step))
 
-    def measured(self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int) -> None:
+    def measured(
+        self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int
+    ) -> None:
         """All of one log point in one event; a tensor without any finite value has no histogram there."""
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         for tag, tensor in histograms.items():
@@ -74,7 +80,9 @@ class EventFile:
     def text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
         """A page of the Text tab."""
         tensor = TensorProto(
-            dtype=DT_STRING, string_val=[markdown.encode()], tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+            dtype=DT_STRING,
+            string_val=[markdown.encode()],
+            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
         )
         described = SummaryMetadata(plugin_data=PluginData(plugin_name="text"))
         value = Summary.Value(tag=f"{tag}/text_summary", metadata=described, tensor=tensor)
@@ -88,8 +96,12 @@ class EventFile:
         array = pixels.permute(1, 2, 0).cpu().numpy()
         buffer = io.BytesIO()
         Image.fromarray(array[:, :, 0] if channels == 1 else array).save(buffer, format="PNG")
-        image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=buffer.getvalue())
-        self._write(Event(step=updates, summary=Summary(value=[Summary.Value(tag=tag, image=image)])))
+        image = Summary.Image(
+            height=height, width=width, colorspace=channels, encoded_image_string=buffer.getvalue()
+        )
+        self._write(
+            Event(step=updates, summary=Summary(value=[Summary.Value(tag=tag, image=image)]))
+        )
 
     def session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
         """A message to the HParams tab."""
@@ -149,9 +161,19 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
     finite = tensor.flatten() if is_finite.all() else tensor[is_finite]
     if not finite.numel():
         return None
-    values = (finite.cpu() if finite.device.type == "mps" else finite).double()  # mps has no float64
-    low, high, total, squares = torch.stack([values.min(), values.max(), values.sum(), values.square().sum()]).tolist()
-    statistics = {"min": low, "max": high, "num": values.numel(), "sum": total, "sum_squares": squares}
+    values = (
+        finite.cpu() if finite.device.type == "mps" else finite
+    ).double()  # mps has no float64
+    low, high, total, squares = torch.stack(
+        [values.min(), values.max(), values.sum(), values.square().sum()]
+    ).tolist()
+    statistics = {
+        "min": low,
+        "max": high,
+        "num": values.numel(),
+        "sum": total,
+        "sum_squares": squares,
+    }
     if low == high:  # torch would widen the range to 2
         return HistogramProto(bucket_limit=[high], bucket=[values.numel()], **statistics)
     limits = torch.linspace(low, high, BUCKETS + 1, dtype=values.dtype)[1:]

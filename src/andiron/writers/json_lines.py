@@ -22,7 +22,13 @@ class JsonLinesWriter:
         if not point.values:
             return
         over = "epoch" if point.whole_epoch else "window"
-        line = {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over, **point.values}
+        line = {
+            "split": point.split,
+            "updates": point.updates,
+            "epoch": point.epoch,
+            "over": over,
+            **point.values,
+        }
         self._file.append((json.dumps(line) + "\n").encode())
 
     def position(self) -> dict[str, Any]:

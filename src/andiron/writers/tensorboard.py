@@ -44,13 +44,17 @@ class TensorBoardWriter:
             )
         file = self._splits[point.split]
         if point.values:
-            file.measured({**point.values, "epoch": point.epoch}, point.histograms, updates=point.updates)
+            file.measured(
+                {**point.values, "epoch": point.epoch}, point.histograms, updates=point.updates
+            )
         for tag, markdown in point.texts.items():
             file.text(tag, markdown, updates=point.updates)
         for tag, pixels in point.images.items():
             file.image(tag, pixels, updates=point.updates)
 
-    def start_session(self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]) -> None:
+    def start_session(
+        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
+    ) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
         start = plugin_data_pb2.SessionStartInfo(start_time_secs=time.time())
         for name, value in hyperparameters.items():
@@ -58,7 +62,10 @@ class TensorBoardWriter:
                 start.hparams[name].number_value = value
             else:  # a bool as a word: as a number it would be shown as 1.0
                 start.hparams[name].string_value = str(value)
-        self._root.session(metadata.SESSION_START_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_start_info=start))
+        self._root.session(
+            metadata.SESSION_START_INFO_TAG,
+            plugin_data_pb2.HParamsPluginData(session_start_info=start),
+        )
         for tag, markdown in texts.items():
             self._root.text(tag, markdown)
 
@@ -66,12 +73,18 @@ class TensorBoardWriter:
         """Closes the run's row in the HParams tab."""
         status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
-        self._root.session(metadata.SESSION_END_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_end_info=end))
+        self._root.session(
+            metadata.SESSION_END_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_end_info=end)
+        )
 
     def position(self) -> dict[str, Any]:
         """The size of each of the run's event files, of earlier processes too, by its path below the folder; for `rewind`."""
         sizes = self._earlier | {file.path: file.end for file in self._files()}
-        return {"files": {path.relative_to(self._folder).as_posix(): size for path, size in sizes.items()}}
+        return {
+            "files": {
+                path.relative_to(self._folder).as_posix(): size for path, size in sizes.items()
+            }
+        }
 
     def rewind(self, position: Mapping[str, Any], updates: int) -> None:
         """Cuts what earlier processes wrote to what it was after `updates`, before this one writes anything.
@@ -91,7 +104,10 @@ class TensorBoardWriter:
             kept = size if sizes is None else min(size, sizes.get(name, 0))
             self._earlier[path] = event_file.whole_records(path, kept)
             os.truncate(path, self._earlier[path])
-        missing = sum(max(0, size - self._earlier.get(self._folder / name, 0)) for name, size in (sizes or {}).items())
+        missing = sum(
+            max(0, size - self._earlier.get(self._folder / name, 0))
+            for name, size in (sizes or {}).items()
+        )
         if missing:
             log.warning("%s: %d bytes that were logged are not there", self._folder, missing)
         self._restart = updates + 1

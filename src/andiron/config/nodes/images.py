@@ -19,7 +19,10 @@ def _is_node(value: Any) -> bool:
 def _transforms(value: Any) -> Any:
     if _is_node(value) or (isinstance(value, list) and value and all(map(_is_node, value))):
         return value
-    raise PydanticCustomError("transform", "Input should be a transform, or a list of them, each a _target_ and its arguments")
+    raise PydanticCustomError(
+        "transform",
+        "Input should be a transform, or a list of them, each a _target_ and its arguments",
+    )
 
 
 Transforms = Annotated[Any, PlainValidator(_transforms)]

@@ -14,7 +14,11 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Validation = Annotated[float, Field(gt=0, lt=1)] | Literal["test"]
 
 # of what a `_target_` may name and not every user has: by module, the package that brings it
-EXTRAS = {"lion_pytorch": "lion-pytorch", "schedulefree": "schedulefree", "torchmetrics": "torchmetrics"}
+EXTRAS = {
+    "lion_pytorch": "lion-pytorch",
+    "schedulefree": "schedulefree",
+    "torchmetrics": "torchmetrics",
+}
 
 SCHEMAS: dict[str, type] = {}
 

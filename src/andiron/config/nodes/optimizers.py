@@ -122,7 +122,10 @@ class Lion:
 
 @describes("schedulefree.AdamWScheduleFree")
 class AdamWScheduleFree:
-    betas: tuple[Annotated[float, Field(gt=0, lt=1)], Fraction] = (0.9, 0.999)  # divides by the first
+    betas: tuple[Annotated[float, Field(gt=0, lt=1)], Fraction] = (
+        0.9,
+        0.999,
+    )  # divides by the first
     eps: NonNegative = 1e-8
     weight_decay: NonNegative = 0
     warmup_steps: Annotated[int, Field(ge=0)] = 0

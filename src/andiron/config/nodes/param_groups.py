@@ -10,7 +10,12 @@ from andiron.config.nodes.kinds import Count, Positive, describes
 from andiron.config.nodes.schedules import Horizon
 
 Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Clip = Limit | Annotated[dict[Literal["global_norm", "norm", "value"], Limit], Field(min_length=1, max_length=1)]
+Clip = (
+    Limit
+    | Annotated[
+        dict[Literal["global_norm", "norm", "value"], Limit], Field(min_length=1, max_length=1)
+    ]
+)
 
 
 @dataclass(frozen=True, kw_only=True)

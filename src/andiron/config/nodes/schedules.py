@@ -18,19 +18,29 @@ def _horizon(value: Any) -> int | str:
         return value
     if isinstance(value, str) and EPOCHS.fullmatch(value):
         return value
-    raise PydanticCustomError("horizon", "Input should be a number of updates (100) or of epochs (2epochs, 0.5epochs)")
+    raise PydanticCustomError(
+        "horizon", "Input should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+    )
 
 
 def _inner(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict) and "_target_" in value:  # its arguments are checked as those of any node
+    if (
+        isinstance(value, dict) and "_target_" in value
+    ):  # its arguments are checked as those of any node
         return value
     raise PydanticCustomError("inner", "Input should be a schedule: a _target_ and its arguments")
 
 
 def _inners(value: Any) -> list[Any]:
-    if isinstance(value, list) and value and all(isinstance(each, dict) and "_target_" in each for each in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, dict) and "_target_" in each for each in value)
+    ):
         return value
-    raise PydanticCustomError("inner", "Input should be a list of schedules, each a _target_ and its arguments")
+    raise PydanticCustomError(
+        "inner", "Input should be a list of schedules, each a _target_ and its arguments"
+    )
 
 
 Horizon = Annotated[int | str, PlainValidator(_horizon)]

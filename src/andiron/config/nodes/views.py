@@ -9,7 +9,9 @@ from andiron.config.nodes.kinds import Count, Seed, describes
 
 
 def _data(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict) and "_target_" in value:  # its arguments are checked as those of any node
+    if (
+        isinstance(value, dict) and "_target_" in value
+    ):  # its arguments are checked as those of any node
         return value
     raise PydanticCustomError("data", "Input should be a data set: a _target_ and its arguments")
 

@@ -47,7 +47,9 @@ class Crop:
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, padding=self.padding)
         offsets = _below(2 * self.padding + 1, draws.uniform(self.name, 2))
-        return raw._replace(inputs=_windows(raw.inputs, self.padding, offsets, is_mirrored=self.border == "mirror"))
+        return raw._replace(
+            inputs=_windows(raw.inputs, self.padding, offsets, is_mirrored=self.border == "mirror")
+        )
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,11 @@ class Flip:
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name)
         is_flipped = draws.uniform(self.name)[:, :, None, None] < self.probability
-        return raw._replace(inputs=torch.where(is_flipped, raw.inputs.flip(-1 if self.horizontal else -2), raw.inputs))
+        return raw._replace(
+            inputs=torch.where(
+                is_flipped, raw.inputs.flip(-1 if self.horizontal else -2), raw.inputs
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,9 @@ class Cutout:
         is_covered = rows[:, None, :, None] & columns[:, None, None, :]
         return raw._replace(inputs=raw.inputs.masked_fill(is_covered, self.fill))
 
-    def _covered(self, length: int, numbers: Float[Tensor, " batch"]) -> Shaped[Tensor, "batch length"]:
+    def _covered(
+        self, length: int, numbers: Float[Tensor, " batch"]
+    ) -> Shaped[Tensor, "batch length"]:
         """Which of `length` places the square covers, for each image."""
         first = _below(length, numbers)[:, None] - self.size // 2
         places = torch.arange(length, device=numbers.device)
@@ -128,7 +136,9 @@ def _below(number: int, uniform: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
     return (uniform * number).long()
 
 
-def _windows(images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, is_mirrored: bool = False) -> Images:
+def _windows(
+    images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, is_mirrored: bool = False
+) -> Images:
     """Of each image with its padding, the part of the image's size at (row, column) `offsets`.
 
     A row of a part is a run of adjacent pixels, so one gather copies runs: half the time of a gather of pixels.
@@ -142,7 +152,9 @@ def _windows(images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, i
     return padded.flatten().unfold(0, width, 1).index_select(0, starts.flatten()).view(images.shape)
 
 
-def _mirrored(images: Images, padding: int) -> Shaped[Tensor, "batch channels padded_height padded_width"]:
+def _mirrored(
+    images: Images, padding: int
+) -> Shaped[Tensor, "batch channels padded_height padded_width"]:
     """The images with a border of their own pixels; torch's reflection knows no bytes."""
     height, width = (_reflection(length, padding, images.device) for length in images.shape[2:])
     return images.index_select(2, height).index_select(3, width)
@@ -159,11 +171,15 @@ def _rotated(images: Images, radians: Float[Tensor, " batch"]) -> Images:
     The places are made without a matrix product, whose last bits would change with the size of the batch.
     """
     height, width = images.shape[2:]
-    x, y = (torch.arange(length, device=images.device) - (length - 1) / 2 for length in (width, height))
+    x, y = (
+        torch.arange(length, device=images.device) - (length - 1) / 2 for length in (width, height)
+    )
     cos, sin = radians.cos()[:, None, None], radians.sin()[:, None, None]
     y = y[:, None]
     across, down = 2 / width, 2 / height  # the grid goes from -1 to 1 over the image
-    grid = torch.stack([x * cos * across - y * sin * across, x * sin * down + y * cos * down], dim=-1)
+    grid = torch.stack(
+        [x * cos * across - y * sin * across, x * sin * down + y * cos * down], dim=-1
+    )
     pixels = images if images.is_floating_point() else images.float()
     turned = functional.grid_sample(pixels, grid.to(pixels.dtype), align_corners=False)
     return turned if images.is_floating_point() else turned.round().to(images.dtype)

@@ -31,7 +31,9 @@ class Mixup:
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         weight = symmetric_beta(self.alpha, draws.uniform(self.name, 2)[0])
-        return RawBatch(_mixed(raw.inputs.float(), weight), _mixed(self._one_hot(raw.targets), weight))
+        return RawBatch(
+            _mixed(raw.inputs.float(), weight), _mixed(self._one_hot(raw.targets), weight)
+        )
 
     def _one_hot(self, targets: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch classes"]:
         if targets.dim() == 2 and targets.is_floating_point():  # mixed before
@@ -62,5 +64,7 @@ def symmetric_beta(alpha: float, uniform: Float[Tensor, "... 2"]) -> Float[Tenso
     return 0.5 + 0.5 * c.sign() * (square / (r + square)).sqrt()
 
 
-def _mixed(values: Float[Tensor, "batch ..."], weight: Float[Tensor, ""]) -> Float[Tensor, "batch ..."]:
+def _mixed(
+    values: Float[Tensor, "batch ..."], weight: Float[Tensor, ""]
+) -> Float[Tensor, "batch ..."]:
     return torch.lerp(values.roll(1, 0), values, weight)

@@ -28,4 +28,6 @@ class Draws:
         return randomness.stream(self.seed, purpose, self.epoch, int(self.indices[0]))
 
 
-Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of samples as they are stored, on whatever device they are
+Augmentation = Callable[
+    [RawBatch, Draws], RawBatch
+]  # of samples as they are stored, on whatever device they are

@@ -37,14 +37,19 @@ class Torchvision:
         with torch.random.fork_rng(devices=[]):
             for image, index in zip(raw.inputs.cpu(), draws.indices.tolist(), strict=True):
                 # not torch.manual_seed, which would seed GPUs too, in worker processes that have none
-                torch.default_generator.manual_seed(randomness.derive(draws.seed, self.name, draws.epoch, index))
+                torch.default_generator.manual_seed(
+                    randomness.derive(draws.seed, self.name, draws.epoch, index)
+                )
                 for transform in transforms:
                     image = transform(image)
                 images.append(self._checked(image, images))
         return raw._replace(inputs=torch.stack(images).to(raw.inputs.device))
 
     def _check_thread(self) -> None:
-        if threading.current_thread() is not threading.main_thread() and multiprocessing.parent_process() is None:
+        if (
+            threading.current_thread() is not threading.main_thread()
+            and multiprocessing.parent_process() is None
+        ):
             raise errors.ConfigError(
                 [
                     f"augmentation.{self.name}: would draw from torch's default generator in a thread while the step draws "
@@ -55,7 +60,9 @@ class Torchvision:
     def _checked(self, image: Any, others: Sequence[Tensor]) -> Tensor:
         if not isinstance(image, Tensor):
             kind = type(image).__name__
-            raise errors.DataError(f"augmentation.{self.name}: gives {kind}, no tensor; end with a transform that gives one")
+            raise errors.DataError(
+                f"augmentation.{self.name}: gives {kind}, no tensor; end with a transform that gives one"
+            )
         if others and image.shape != others[0].shape:
             shapes = f"{list(others[0].shape)} and {list(image.shape)}"
             raise errors.DataError(

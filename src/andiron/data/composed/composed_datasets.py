@@ -74,11 +74,18 @@ class Concatenated:
         if not len(asked):
             return self._part(0, asked)
         places = [(owners == owner).nonzero().flatten() for owner in range(len(self.datasets))]
-        parts = [self._part(owner, asked[place]) for owner, place in enumerate(places) if len(place)]
+        parts = [
+            self._part(owner, asked[place]) for owner, place in enumerate(places) if len(place)
+        ]
         if len(parts) == 1:
             return parts[0]
         back = torch.cat(places).argsort()
-        return RawBatch(*(torch.cat(tensors).index_select(0, back.to(tensors[0].device)) for tensors in zip(*parts)))
+        return RawBatch(
+            *(
+                torch.cat(tensors).index_select(0, back.to(tensors[0].device))
+                for tensors in zip(*parts)
+            )
+        )
 
     def _part(self, owner: int, asked: Int[Tensor, " batch"]) -> RawBatch:
         start = int(self._ends[owner - 1]) if owner else 0
@@ -102,9 +109,13 @@ class Windows:
 
     def __init__(self, dataset: Dataset, size: int, *, stride: int = 1):
         if not 1 <= size <= len(dataset):
-            raise ValueError(f"size={size}: should be from 1 to {len(dataset)}, the samples there are")
+            raise ValueError(
+                f"size={size}: should be from 1 to {len(dataset)}, the samples there are"
+            )
         if stride < 1:
-            raise ValueError(f"stride={stride}: should be 1 or more samples; {size} lets no two windows overlap")
+            raise ValueError(
+                f"stride={stride}: should be 1 or more samples; {size} lets no two windows overlap"
+            )
         self.dataset = dataset
         self.size = size
         self.stride = stride
@@ -145,11 +156,15 @@ def _checked(indices: Indices, size: int) -> Int[Tensor, " batch"]:
     """
     asked = torch.as_tensor(indices, device="cpu")
     if len(asked) and (asked.dtype == torch.bool or asked.is_floating_point()):
-        raise TypeError(f"indices are {asked.dtype}: should be whole numbers; those of a mask are mask.nonzero().flatten()")
+        raise TypeError(
+            f"indices are {asked.dtype}: should be whole numbers; those of a mask are mask.nonzero().flatten()"
+        )
     asked = asked.long()
     outside = asked[(asked < 0) | (asked >= size)]
     if len(outside):
-        raise IndexError(f"sample {int(outside[0])}: there are {size}, counted from 0; negative ones do not count from the end")
+        raise IndexError(
+            f"sample {int(outside[0])}: there are {size}, counted from 0; negative ones do not count from the end"
+        )
     return asked
 
 
@@ -157,7 +172,9 @@ def _check_alike(datasets: Sequence[Dataset]) -> None:
     if not datasets:
         raise ValueError("there is no data set to concatenate; give one or more")
     if not all(map(len, datasets)):
-        raise ValueError(f"data set {[*map(len, datasets)].index(0)} of {len(datasets)} is empty, counted from 0; leave it out")
+        raise ValueError(
+            f"data set {[*map(len, datasets)].index(0)} of {len(datasets)} is empty, counted from 0; leave it out"
+        )
     kinds = [_kind(dataset) for dataset in datasets]
     for number, kind in enumerate(kinds):
         if kind != kinds[0]:
@@ -168,5 +185,7 @@ def _check_alike(datasets: Sequence[Dataset]) -> None:
 
 def _kind(dataset: Dataset) -> str:
     """Shape and type of a sample and of its target, in words."""
-    inputs, targets = ([*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0]))
+    inputs, targets = (
+        [*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0])
+    )
     return f"inputs {inputs} and targets {targets}"

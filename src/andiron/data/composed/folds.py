@@ -21,7 +21,9 @@ def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -
     Raises: ValueError if a fold would be empty, or there is but one.
     """
     if not 2 <= number <= len(targets):
-        raise ValueError(f"num_folds={number}: should be from 2 to {len(targets)}, the samples there are; 5 and 10 are usual")
+        raise ValueError(
+            f"num_folds={number}: should be from 2 to {len(targets)}, the samples there are; 5 and 10 are usual"
+        )
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "folds"))
     by_class = shuffled[targets.cpu()[shuffled].sort(stable=True).indices]
     return [by_class[first::number].sort().values for first in range(number)]
@@ -36,11 +38,17 @@ def kfold(data: Splits, *, fold: int, num_folds: int, split_seed: int) -> Splits
     Raises: ValueError for a fold that there is not.
     """
     if not 0 <= fold < num_folds:
-        raise ValueError(f"fold={fold}: should be from 0 to {num_folds - 1}; there are num_folds={num_folds}")
+        raise ValueError(
+            f"fold={fold}: should be from 0 to {num_folds - 1}; there are num_folds={num_folds}"
+        )
     parts = [data.train] if data.validates_on_test else [data.train, data.valid]
     together = Concatenated(parts)
-    folds = stratified_folds(torch.cat([class_targets.of(part) for part in parts]), num_folds, seed=split_seed)
-    rest = torch.cat([indices for number, indices in enumerate(folds) if number != fold]).sort().values
+    folds = stratified_folds(
+        torch.cat([class_targets.of(part) for part in parts]), num_folds, seed=split_seed
+    )
+    rest = (
+        torch.cat([indices for number, indices in enumerate(folds) if number != fold]).sort().values
+    )
     in_memory = all(isinstance(part, ArrayDataset) for part in parts)
     train, valid = (
         ArrayDataset(*together.__getitems__(indices)) if in_memory else Partial(together, indices)

@@ -22,7 +22,12 @@ class Parts(NamedTuple):
 
 
 def parts(
-    size: int, *, valid: Validation, test: float, split_seed: int, classes: Int[Tensor, " size"] | None = None
+    size: int,
+    *,
+    valid: Validation,
+    test: float,
+    split_seed: int,
+    classes: Int[Tensor, " size"] | None = None,
 ) -> Parts:
     """A random fraction `test` of all samples, a random fraction `valid` of the rest, and what is left.
 
@@ -37,7 +42,9 @@ def parts(
         )
     if valid == "test":
         return Parts(rest, kept_aside, kept_aside)
-    train, held_out = _split(len(rest), None if classes is None else classes[rest], float(valid), split_seed)
+    train, held_out = _split(
+        len(rest), None if classes is None else classes[rest], float(valid), split_seed
+    )
     if not len(train) or not len(held_out):
         raise errors.DataError(
             f"data.valid={valid}: of {len(rest)} training samples, {len(train)} would train and {len(held_out)} validate; "
@@ -46,7 +53,9 @@ def parts(
     return Parts(rest[train], rest[held_out], kept_aside)
 
 
-def random_split(size: int, fraction: float, seed: int) -> tuple[Int[Tensor, " rest"], Int[Tensor, " held"]]:
+def random_split(
+    size: int, fraction: float, seed: int
+) -> tuple[Int[Tensor, " rest"], Int[Tensor, " held"]]:
     """Indices of the rest and of a random `fraction`, both in ascending order."""
     shuffled = torch.randperm(size, generator=randomness.stream(seed, "split"))
     number = round(size * fraction)
@@ -54,4 +63,8 @@ def random_split(size: int, fraction: float, seed: int) -> tuple[Int[Tensor, " r
 
 
 def _split(size: int, classes: Tensor | None, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    return random_split(size, fraction, seed) if classes is None else splits.stratified_split(classes, fraction, seed)
+    return (
+        random_split(size, fraction, seed)
+        if classes is None
+        else splits.stratified_split(classes, fraction, seed)
+    )

@@ -21,9 +21,13 @@ def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Ten
     """
     _check_weights(weights)
     if number < 1:
-        raise ValueError(f"size={number}: should be 1 or more samples; leave it out to draw as many as there are")
+        raise ValueError(
+            f"size={number}: should be 1 or more samples; leave it out to draw as many as there are"
+        )
     ends = weights.cpu().double().cumsum(0)
-    places = torch.rand(number, dtype=torch.float64, generator=randomness.stream(seed, "sampling"))  # at most 1 - 2^-53
+    places = torch.rand(
+        number, dtype=torch.float64, generator=randomness.stream(seed, "sampling")
+    )  # at most 1 - 2^-53
     return torch.searchsorted(ends, places * ends[-1], right=True)
 
 
@@ -40,14 +44,20 @@ def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
     return torch.where(is_class, 1 / counts[targets.clamp(min=0)].double(), 0.0)
 
 
-def sampled(dataset: Dataset, weights: Float[Tensor, " size"], *, size: int | None = None, seed: int) -> Dataset:
+def sampled(
+    dataset: Dataset, weights: Float[Tensor, " size"], *, size: int | None = None, seed: int
+) -> Dataset:
     """The data set in `size` draws with replacement, by default as many as it has samples; the draws are made once.
 
     Raises: ValueError as `draws`, and for another number of weights than of samples.
     """
     if len(weights) != len(dataset):
-        raise ValueError(f"{len(weights)} weights but {len(dataset)} samples; each sample needs one")
-    return composed_datasets.chosen(dataset, draws(weights, len(dataset) if size is None else size, seed=seed))
+        raise ValueError(
+            f"{len(weights)} weights but {len(dataset)} samples; each sample needs one"
+        )
+    return composed_datasets.chosen(
+        dataset, draws(weights, len(dataset) if size is None else size, seed=seed)
+    )
 
 
 def balanced(data: Splits, *, size: int | None, seed: int) -> Splits:
@@ -58,7 +68,9 @@ def balanced(data: Splits, *, size: int | None, seed: int) -> Splits:
     """
     targets = class_targets.targets_of(data.train)
     if targets.dim() != 1 or targets.is_floating_point():
-        raise ValueError(f"{data.name} has no classes to balance: its targets are {targets.dtype} of shape {[*targets.shape]}")
+        raise ValueError(
+            f"{data.name} has no classes to balance: its targets are {targets.dtype} of shape {[*targets.shape]}"
+        )
     train = sampled(data.train, balanced_weights(targets.long()), size=size, seed=seed)
     return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
 
@@ -71,17 +83,27 @@ def partial(data: Splits, *, fraction: float, seed: int) -> Splits:
     """
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction={fraction}: should be above 0 and at most 1, which leaves all")
-    _, labels = torch.unique(class_targets.of(data.train), return_inverse=True)  # counted from 0, as the split needs them
+    _, labels = torch.unique(
+        class_targets.of(data.train), return_inverse=True
+    )  # counted from 0, as the split needs them
     _, kept = splits.stratified_split(labels, float(fraction), seed)
     if not len(kept):
-        raise ValueError(f"fraction={fraction}: leaves none of {len(labels)} training samples; choose a larger one")
-    return dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=composed_datasets.chosen(data.train, kept))
+        raise ValueError(
+            f"fraction={fraction}: leaves none of {len(labels)} training samples; choose a larger one"
+        )
+    return dataclasses.replace(
+        data,
+        name=f"{data.name}, {fraction} of it",
+        train=composed_datasets.chosen(data.train, kept),
+    )
 
 
 def _check_weights(weights: Tensor) -> None:
     wrong = (~(weights >= 0) | weights.isinf()).nonzero().flatten()  # a NaN is not at least 0
     if len(wrong):
         first = int(wrong[0])
-        raise ValueError(f"weight {first} is {float(weights[first])}: should be a finite number from 0 up; 0 is never drawn")
+        raise ValueError(
+            f"weight {first} is {float(weights[first])}: should be a finite number from 0 up; 0 is never drawn"
+        )
     if not bool((weights > 0).any()):
         raise ValueError("no weight is above 0: there is nothing to draw")

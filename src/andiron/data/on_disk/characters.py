@@ -47,8 +47,14 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
         _write(kept, path, vocabulary, number)
     except OSError as error:
         if cache is not None:
-            raise errors.DataError(f"data.cache={cache}: cannot be written ({error}); name a folder that can") from error
-        log.warning("%s: cannot be written (%s): tokens are held in memory; data.cache names another folder", kept, error)
+            raise errors.DataError(
+                f"data.cache={cache}: cannot be written ({error}); name a folder that can"
+            ) from error
+        log.warning(
+            "%s: cannot be written (%s): tokens are held in memory; data.cache names another folder",
+            kept,
+            error,
+        )
         return Characters(torch.cat(list(_encoded(path, vocabulary))), vocabulary)
     return _read(kept)
 
@@ -69,7 +75,9 @@ def _survey(path: Path) -> tuple[list[str], int]:
         seen.update(text)
         number += len(text)
     if len(seen) > MOST_IN_TWO:
-        raise errors.DataError(f"{path}: has {len(seen)} different characters, more than {MOST_IN_TWO}; use data.level=bytes")
+        raise errors.DataError(
+            f"{path}: has {len(seen)} different characters, more than {MOST_IN_TWO}; use data.level=bytes"
+        )
     return sorted(seen), number
 
 
@@ -80,7 +88,9 @@ def _decoded(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             while True:
-                waiting = len(decoder.getstate()[0])  # bytes of a character that the last chunk cut through
+                waiting = len(
+                    decoder.getstate()[0]
+                )  # bytes of a character that the last chunk cut through
                 content = file.read(CHUNK_BYTES)
                 yield decoder.decode(content, final=not content)
                 if not content:
@@ -107,12 +117,23 @@ def _dtype(vocabulary: list[str]) -> torch.dtype:
 
 def _write(kept: Path, path: Path, vocabulary: list[str], number: int) -> None:
     """Writes tokens and vocabulary as a safetensors file, some at a time, whole or not at all."""
-    size, name = _dtype(vocabulary).itemsize * number, "U8" if _dtype(vocabulary) == torch.uint8 else "U16"
+    size, name = (
+        _dtype(vocabulary).itemsize * number,
+        "U8" if _dtype(vocabulary) == torch.uint8 else "U16",
+    )
     codes = torch.tensor([ord(character) for character in vocabulary], dtype=torch.int32)
     header = json.dumps(  # the vocabulary first: its four-byte numbers stay aligned
         {
-            "vocabulary": {"dtype": "I32", "shape": [len(codes)], "data_offsets": [0, 4 * len(codes)]},
-            "tokens": {"dtype": name, "shape": [number], "data_offsets": [4 * len(codes), 4 * len(codes) + size]},
+            "vocabulary": {
+                "dtype": "I32",
+                "shape": [len(codes)],
+                "data_offsets": [0, 4 * len(codes)],
+            },
+            "tokens": {
+                "dtype": name,
+                "shape": [number],
+                "data_offsets": [4 * len(codes), 4 * len(codes) + size],
+            },
         }
     ).encode()
     header += b" " * (-len(header) % 8)

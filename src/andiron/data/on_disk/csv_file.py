@@ -49,22 +49,34 @@ def csv(
         valid=valid, test=test, split_seed=split_seed, standardise=standardise,
     )  # fmt: skip
     if chosen == "regression":
-        return table_splits.regression(**content, targets=_numbers(table, targets), target_columns=targets)
+        return table_splits.regression(
+            **content, targets=_numbers(table, targets), target_columns=targets
+        )
     numbers, class_names = _classes(table, targets[0])
     return table_splits.classification(**content, targets=numbers, class_names=class_names)
 
 
-def _check_choice(file: Path, targets: list[str], features: Sequence[str] | None, kind: Kind | None) -> None:
+def _check_choice(
+    file: Path, targets: list[str], features: Sequence[str] | None, kind: Kind | None
+) -> None:
     if not targets or len(set(targets)) != len(targets):
-        raise errors.DataError(f"data.target={targets}: should name one column, or several different ones")
+        raise errors.DataError(
+            f"data.target={targets}: should name one column, or several different ones"
+        )
     if kind == "classification" and len(targets) > 1:
-        raise errors.DataError(f"data.target={targets}: a classification has one target column; name one")
+        raise errors.DataError(
+            f"data.target={targets}: a classification has one target column; name one"
+        )
     for name in features or ():
         if name in targets or list(features or ()).count(name) > 1:
             what = "is the target too" if name in targets else "stands there twice"
-            raise errors.DataError(f"data.features: {name!r} {what}; name each column of {file.name} once")
+            raise errors.DataError(
+                f"data.features: {name!r} {what}; name each column of {file.name} once"
+            )
     if features is not None and not features:
-        raise errors.DataError("data.features=[]: names no column; name some, or leave it null for all but the target")
+        raise errors.DataError(
+            "data.features=[]: names no column; name some, or leave it null for all but the target"
+        )
 
 
 def _inferred(table: Columns, targets: list[str]) -> Kind:
@@ -72,9 +84,18 @@ def _inferred(table: Columns, targets: list[str]) -> Kind:
     values = table.texts[targets[0]]
     counts = Counter(values)
     has_names = not all(map(_is_number, counts))
-    is_numbered = min(counts.values()) >= 2 and all(str(number) in counts for number in range(len(counts)))
-    kind: Kind = "classification" if len(targets) == 1 and (has_names or is_numbered) else "regression"
-    log.info("%s: column %s taken for the target of a %s; data.kind says otherwise", table.path, ", ".join(targets), kind)
+    is_numbered = min(counts.values()) >= 2 and all(
+        str(number) in counts for number in range(len(counts))
+    )
+    kind: Kind = (
+        "classification" if len(targets) == 1 and (has_names or is_numbered) else "regression"
+    )
+    log.info(
+        "%s: column %s taken for the target of a %s; data.kind says otherwise",
+        table.path,
+        ", ".join(targets),
+        kind,
+    )
     return kind
 
 
@@ -89,7 +110,10 @@ def _is_number(text: str) -> bool:
 def _numbers(table: Columns, targets: list[str]) -> Tensor:
     """The target columns as numbers."""
     read = [
-        [columns.number(text, table.path, line, name) for text, line in zip(table.texts[name], table.lines, strict=True)]
+        [
+            columns.number(text, table.path, line, name)
+            for text, line in zip(table.texts[name], table.lines, strict=True)
+        ]
         for name in targets
     ]
     return torch.tensor(read, dtype=torch.float64).T
@@ -110,5 +134,7 @@ def _classes(table: Columns, target: str) -> tuple[Tensor, list[str]]:
                 "both trained on and measured; add rows of it, or remove it"
             )
     if len(names) == 1:
-        raise errors.DataError(f"{table.path}, column {target!r}: every row is {names[0]!r}; there is nothing to tell apart")
+        raise errors.DataError(
+            f"{table.path}, column {target!r}: every row is {names[0]!r}; there is nothing to tell apart"
+        )
     return numbers, names

@@ -30,19 +30,27 @@ def content_of(tree: ImageTree, cache: Path) -> str:
     It is remembered in `cache` for these names, sizes and times of change, so that later runs need not read all files.
     """
     stats = [(tree.root / name).stat() for name in tree.names]
-    lines = [f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n" for name, stat in zip(tree.names, stats, strict=True)]
+    lines = [
+        f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
+        for name, stat in zip(tree.names, stats, strict=True)
+    ]
     remembered = cache / f"listing-{_sha256(lines)[:16]}.json"
     if remembered.is_file():
         return str(files.read_json(remembered)["sha256"])
     before_ns = time.time_ns()
     digests = _in_threads(lambda name: _sha256_of(tree.root / name), tree.names, "reading images")
-    content = _sha256(f"{name}\0{stat.st_size}\0{digest}\n" for name, stat, digest in zip(tree.names, stats, digests, strict=True))
+    content = _sha256(
+        f"{name}\0{stat.st_size}\0{digest}\n"
+        for name, stat, digest in zip(tree.names, stats, digests, strict=True)
+    )
     if max(stat.st_mtime_ns for stat in stats) < before_ns - RACY_NS:
         _written(cache, lambda: files.write_json(remembered, {"sha256": content}))
     return content
 
 
-def dataset(tree: ImageTree, content: str, cache: Path, *, size: int, channels: int) -> StoredDataset:
+def dataset(
+    tree: ImageTree, content: str, cache: Path, *, size: int, channels: int
+) -> StoredDataset:
     """The images of the tree from their file in `cache`, which is made if there is none.
 
     The file is safetensors: `inputs` [size, channels, height, width] of bytes, and `targets`. It is written whole or not
@@ -54,14 +62,18 @@ def dataset(tree: ImageTree, content: str, cache: Path, *, size: int, channels: 
     if not file.is_file():
         log.info("decoding %d images once, into %s", len(tree.names), file)
         rows = _in_threads(
-            lambda name: decoding.decode(tree.root / name, size=size, channels=channels), tree.names, "decoding images"
+            lambda name: decoding.decode(tree.root / name, size=size, channels=channels),
+            tree.names,
+            "decoding images",
         )
         _written(cache, lambda: _write(file, rows, tree.targets, (channels, size, size)))
     try:
         arrays = named_arrays.stored(file)
         return StoredDataset(arrays["inputs"], arrays["targets"])
     except (errors.DataError, KeyError, ValueError) as error:
-        raise errors.DataError(f"{file}: the decoded images are damaged; remove the file to decode them again") from error
+        raise errors.DataError(
+            f"{file}: the decoded images are damaged; remove the file to decode them again"
+        ) from error
 
 
 def _write(file: Path, rows: Iterator[Tensor], targets: Tensor, shape: Sequence[int]) -> None:
@@ -70,7 +82,11 @@ def _write(file: Path, rows: Iterator[Tensor], targets: Tensor, shape: Sequence[
     end = len(of_targets) + of_inputs
     header = {
         "targets": {"dtype": "I64", "shape": [len(targets)], "data_offsets": [0, len(of_targets)]},
-        "inputs": {"dtype": "U8", "shape": [len(targets), *shape], "data_offsets": [len(of_targets), end]},
+        "inputs": {
+            "dtype": "U8",
+            "shape": [len(targets), *shape],
+            "data_offsets": [len(of_targets), end],
+        },
     }
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)  # the data begin at a multiple of 8 bytes
@@ -111,7 +127,9 @@ def _in_threads(function: Callable[[str], Any], names: Sequence[str], what: str)
     console = Console(stderr=True)
     starts = range(0, len(names), AT_ONCE)
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
-        for start in track(starts, what, console=console, disable=not console.is_terminal, transient=True):
+        for start in track(
+            starts, what, console=console, disable=not console.is_terminal, transient=True
+        ):
             yield from threads.map(function, names[start : start + AT_ONCE])
 
 

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 WIDE = ("I", "F")  # how Pillow's names begin where a pixel has more than 8 bits a channel
-UNREADABLE = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error)
+UNREADABLE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    EOFError,
+    struct.error,
+    zlib.error,
+)
 
 
 def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels size size"]:
@@ -37,7 +46,9 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
             square = _centre(image.convert(MODES[channels]), size)
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise errors.DataError(f"{path}: no image can be read from it ({why}); replace the file or remove it") from error
+        raise errors.DataError(
+            f"{path}: no image can be read from it ({why}); replace the file or remove it"
+        ) from error
     pixels = torch.frombuffer(bytearray(square.tobytes()), dtype=torch.uint8)
     return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()
 

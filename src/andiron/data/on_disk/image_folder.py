@@ -19,7 +19,10 @@ from andiron.data.on_disk.image_tree import ImageTree
 from andiron.data.splits import Splits, Validation
 from andiron.data.on_disk.stored import StoredDataset
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, which torchvision's weights were trained with
+MEAN, STD = (
+    (0.485, 0.456, 0.406),
+    (0.229, 0.224, 0.225),
+)  # of ImageNet, which torchvision's weights were trained with
 GREY_MEAN, GREY_STD = 0.449, 0.226  # their means over the channels
 
 
@@ -42,7 +45,9 @@ class ImageFolderDataset:
         Raises: DataError naming the file that no image can be read from.
         """
         chosen = torch.as_tensor(indices)
-        return RawBatch(torch.stack([self._decoded(index) for index in chosen.tolist()]), self.targets[chosen])
+        return RawBatch(
+            torch.stack([self._decoded(index) for index in chosen.tolist()]), self.targets[chosen]
+        )
 
     def subset(self, indices: Indices) -> "ImageFolderDataset":
         """The samples at `indices` as a data set of their own."""
@@ -52,7 +57,9 @@ class ImageFolderDataset:
 
     def _decoded(self, index: int) -> Tensor:
         try:
-            return decoding.decode(self.root / self.names[index], size=self.size, channels=self.channels)
+            return decoding.decode(
+                self.root / self.names[index], size=self.size, channels=self.channels
+            )
         except errors.DataError as error:
             raise errors.DataError(f"image {index}, counted from 0: {error}") from error
 
@@ -110,7 +117,9 @@ def image_folder(
 
 def _parts(tree: ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
     """The indices of each part: those of its folder, or a fraction of the images that there are to train on."""
-    folders = {part: torch.arange(places.start, places.stop) for part, places in tree.ranges.items()}
+    folders = {
+        part: torch.arange(places.start, places.stop) for part, places in tree.ranges.items()
+    }
     rest = folders["train" if "train" in folders else ""]
     if "test" in folders:
         kept_aside = folders["test"]
@@ -124,7 +133,9 @@ def _parts(tree: ImageTree, valid: Validation, test: float, split_seed: int) -> 
     return Parts(rest, held_out, kept_aside)
 
 
-def _cut(tree: ImageTree, indices: Tensor, option: str, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+def _cut(
+    tree: ImageTree, indices: Tensor, option: str, fraction: float, seed: int
+) -> tuple[Tensor, Tensor]:
     kept, held = splits.stratified_split(tree.targets[indices], fraction, seed)
     if not len(kept) or not len(held):
         raise errors.DataError(

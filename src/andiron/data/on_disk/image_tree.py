@@ -25,7 +25,9 @@ class ImageTree:
     names: tuple[str, ...]  # paths from the root
     targets: Int[Tensor, " size"]
     class_names: tuple[str, ...]
-    ranges: Mapping[str, range]  # where the images of a part stand, for the parts that have folders; of all without
+    ranges: Mapping[
+        str, range
+    ]  # where the images of a part stand, for the parts that have folders; of all without
 
 
 def find(root: Path) -> ImageTree:
@@ -35,7 +37,9 @@ def find(root: Path) -> ImageTree:
     Raises: DataError if there is no such folder, if it has fewer than two classes, or if one has no images.
     """
     if not root.is_dir():
-        raise errors.DataError(f"{root}: no such folder; name one that has a folder of images for each class with data.path")
+        raise errors.DataError(
+            f"{root}: no such folder; name one that has a folder of images for each class with data.path"
+        )
     if not (root / "train").is_dir():
         return _tree(root, {"": _class_names(root)})
     strange = [name for name in _folders(root) if name not in PARTS]
@@ -62,13 +66,19 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _folders(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+    return sorted(
+        entry.name
+        for entry in os.scandir(folder)
+        if entry.is_dir() and not entry.name.startswith(".")
+    )
 
 
 def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
     class_names = next(iter(parts.values()))
     if len(class_names) < 2:
-        raise errors.DataError(f"{root}: has one class, {class_names[0]!r}; there is nothing to tell apart: add another")
+        raise errors.DataError(
+            f"{root}: has one class, {class_names[0]!r}; there is nothing to tell apart: add another"
+        )
     names: list[str] = []
     targets: list[int] = []
     ranges: dict[str, range] = {}
@@ -85,7 +95,12 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
             targets += [class_names.index(class_name)] * len(found)
         ranges[part] = range(begin, len(names))
     if ignored:
-        log.info("%s: %d files are no images and were ignored, such as %s", root, len(ignored), min(ignored))
+        log.info(
+            "%s: %d files are no images and were ignored, such as %s",
+            root,
+            len(ignored),
+            min(ignored),
+        )
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), ranges)
 
 

@@ -36,7 +36,9 @@ def stored(path: Path) -> dict[str, StoredArray]:
         entries = [(name, entry) for name, entry in header.items() if name != "__metadata__"]
         return {name: _array(file, name, entry, 8 + length) for name, entry in entries}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise errors.DataError(f"{file.path}: no safetensors file: its header is damaged ({error}); {REMEDY}") from error
+        raise errors.DataError(
+            f"{file.path}: no safetensors file: its header is damaged ({error}); {REMEDY}"
+        ) from error
 
 
 def _array(file: StoredFile, name: str, entry: dict[str, Any], data: int) -> StoredArray:
@@ -45,7 +47,13 @@ def _array(file: StoredFile, name: str, entry: dict[str, Any], data: int) -> Sto
         raise errors.DataError(
             f"{file.path}: {name!r} is of type {entry['dtype']}, which cannot be read here; store it as one of {', '.join(DTYPES)}"
         )
-    array = StoredArray(file, name, data + begin, DTYPES[entry["dtype"]], tuple(int(size) for size in entry["shape"]))
+    array = StoredArray(
+        file,
+        name,
+        data + begin,
+        DTYPES[entry["dtype"]],
+        tuple(int(size) for size in entry["shape"]),
+    )
     if data + end > file.size:
         raise errors.DataError(
             f"{file.path}: is truncated: {name!r} ends at byte {data + end}, the file at {file.size}; {REMEDY}"

@@ -19,7 +19,9 @@ from andiron.data.splits import Splits, Validation
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.outputs import IGNORED
 
-IN_MEMORY_BYTES = 2**30  # more takes seconds to read, and may not fit beside a network on a small GPU
+IN_MEMORY_BYTES = (
+    2**30
+)  # more takes seconds to read, and may not fit beside a network on a small GPU
 MOST_CLASSES = 2**20  # more are no classes but numbers, and would make a last layer of gigabytes
 ROWS_AT_ONCE = 65_536  # of targets to predict, where their mean is taken
 
@@ -48,13 +50,22 @@ def safetensors(
     """
     file = Path(path)
     arrays = named_arrays.stored(file)
-    of_inputs, of_targets = _named(arrays, file, "inputs", inputs), _columns(_named(arrays, file, "targets", targets))
+    of_inputs, of_targets = (
+        _named(arrays, file, "inputs", inputs),
+        _columns(_named(arrays, file, "targets", targets)),
+    )
     _check_sizes(of_inputs, of_targets)
     classes, facts = _described(of_targets)
-    parts = fractions.parts(len(of_inputs), valid=valid, test=test, split_seed=split_seed, classes=classes)
+    parts = fractions.parts(
+        len(of_inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
+    )
     size = sum(len(array) * array.row_bytes for array in (of_inputs, of_targets))
     dataset = StoredDataset(of_inputs, of_targets)
-    everything = _loaded(dataset) if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES) else dataset
+    everything = (
+        _loaded(dataset)
+        if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES)
+        else dataset
+    )
     train, held_out, kept_aside = (everything.subset(indices) for indices in parts)
     return Splits(
         name=file.name,
@@ -70,7 +81,10 @@ def safetensors(
 
 def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str) -> StoredArray:
     if name not in arrays:
-        there = ", ".join(f"{each} {list(array.shape)}" for each, array in sorted(arrays.items())) or "none"
+        there = (
+            ", ".join(f"{each} {list(array.shape)}" for each, array in sorted(arrays.items()))
+            or "none"
+        )
         raise errors.DataError(
             f"data.{option}={name}: {file} has no such array{errors.nearest(name, arrays)}; its arrays are: {there}"
         )
@@ -86,7 +100,9 @@ def _columns(targets: StoredArray) -> StoredArray:
 def _check_sizes(inputs: StoredArray, targets: StoredArray) -> None:
     for array in (inputs, targets):
         if not array.shape or not torch.Size(array.shape).numel():
-            raise errors.DataError(f"{array.file.path}: {array.name!r} of shape {list(array.shape)} has no rows to learn from")
+            raise errors.DataError(
+                f"{array.file.path}: {array.name!r} of shape {list(array.shape)} has no rows to learn from"
+            )
     if len(inputs) != len(targets):
         raise errors.DataError(
             f"{inputs.file.path}: {inputs.name!r} has {len(inputs)} rows and {targets.name!r} {len(targets)}; each input "
@@ -118,7 +134,9 @@ def _classes(targets: StoredArray, first: int, rows: Int[Tensor, "rows ..."]) ->
     """The rows, none of which is negative; in targets of several a sample, some may be IGNORED. Of those, the largest."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
-        row = int(wrong.flatten(1).any(1).nonzero()[0]) if rows.dim() > 1 else int(wrong.nonzero()[0])
+        row = (
+            int(wrong.flatten(1).any(1).nonzero()[0]) if rows.dim() > 1 else int(wrong.nonzero()[0])
+        )
         raise errors.DataError(
             f"{targets.file.path}: {targets.name!r} has the class {int(rows[wrong][0])} in row {first + row}, counted from 0; "
             "classes are numbered from 0 on: number them anew"
@@ -130,7 +148,9 @@ def _unit(targets: StoredArray, train: Tensor) -> dict[str, Any]:
     """Mean and deviation of the numbers to predict, as the samples that are trained on have them."""
     if not targets.dtype.is_floating_point or len(targets.shape) != 2:
         return {}
-    mean, std = standardisation.fit_in_chunks(lambda: (targets.read(rows) for rows in torch.split(train, ROWS_AT_ONCE)))
+    mean, std = standardisation.fit_in_chunks(
+        lambda: (targets.read(rows) for rows in torch.split(train, ROWS_AT_ONCE))
+    )
     return {"target_mean": list(mean), "target_std": list(std)}
 
 
@@ -144,7 +164,9 @@ def _loaded(dataset: StoredDataset) -> ArrayDataset:
 
 def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None) -> ArrayBatcher:
     scale = 255.0 if inputs.dtype == torch.uint8 else 1.0
-    if (mean, std) != (None, None) and not (inputs.dtype.is_floating_point or inputs.dtype == torch.uint8):
+    if (mean, std) != (None, None) and not (
+        inputs.dtype.is_floating_point or inputs.dtype == torch.uint8
+    ):
         raise errors.DataError(
             f"data.mean and data.std are for floats and bytes, and {inputs.name!r} is of {inputs.dtype}; leave them null"
         )
@@ -152,7 +174,9 @@ def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None)
     of_std = _numbers("std", 1.0 if std is None else std, inputs)
     if min(of_std) <= 0:
         raise errors.DataError(f"data.std={std}: should be above 0")
-    return ArrayBatcher(tuple(number * scale for number in of_mean), tuple(number * scale for number in of_std))
+    return ArrayBatcher(
+        tuple(number * scale for number in of_mean), tuple(number * scale for number in of_std)
+    )
 
 
 def _numbers(option: str, given: Statistic, inputs: StoredArray) -> Numbers:

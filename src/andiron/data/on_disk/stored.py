@@ -15,7 +15,11 @@ from andiron import errors
 from andiron.data.dataset import Indices, RawBatch
 
 CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time where all of it is passed over
-PORTABLE = {torch.float64: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}  # what every device has
+PORTABLE = {
+    torch.float64: torch.float32,
+    torch.uint16: torch.int64,
+    torch.uint32: torch.int64,
+}  # what every device has
 
 
 class StoredFile:
@@ -34,7 +38,9 @@ class StoredFile:
         try:
             self._descriptor = os.open(self.path, os.O_RDONLY)
         except OSError as error:
-            raise errors.DataError(f"{self.path}: cannot be read ({error.strerror}); put the file there") from error
+            raise errors.DataError(
+                f"{self.path}: cannot be read ({error.strerror}); put the file there"
+            ) from error
         weakref.finalize(self, os.close, self._descriptor)
         found = os.fstat(self._descriptor)
         self.size = found.st_size
@@ -50,7 +56,9 @@ class StoredFile:
             try:
                 number = os.preadv(self._descriptor, [buffer[filled:]], offset + filled)
             except OSError as error:
-                raise errors.DataError(f"{self.path}: cannot be read at byte {offset + filled} ({error.strerror})") from error
+                raise errors.DataError(
+                    f"{self.path}: cannot be read at byte {offset + filled} ({error.strerror})"
+                ) from error
             if number == 0:
                 raise errors.DataError(
                     f"{self.path}: has no byte {offset + filled} any more; it had {self.size} bytes when it was opened: leave a "
@@ -65,7 +73,9 @@ class StoredFile:
         self.path = state["path"]
         self._open()
         if (self.size, self.changed_ns) != (state["size"], state["changed_ns"]):
-            raise errors.DataError(f"{self.path}: was changed while a run reads it; leave it as it is, and start again")
+            raise errors.DataError(
+                f"{self.path}: was changed while a run reads it; leave it as it is, and start again"
+            )
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,13 @@ class StoredArray:
         """
         rows = torch.as_tensor(indices, dtype=torch.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise IndexError(f"{self.name}: rows {int(rows.min())} to {int(rows.max())} of {len(self)}")
-        length, stride = self.row_bytes, self.row_bytes if self.stride_bytes is None else self.stride_bytes
+            raise IndexError(
+                f"{self.name}: rows {int(rows.min())} to {int(rows.max())} of {len(self)}"
+            )
+        length, stride = (
+            self.row_bytes,
+            self.row_bytes if self.stride_bytes is None else self.stride_bytes,
+        )
         content = torch.empty(len(rows) * length, dtype=torch.uint8)
         buffer = content.numpy().data
         for place, end, row in _runs(rows, longest=len(rows) if stride == length else 1):
@@ -120,7 +135,9 @@ class StoredDataset:
 
     def __init__(self, inputs: StoredArray, targets: StoredArray, indices: Indices | None = None):
         if len(inputs) != len(targets):
-            raise ValueError(f"{len(inputs)} inputs but {len(targets)} targets; each input needs one")
+            raise ValueError(
+                f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
+            )
         self.inputs = inputs
         self.targets = targets
         self.indices = torch.arange(len(inputs)) if indices is None else torch.as_tensor(indices)
@@ -142,14 +159,18 @@ class StoredDataset:
 
     def subset(self, indices: Indices) -> "StoredDataset":
         """The samples at `indices` as a data set of their own, over the same file."""
-        return StoredDataset(self.inputs, self.targets, self.indices.index_select(0, torch.as_tensor(indices)))
+        return StoredDataset(
+            self.inputs, self.targets, self.indices.index_select(0, torch.as_tensor(indices))
+        )
 
 
 def first_not_finite(rows: Shaped[Tensor, "size ..."]) -> int | None:
     """The first row with a float that is no finite number, if there is one."""
     if not rows.is_floating_point() or bool(rows.isfinite().all()):
         return None
-    return int((~rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else ~rows.isfinite()).nonzero()[0])
+    return int(
+        (~rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else ~rows.isfinite()).nonzero()[0]
+    )
 
 
 def not_finite(array: StoredArray, index: int) -> errors.DataError:
@@ -172,5 +193,7 @@ def _runs(rows: Tensor, *, longest: int) -> Iterator[tuple[int, int, int]]:
     """Places (first, end) between which each row is the one after that before it, and the first row of them."""
     if longest == 1:
         return ((place, place + 1, row) for place, row in enumerate(rows.tolist()))
-    begins = torch.cat([torch.zeros(len(rows[:1]), dtype=torch.int64), (rows.diff() != 1).nonzero().flatten() + 1])
+    begins = torch.cat(
+        [torch.zeros(len(rows[:1]), dtype=torch.int64), (rows.diff() != 1).nonzero().flatten() + 1]
+    )
     return zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], rows[begins].tolist())

@@ -55,7 +55,9 @@ def classification(
     standardise: bool = True,
 ) -> Splits:
     """A table with a class to tell for each row; every part has a share of every class."""
-    parts = fractions.parts(len(inputs), valid=valid, test=test, split_seed=split_seed, classes=targets)
+    parts = fractions.parts(
+        len(inputs), valid=valid, test=test, split_seed=split_seed, classes=targets
+    )
     facts = {"num_classes": len(class_names), "class_names": list(class_names)}
     batcher, of_inputs = _batcher(inputs, columns, parts, source, standardise)
     everything = ArrayDataset(inputs.float(), targets)

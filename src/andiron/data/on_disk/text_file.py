@@ -31,7 +31,15 @@ class WindowDataset:
     Of the tokens, those in [begin, end); what is left over behind the last whole window is in none.
     """
 
-    def __init__(self, tokens: StoredArray | Tensor, begin: int, end: int, *, context_length: int, stride: int):
+    def __init__(
+        self,
+        tokens: StoredArray | Tensor,
+        begin: int,
+        end: int,
+        *,
+        context_length: int,
+        stride: int,
+    ):
         self.windows = _windows(tokens, begin, end, context_length + 1, stride)
 
     def __len__(self) -> int:
@@ -41,7 +49,11 @@ class WindowDataset:
         """The samples at `indices`, in their order."""
         chosen = torch.as_tensor(indices)
         windows = self.windows
-        found = windows.read(chosen) if isinstance(windows, StoredArray) else windows.index_select(0, chosen)
+        found = (
+            windows.read(chosen)
+            if isinstance(windows, StoredArray)
+            else windows.index_select(0, chosen)
+        )
         return RawBatch(found[:, :-1].long(), found[:, 1:].long())
 
 
@@ -68,7 +80,8 @@ def text(
     tokens, facts = _tokens(file, level, sha256, None if cache is None else Path(cache))
     bounds = _bounds(len(tokens), valid, test, context_length, file.path)
     train, held_out, kept_aside = (
-        WindowDataset(tokens, begin, end, context_length=context_length, stride=step) for begin, end in bounds
+        WindowDataset(tokens, begin, end, context_length=context_length, stride=step)
+        for begin, end in bounds
     )
     return Splits(
         name=file.path.name,
@@ -88,7 +101,11 @@ def _tokens(
 ) -> tuple[StoredArray | Tensor, dict[str, Any]]:
     """The tokens of the whole file, and what is known of them."""
     if level == "bytes":
-        facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}  # a token is a byte
+        facts = {
+            "vocabulary_size": 256,
+            "vocabulary": None,
+            "bytes_per_token": None,
+        }  # a token is a byte
         return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts
     found = characters.tokens(file.path, sha256=sha256, cache=cache)
     return found.tokens, {
@@ -98,7 +115,9 @@ def _tokens(
     }
 
 
-def _bounds(size: int, valid: Validation, test: float, context_length: int, path: Path) -> list[tuple[int, int]]:
+def _bounds(
+    size: int, valid: Validation, test: float, context_length: int, path: Path
+) -> list[tuple[int, int]]:
     """Where the tokens to train on, to validate on and to test on begin and end.
 
     Raises: DataError if one of the three is too short for a window.
@@ -119,11 +138,20 @@ def _bounds(size: int, valid: Validation, test: float, context_length: int, path
     return [bounds["training"], bounds["data.valid"], bounds["data.test"]]
 
 
-def _windows(tokens: StoredArray | Tensor, begin: int, end: int, length: int, stride: int) -> StoredArray | Tensor:
+def _windows(
+    tokens: StoredArray | Tensor, begin: int, end: int, length: int, stride: int
+) -> StoredArray | Tensor:
     """The tokens from every `stride`-th on, `length` of them; neither copied nor read."""
     if isinstance(tokens, Tensor):
         return tokens[begin:end].unfold(0, length, stride)
     number = (end - begin - length) // stride + 1
     width = tokens.dtype.itemsize
     offset = tokens.offset + begin * width
-    return StoredArray(tokens.file, tokens.name, offset, tokens.dtype, (number, length), stride_bytes=stride * width)
+    return StoredArray(
+        tokens.file,
+        tokens.name,
+        offset,
+        tokens.dtype,
+        (number, length),
+        stride_bytes=stride * width,
+    )

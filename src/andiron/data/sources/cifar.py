@@ -87,13 +87,16 @@ def cifar100(*, root: str, valid: Validation, split_seed: int) -> Splits:
     return _splits(CIFAR100, Path(root), batcher, valid, split_seed)
 
 
-def _splits(archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: int) -> Splits:
+def _splits(
+    archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: int
+) -> Splits:
     folder = root.absolute() / archive.folder
     if not _present(archive, folder):
         _download(archive, folder)
     names = _class_names(archive, folder)
     training, test = (
-        _read(archive, folder, files, size) for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
+        _read(archive, folder, files, size)
+        for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
     )
     train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
     return Splits(
@@ -114,7 +117,9 @@ def _present(archive: _Archive, folder: Path) -> bool:
 
 def _download(archive: _Archive, folder: Path) -> None:
     """The archive beside `folder`, checked by its MD5, and its files in `folder`."""
-    from torchvision.datasets import utils  # takes as long to import as torch: only who has no CIFAR waits for it
+    from torchvision.datasets import (
+        utils,
+    )  # takes as long to import as torch: only who has no CIFAR waits for it
 
     why = "the archive holds other files"
     try:
@@ -131,7 +136,9 @@ def _download(archive: _Archive, folder: Path) -> None:
 def _class_names(archive: _Archive, folder: Path) -> list[str]:
     names = (folder / archive.names).read_text(encoding="utf-8", errors="replace").split()
     if len(names) != archive.num_classes:
-        raise _damaged(folder, f"{archive.names} has {len(names)} names where {archive.num_classes} belong")
+        raise _damaged(
+            folder, f"{archive.names} has {len(names)} names where {archive.num_classes} belong"
+        )
     return names
 
 
@@ -147,12 +154,19 @@ def _read(archive: _Archive, folder: Path, files: Sequence[str], size: int) -> A
     everything = torch.cat(rows)
     targets = everything[:, archive.label_bytes - 1].long()
     if int(targets.max()) >= archive.num_classes:
-        raise _damaged(folder, f"there is a class {int(targets.max())} where they go from 0 to {archive.num_classes - 1}")
-    return ArrayDataset(everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous(), targets)
+        raise _damaged(
+            folder,
+            f"there is a class {int(targets.max())} where they go from 0 to {archive.num_classes - 1}",
+        )
+    return ArrayDataset(
+        everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous(), targets
+    )
 
 
 def _damaged(folder: Path, what: str) -> errors.DataError:
-    return errors.DataError(f"{folder}: a file there is damaged ({what}); remove the folder to download it again")
+    return errors.DataError(
+        f"{folder}: a file there is damaged ({what}); remove the folder to download it again"
+    )
 
 
 def _fingerprint(*tensors: Tensor) -> str:

@@ -10,7 +10,18 @@ from andiron.data.splits import Splits, Validation
 
 FILE = Path(str(resources.files("andiron.data.sources"))) / "diabetes.safetensors"
 SHA256 = "4f858b94ecdc4c204d8a03b5fbc91236fb6331cd25da11d9631d8a0264a12a84"  # of FILE; scripts/make_diabetes.py prints it
-COLUMNS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")  # s1 to s6: six blood serum measurements
+COLUMNS = (
+    "age",
+    "sex",
+    "bmi",
+    "bp",
+    "s1",
+    "s2",
+    "s3",
+    "s4",
+    "s5",
+    "s6",
+)  # s1 to s6: six blood serum measurements
 TEST_FRACTION = 0.2
 
 
@@ -39,7 +50,9 @@ def diabetes(*, valid: Validation, split_seed: int) -> Splits:
 
 def _check() -> None:
     if not FILE.is_file():
-        raise errors.DataError(f"{FILE}: the diabetes shipped with andiron is not there; install the package again")
+        raise errors.DataError(
+            f"{FILE}: the diabetes shipped with andiron is not there; install the package again"
+        )
     found = hashlib.sha256(FILE.read_bytes()).hexdigest()
     if found != SHA256:
         raise errors.DataError(

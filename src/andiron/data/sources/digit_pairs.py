@@ -24,9 +24,15 @@ def digit_pairs(*, num_pairs: int, valid: Validation, split_seed: int) -> Splits
         number = num_pairs * len(of_part) // len(single.train)
         if number == 0:
             least = -(-len(single.train) // len(of_part))
-            raise errors.DataError(f"data.num_pairs={num_pairs}: leaves {part} without any; ask for at least {least}")
+            raise errors.DataError(
+                f"data.num_pairs={num_pairs}: leaves {part} without any; ask for at least {least}"
+            )
         parts[part] = _pairs(of_part, number, randomness.stream(split_seed, f"pairs/{part}"))
-    facts = {"input_shape": (1, 8, 16), "num_classes": 10, "class_names": [str(digit) for digit in range(10)]}
+    facts = {
+        "input_shape": (1, 8, 16),
+        "num_classes": 10,
+        "class_names": [str(digit) for digit in range(10)],
+    }
     return dataclasses.replace(single, name="digit_pairs", facts=facts, **parts)
 
 

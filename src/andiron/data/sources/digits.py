@@ -33,7 +33,9 @@ def digits(*, valid: Validation, split_seed: int, size: int = SIZE) -> Splits:
     everything = ArrayDataset(_enlarged(tensors["images"], size), tensors["targets"].long())
     rest, kept_aside = splits.stratified_split(everything.targets, TEST_FRACTION, TEST_SEED)
     test = everything.subset(kept_aside)
-    train, held_out = splits.hold_out(everything.subset(rest), test, valid=valid, split_seed=split_seed)
+    train, held_out = splits.hold_out(
+        everything.subset(rest), test, valid=valid, split_seed=split_seed
+    )
     return Splits(
         name="digits",
         train=train,
@@ -46,16 +48,24 @@ def digits(*, valid: Validation, split_seed: int, size: int = SIZE) -> Splits:
     )
 
 
-def _enlarged(images: Shaped[Tensor, "size 1 8 8"], size: int) -> Shaped[Tensor, "size 1 height width"]:
+def _enlarged(
+    images: Shaped[Tensor, "size 1 8 8"], size: int
+) -> Shaped[Tensor, "size 1 height width"]:
     """Bilinearly, rounded to the sixteenths that pixels come in."""
     if size == SIZE:
         return images
-    return functional.interpolate(images.float(), size=(size, size), mode="bilinear").round().to(images.dtype)
+    return (
+        functional.interpolate(images.float(), size=(size, size), mode="bilinear")
+        .round()
+        .to(images.dtype)
+    )
 
 
 def _check() -> None:
     if not FILE.is_file():
-        raise errors.DataError(f"{FILE}: the digits shipped with andiron are not there; install the package again")
+        raise errors.DataError(
+            f"{FILE}: the digits shipped with andiron are not there; install the package again"
+        )
     found = hashlib.sha256(FILE.read_bytes()).hexdigest()
     if found != SHA256:
         raise errors.DataError(

@@ -31,7 +31,9 @@ def fashion_mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
     return _splits("FashionMNIST", root, ImageBatcher(mean=0.2860, std=0.3530), valid, split_seed)
 
 
-def _splits(name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: int) -> Splits:
+def _splits(
+    name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: int
+) -> Splits:
     training, test = _read(name, Path(root), train=True), _read(name, Path(root), train=False)
     train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
     return Splits(
@@ -41,13 +43,17 @@ def _splits(name: str, root: str, batcher: ImageBatcher, valid: Validation, spli
         test=test,
         batcher=batcher,
         facts={"input_shape": tuple(training.inputs.shape[1:]), "num_classes": 10},
-        fingerprint=fingerprint.of_tensors(training.inputs, training.targets, test.inputs, test.targets),
+        fingerprint=fingerprint.of_tensors(
+            training.inputs, training.targets, test.inputs, test.targets
+        ),
         validates_on_test=valid == "test",
     )
 
 
 def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
-    from torchvision import datasets  # takes as long to import as torch: only who asks for MNIST waits for it
+    from torchvision import (
+        datasets,
+    )  # takes as long to import as torch: only who asks for MNIST waits for it
 
     folder = root.absolute() / name / "raw"
     dataset_class: Any = getattr(datasets, name)

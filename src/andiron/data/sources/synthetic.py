@@ -14,7 +14,10 @@ from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
 from andiron.data.splits import Splits, Validation
 
-GREY, STEP = 128.0, 32.0  # of a pixel: what 0 and 1 are stored as; four deviations fit between 0 and 255
+GREY, STEP = (
+    128.0,
+    32.0,
+)  # of a pixel: what 0 and 1 are stored as; four deviations fit between 0 and 255
 ROWS_AT_ONCE = 4096
 
 
@@ -38,9 +41,14 @@ def synthetic(
     Raises: DataError if a part would be empty.
     """
     shape = tuple(input_shape)
-    targets = torch.randperm(num_samples, generator=randomness.stream(seed, "synthetic targets")) % num_classes
+    targets = (
+        torch.randperm(num_samples, generator=randomness.stream(seed, "synthetic targets"))
+        % num_classes
+    )
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)
-    parts = fractions.parts(num_samples, valid=valid, test=test, split_seed=split_seed, classes=targets)
+    parts = fractions.parts(
+        num_samples, valid=valid, test=test, split_seed=split_seed, classes=targets
+    )
     everything = ArrayDataset(inputs, targets)
     train, held_out, kept_aside = (everything.subset(indices) for indices in parts)
     pixels = ImageBatcher(mean=GREY / 255, std=STEP / 255)
@@ -56,16 +64,24 @@ def synthetic(
     )
 
 
-def centers(input_shape: Sequence[int], num_classes: int, seed: int) -> Shaped[Tensor, "classes ..."]:
+def centers(
+    input_shape: Sequence[int], num_classes: int, seed: int
+) -> Shaped[Tensor, "classes ..."]:
     """The unit vector of each class."""
-    drawn = torch.randn(num_classes, *input_shape, generator=randomness.stream(seed, "synthetic classes"))
+    drawn = torch.randn(
+        num_classes, *input_shape, generator=randomness.stream(seed, "synthetic classes")
+    )
     return torch.nn.functional.normalize(drawn.flatten(1)).view_as(drawn)
 
 
-def _inputs(targets: Tensor, blobs: Tensor, dtype: Literal["uint8", "float32"], seed: int) -> Tensor:
+def _inputs(
+    targets: Tensor, blobs: Tensor, dtype: Literal["uint8", "float32"], seed: int
+) -> Tensor:
     inputs = torch.empty(len(targets), *blobs.shape[1:], dtype=getattr(torch, dtype))
     noise = randomness.stream(seed, "synthetic noise")
-    for rows, classes in zip(torch.split(inputs, ROWS_AT_ONCE), torch.split(targets, ROWS_AT_ONCE), strict=True):
+    for rows, classes in zip(
+        torch.split(inputs, ROWS_AT_ONCE), torch.split(targets, ROWS_AT_ONCE), strict=True
+    ):
         drawn = blobs[classes] + torch.randn(len(classes), *blobs.shape[1:], generator=noise)
         rows.copy_(drawn if dtype == "float32" else (GREY + STEP * drawn).round_().clamp_(0, 255))
     return inputs

@@ -19,7 +19,9 @@ class Loss:
     def __call__(self, item: Any) -> tuple[Tensor, outputs.Weight]:
         weight = outputs.loss_weight(item)
         total = item.loss * weight
-        if isinstance(weight, Tensor):  # of a batch whose targets are all IGNORED the mean is no number
+        if isinstance(
+            weight, Tensor
+        ):  # of a batch whose targets are all IGNORED the mean is no number
             total = torch.where(weight == 0, 0.0, total)
         return total, weight
 
@@ -56,7 +58,11 @@ class TopKAccuracy:
 
     def __post_init__(self) -> None:
         if self.k < 1 or (self.num_classes is not None and self.k > self.num_classes):
-            most = "up" if self.num_classes is None else f"to {self.num_classes}, the number of classes"
+            most = (
+                "up"
+                if self.num_classes is None
+                else f"to {self.num_classes}, the number of classes"
+            )
             raise ValueError(f"k={self.k}: should be a number from 1 {most}")
         self.name = self.name or f"top_{self.k}_accuracy"
 
@@ -67,5 +73,7 @@ class TopKAccuracy:
         logits, targets = measured.logits, measured.indices()[:, None]
         own = logits.gather(-1, targets)
         is_earlier = torch.arange(logits.shape[-1], device=logits.device) < targets
-        is_ahead = torch.where(is_earlier, ~(logits < own), ~(logits <= own))  # the negations count what is no number
+        is_ahead = torch.where(
+            is_earlier, ~(logits < own), ~(logits <= own)
+        )  # the negations count what is no number
         return measured.only(is_ahead.sum(-1) < self.k), measured.count()

@@ -33,14 +33,20 @@ class ExpectedCalibrationError:
         """How many samples each bin has, how many of them are right, and the sum of their confidences."""
         measured = rows(item)
         logits = measured.logits.float()
-        confidence = (logits.softmax(-1).amax(-1) if measured.kind == CLASSES else logits.abs().sigmoid()).flatten()
+        confidence = (
+            logits.softmax(-1).amax(-1) if measured.kind == CLASSES else logits.abs().sigmoid()
+        ).flatten()
         right = (measured.decided(0.5) == measured.targets).flatten()
         edges = torch.arange(1, self.bins, dtype=torch.float32, device=logits.device) / self.bins
-        member = torch.bucketize(confidence, edges)[:, None] == torch.arange(self.bins, device=logits.device)
+        member = torch.bucketize(confidence, edges)[:, None] == torch.arange(
+            self.bins, device=logits.device
+        )
         if measured.counted is not None:
             member = member & measured.counted.flatten()[:, None]
         values = torch.stack([torch.ones_like(confidence), right.float(), confidence])
-        return (torch.where(member, values[:, :, None], 0.0).sum(1),)  # float atomics would differ from run to run
+        return (
+            torch.where(member, values[:, :, None], 0.0).sum(1),
+        )  # float atomics would differ from run to run
 
     def value(self, *parts: Tensor) -> float | None:
         number, right, confidence = parts[0]

@@ -34,7 +34,11 @@ def averaged(
         return None
     if average is None or average == "none":
         names = named(class_names, len(values))
-        return {name: value for name, value, has in zip(names, values.tolist(), defined.tolist(), strict=True) if has}
+        return {
+            name: value
+            for name, value, has in zip(names, values.tolist(), defined.tolist(), strict=True)
+            if has
+        }
     kept, weights = values[defined], support[defined].double()
     if average == "weighted" and weights.sum() > 0:
         return float((kept * weights).sum() / weights.sum())
@@ -49,5 +53,7 @@ def named(class_names: Sequence[str] | None, number: int) -> list[str]:
     if class_names is None:
         return [str(index) for index in range(number)]
     if len(class_names) != number:
-        raise ValueError(f"class_names={[*class_names]}: {len(class_names)} names for {number} classes; give one for each")
+        raise ValueError(
+            f"class_names={[*class_names]}: {len(class_names)} names for {number} classes; give one for each"
+        )
     return [*class_names]

@@ -46,7 +46,10 @@ class ConfusionMatrix:
 
     def value(self, *parts: Tensor) -> str:
         names = class_averages.named(self.class_names, len(parts[0]))
-        filled = [[name, *map(str, numbers)] for name, numbers in zip(names, parts[0].long().tolist(), strict=True)]
+        filled = [
+            [name, *map(str, numbers)]
+            for name, numbers in zip(names, parts[0].long().tolist(), strict=True)
+        ]
         return _table(["true \\ predicted", *names], filled)
 
 
@@ -72,10 +75,17 @@ class PerClass:
 
     def value(self, *parts: Tensor) -> str:
         of = confusion_counts.unpacked(parts[0]).both_sides()
-        ratios = [(of.true_positives, of.predicted), (of.true_positives, of.support), decision_scores.f_beta(of, 1)]
+        ratios = [
+            (of.true_positives, of.predicted),
+            (of.true_positives, of.support),
+            decision_scores.f_beta(of, 1),
+        ]
         values = torch.stack([confusion_counts.divided(*ratio) for ratio in ratios]).T.tolist()
         numbers = zip(values, of.present.tolist(), of.support.long().tolist(), strict=True)
-        shown = [[*(f"{value:.4f}" if there else "-" for value in of_class), str(n)] for of_class, there, n in numbers]
+        shown = [
+            [*(f"{value:.4f}" if there else "-" for value in of_class), str(n)]
+            for of_class, there, n in numbers
+        ]
         names = class_averages.named(self.class_names, len(shown))
         return _table(
             ["class", "precision", "recall", "F1", "support"],
@@ -87,4 +97,6 @@ def _table(header: list[str], filled: list[list[str]]) -> str:
     """A Markdown table with its first column to the left and numbers to the right; a bar in a name is no border."""
     ruler = ["---", *["---:"] * (len(header) - 1)]
     lines = [header, ruler, *filled]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )

@@ -55,7 +55,9 @@ def rows(item: Any) -> Rows:
     kind = kind_of(item.output, item.targets)
     logits = item.output.flatten(0, -2) if kind == CLASSES else item.output
     targets = item.targets.flatten() if kind == CLASSES else item.targets
-    return Rows(kind, logits, targets, targets != IGNORED if getattr(item, "has_ignored", False) else None)
+    return Rows(
+        kind, logits, targets, targets != IGNORED if getattr(item, "has_ignored", False) else None
+    )
 
 
 def kind_of(logits: Tensor, targets: Tensor) -> Kind:
@@ -69,16 +71,22 @@ def kind_of(logits: Tensor, targets: Tensor) -> Kind:
         if logits.shape == targets.shape and logits.ndim in (1, 2):
             return BINARY if logits.ndim == 1 else LABELS
     found = f"output {[*logits.shape]} with {str(targets.dtype).removeprefix('torch.')} targets {[*targets.shape]}"
-    wanted = "logits [..., classes] with integer targets [...], or both [batch], or both [batch, labels]"
+    wanted = (
+        "logits [..., classes] with integer targets [...], or both [batch], or both [batch, labels]"
+    )
     raise errors.MismatchError(f"{found}: no classifier's; give {wanted}")
 
 
 def refused(name: str, kind: Kind, allowed: str) -> errors.MismatchError:
     """What to raise where a metric has no meaning for the kind."""
-    return errors.MismatchError(f"{name}: measures answers that are {allowed}, not {kind}; leave it out of this task's metrics")
+    return errors.MismatchError(
+        f"{name}: measures answers that are {allowed}, not {kind}; leave it out of this task's metrics"
+    )
 
 
 def check_threshold(threshold: float) -> None:
     """Raises: ValueError for a probability that every prediction would be above, or none."""
     if not 0 < threshold < 1:
-        raise ValueError(f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the usual one")
+        raise ValueError(
+            f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the usual one"
+        )

@@ -36,12 +36,19 @@ class Counts:
         """A binary item's as those of two classes, the negative and the positive; others as they are."""
         if self.kind != BINARY:
             return self
-        negative = (self.true_negatives, self.total - self.predicted, self.total - self.support, self.total)
+        negative = (
+            self.true_negatives,
+            self.total - self.predicted,
+            self.total - self.support,
+            self.total,
+        )
         positive = (self.true_positives, self.predicted, self.support, self.total)
         return Counts(CLASSES, *(torch.cat(pair) for pair in zip(negative, positive, strict=True)))
 
 
-Ratio = Callable[[Counts], tuple[Tensor, Tensor]]  # numerator and denominator of every class, both linear in the counts
+Ratio = Callable[
+    [Counts], tuple[Tensor, Tensor]
+]  # numerator and denominator of every class, both linear in the counts
 
 
 def counted(item: Any, threshold: float) -> Int[Tensor, "..."]:
@@ -77,9 +84,15 @@ def score(
     numerator, denominator = ratio(counts)
     present = counts.present
     if average == "micro" or counts.kind == BINARY:
-        return float(divided(numerator[present].sum(), denominator[present].sum())) if present.any() else None
+        return (
+            float(divided(numerator[present].sum(), denominator[present].sum()))
+            if present.any()
+            else None
+        )
     values = divided(numerator, denominator)
-    return class_averages.averaged(values, average, support=counts.support, defined=present, class_names=class_names)
+    return class_averages.averaged(
+        values, average, support=counts.support, defined=present, class_names=class_names
+    )
 
 
 def divided(numerator: Tensor, denominator: Tensor) -> Tensor:

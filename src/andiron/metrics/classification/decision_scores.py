@@ -39,7 +39,9 @@ class Precision:
         return (confusion_counts.counted(item, self.threshold),)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return confusion_counts.score(parts[0], _precision, average=self.average, class_names=self.class_names)
+        return confusion_counts.score(
+            parts[0], _precision, average=self.average, class_names=self.class_names
+        )
 
 
 @dataclass(kw_only=True)
@@ -60,7 +62,9 @@ class Recall:
         return (confusion_counts.counted(item, self.threshold),)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return confusion_counts.score(parts[0], _recall, average=self.average, class_names=self.class_names)
+        return confusion_counts.score(
+            parts[0], _recall, average=self.average, class_names=self.class_names
+        )
 
 
 @dataclass(kw_only=True)
@@ -82,14 +86,18 @@ class FBeta:
     def __post_init__(self) -> None:
         _check(self.average, self.threshold)
         if not 0 < self.beta < math.inf:
-            raise ValueError(f"beta={self.beta}: should be a finite number above 0; 1 weighs precision and recall alike")
+            raise ValueError(
+                f"beta={self.beta}: should be a finite number above 0; 1 weighs precision and recall alike"
+            )
         self.name = self.name or f"f{self.beta:g}"
 
     def __call__(self, item: Any) -> tuple[Tensor]:
         return (confusion_counts.counted(item, self.threshold),)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return confusion_counts.score(parts[0], self._ratio, average=self.average, class_names=self.class_names)
+        return confusion_counts.score(
+            parts[0], self._ratio, average=self.average, class_names=self.class_names
+        )
 
     def _ratio(self, of: Counts) -> tuple[Tensor, Tensor]:
         return f_beta(of, self.beta)
@@ -113,7 +121,9 @@ class Specificity:
         return (confusion_counts.counted(item, self.threshold),)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return confusion_counts.score(parts[0], _specificity, average=self.average, class_names=self.class_names)
+        return confusion_counts.score(
+            parts[0], _specificity, average=self.average, class_names=self.class_names
+        )
 
 
 def f_beta(of: Counts, beta: float) -> tuple[Tensor, Tensor]:

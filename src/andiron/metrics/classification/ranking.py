@@ -68,7 +68,9 @@ class AveragePrecision:
         return _kept(item)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return _measured(_average_precision, *parts, average=self.average, class_names=self.class_names)
+        return _measured(
+            _average_precision, *parts, average=self.average, class_names=self.class_names
+        )
 
 
 def _kept(item: Any) -> tuple[Tensor, Tensor]:
@@ -77,14 +79,21 @@ def _kept(item: Any) -> tuple[Tensor, Tensor]:
 
 
 def _measured(
-    area: Area, logits: Tensor, targets: Tensor, *, average: str | None, class_names: Sequence[str] | None
+    area: Area,
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    average: str | None,
+    class_names: Sequence[str] | None,
 ) -> float | Values | None:
     kind, logits = kind_of(logits, targets), logits.double()
     counted = targets != IGNORED
     if logits[counted].isnan().any():
         return None
     if kind == BINARY or (average == "micro" and kind != CLASSES):
-        return area(logits[counted], targets[counted] == 1)  # the order of logits is that of probabilities, with fewer ties
+        return area(
+            logits[counted], targets[counted] == 1
+        )  # the order of logits is that of probabilities, with fewer ties
     if kind == CLASSES:
         logits, targets = logits[counted].softmax(-1), targets[counted]
         truths = targets[:, None] == torch.arange(logits.shape[-1])
@@ -98,7 +107,9 @@ def _measured(
     support = torch.stack([truths.sum() for _, truths in columns])
     defined = torch.tensor([value is not None for value in areas])
     values = torch.tensor([value or 0.0 for value in areas], dtype=torch.float64)
-    return class_averages.averaged(values, average, support=support, defined=defined, class_names=class_names)
+    return class_averages.averaged(
+        values, average, support=support, defined=defined, class_names=class_names
+    )
 
 
 def _auroc(scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]) -> float | None:
@@ -112,11 +123,15 @@ def _auroc(scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]) -> flo
     return (float(mean_ranks[place[truths]].sum()) - p * (p + 1) / 2) / (p * n)
 
 
-def _average_precision(scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]) -> float | None:
+def _average_precision(
+    scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
+) -> float | None:
     if not truths.any():
         return None
     distinct, place = torch.unique(scores, return_inverse=True)
-    new = torch.zeros(2, len(distinct), dtype=torch.float64)  # how many, and how many true, at each score
+    new = torch.zeros(
+        2, len(distinct), dtype=torch.float64
+    )  # how many, and how many true, at each score
     new[0].index_add_(0, place, torch.ones_like(scores))
     new[1].index_add_(0, place, truths.double())
     predicted, right = new.flip(1).cumsum(1)

@@ -55,7 +55,9 @@ def words(
     for separator in separators:
         parts = parts | (tokens == separator)
     word = parts.cumsum(dim=1)
-    place = steps - torch.where(parts, steps, -1).cummax(dim=1).values  # in its word, from 1; 0 for a separator
+    place = (
+        steps - torch.where(parts, steps, -1).cummax(dim=1).values
+    )  # in its word, from 1; 0 for a separator
     powers = torch.full_like(steps, BASE).cumprod(0)[place - 1]
     none = tokens.new_zeros(len(tokens), tokens.shape[1] + 1)
     numbers = none.scatter_add(1, word, torch.where(parts, 0, (tokens + 1) * powers))

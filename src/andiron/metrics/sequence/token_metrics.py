@@ -67,7 +67,9 @@ class CharacterErrorRate:
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
         (named, named_lengths), (targets, lengths) = _named_and_targets(item, self.end)
-        edits = edit_distance.levenshtein(named, targets, a_lengths=named_lengths, b_lengths=lengths)
+        edits = edit_distance.levenshtein(
+            named, targets, a_lengths=named_lengths, b_lengths=lengths
+        )
         return edits, lengths.sum()
 
 
@@ -85,12 +87,18 @@ class WordErrorRate:
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
         separators = [self.separator] if isinstance(self.separator, int) else self.separator
-        named, targets = (edit_distance.words(*side, separators) for side in _named_and_targets(item, self.end))
-        edits = edit_distance.levenshtein(named[0], targets[0], a_lengths=named[1], b_lengths=targets[1])
+        named, targets = (
+            edit_distance.words(*side, separators) for side in _named_and_targets(item, self.end)
+        )
+        edits = edit_distance.levenshtein(
+            named[0], targets[0], a_lengths=named[1], b_lengths=targets[1]
+        )
         return edits, targets[1].sum()
 
 
-Tokens = tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]  # in rows, the first so many of each
+Tokens = tuple[
+    Int[Tensor, "batch time"], Int[Tensor, " batch"]
+]  # in rows, the first so many of each
 
 
 def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
@@ -99,7 +107,9 @@ def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
     That is the loss, unless the item tells it apart because its loss is something else.
     """
     nll = getattr(item, "nll", None)
-    mean, weight = (item.loss, outputs.loss_weight(item)) if nll is None else (nll, outputs.num_targets(item))
+    mean, weight = (
+        (item.loss, outputs.loss_weight(item)) if nll is None else (nll, outputs.num_targets(item))
+    )
     count = weight if isinstance(weight, Tensor) else mean.new_full((), weight, dtype=torch.float32)
     return torch.where(count == 0, 0.0, mean.float() * count), count
 
@@ -110,7 +120,9 @@ def _named_and_targets(item: Any, end: int | None) -> tuple[Tokens, Tokens]:
     return _until(end, named, counted), _until(end, targets, counted)
 
 
-def _until(end: int | None, tokens: Int[Tensor, "batch time"], counted: Bool[Tensor, "batch time"]) -> Tokens:
+def _until(
+    end: int | None, tokens: Int[Tensor, "batch time"], counted: Bool[Tensor, "batch time"]
+) -> Tokens:
     if end is not None:
         counted = counted & (((tokens == end) & counted).cumsum(dim=1) == 0)
     return edit_distance.kept(tokens, counted)
