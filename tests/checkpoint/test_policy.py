@@ -42,7 +42,6 @@ def test_a_rule_that_is_null_is_left_out():
 @pytest.mark.parametrize("arguments, said", [
     ({"last": 0}, "last=0: should be 1 or more"),
     ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
-    ({"direction": "up"}, "direction=up: should be lowest or highest"),
     ({"every_updates": 0}, "every_updates=0: should be 1 or more; give a whole number, or null for no such cadence"),
     ({"every_epochs": -1}, "every_epochs=-1: should be 1 or more; give a whole number, or null for no such cadence"),
     ({"every_minutes": 0}, "every_minutes=0: should be a finite number above 0; or null for no such cadence"),

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
+from andiron.ranges import Count, Direction, Positive
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,14 @@ class Checkpointing:
 
 def checkpointing(
     *,
-    last: int = 2,
+    last: Count = 2,
     metric: str | None = "loss",
     split: str = "valid",
-    direction: str = "lowest",
-    keep_every_updates: int | None = None,
-    every_updates: int | None = None,
-    every_epochs: int | None = 1,
-    every_minutes: float | None = None,
+    direction: Direction | None = "lowest",
+    keep_every_updates: Count | None = None,
+    every_updates: Count | None = None,
+    every_epochs: Count | None = 1,
+    every_minutes: Positive | None = None,
 ) -> Checkpointing:
     """Checkpoints as often as the last three say, of which the others keep the newest, the best, and some for ever.
 
@@ -59,7 +60,7 @@ def checkpointing(
     """
     rules: tuple[Strategy, ...] = (KeepLast(last),)
     if metric is not None:
-        rules += (KeepBest(metric, split, direction),)
+        rules += (KeepBest(metric, split, direction or "lowest"),)
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)
     return Checkpointing(Composed(rules), Cadence(every_updates, every_epochs, every_minutes))
