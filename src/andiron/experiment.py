@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from andiron.build import network
-from andiron import checkpoint, devices, errors, randomness, serialization
+from andiron import checkpoint, devices, errors, files, randomness, serialization
 from andiron.run import metadata
 from andiron.checkpoint import Cadence, Checkpointing
 from andiron.build import targets
 from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner, LearnerBuilder
+from andiron.learner import Learner, LearnerBuilder, summary
 from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, averaging, group_table
 from andiron.build import grouped_optimizer
@@ -65,6 +65,10 @@ class Experiment:
             at_end.enter_context(self.learner)
             try:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
+                results = summary.of(self.learner, self.run_dir)
+                with folder.written(self.run_dir):
+                    files.write_json(self.run_dir / "summary.json", results)
+                self.learner.journal.show(results)
                 with folder.written(self.run_dir):
                     for name, weights in self.learner.exports().items():
                         serialization.save_tensors(self.run_dir / f"{name}.safetensors", weights)
@@ -281,7 +285,6 @@ def learner(
         .log_every(config.log_every)
         .seed(config.seed)
         .with_writers(*writers)
-        .summary()
     )
     if config.clip is not None:
         builder.clip(config.clip)

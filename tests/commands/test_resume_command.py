@@ -224,7 +224,7 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
         ),
         (
             ("resume=auto",),
-            "without a folder of its own each start of this command would be another run; say hydra.run.dir=",
+            "without a fixed folder every start of this command is a new run; give hydra.run.dir=",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,

@@ -8,6 +8,7 @@ from andiron import errors
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config import composition
 from andiron.interrupter import Interrupter
+from andiron.run import resume_arguments
 
 EXIT_FAILED, EXIT_USAGE = (
     1,
@@ -32,7 +33,11 @@ def main(
     _show_log()
     try:
         with heard(signals or Signals(Interrupter())):
-            composition.run(task, conf_dir or default_conf_dir(), arguments, resumes=resumes)
+            if resumes:
+                resume_arguments.run(task, conf_dir or default_conf_dir(), arguments)
+            else:
+                resume_arguments.refuse(arguments)
+                composition.run(task, conf_dir or default_conf_dir(), arguments)
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED

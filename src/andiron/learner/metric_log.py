@@ -23,7 +23,7 @@ from andiron.protocols import (
     Writer,
 )
 from andiron.render import plain
-from andiron.run.usage import Usage
+from andiron.learner.machine_usage import Usage
 
 SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at every log point
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer

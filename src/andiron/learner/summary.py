@@ -10,22 +10,22 @@ from torch import nn
 from andiron import files
 from andiron.learner.metric_log import Journal
 from andiron.optim import group_table
-from andiron.run import folder
 
 if TYPE_CHECKING:
     from andiron.learner.learner import Learner
 
 
 def leave(learner: "Learner", run_dir: Path) -> None:
-    """Writes `run_dir`/summary.json and shows it.
-
-    Raises: RunFolderError if it cannot be written.
-    """
-    groups = group_table.param_groups(learner.optimizer.groups, learner.rates)
-    summary = summarise(learner.journal, learner.model, run_dir, groups)
-    with folder.written(run_dir):
-        files.write_json(run_dir / "summary.json", summary)
+    """Writes `run_dir`/summary.json and shows it."""
+    summary = of(learner, run_dir)
+    files.write_json(run_dir / "summary.json", summary)
     learner.journal.show(summary)
+
+
+def of(learner: "Learner", run_dir: Path) -> dict[str, Any]:
+    """The summary of a learner's run."""
+    groups = group_table.param_groups(learner.optimizer.groups, learner.rates)
+    return summarise(learner.journal, learner.model, run_dir, groups)
 
 
 def summarise(

@@ -1,24 +1,30 @@
 """The run that `resume=` names on a command line, and what its folder tells of it."""
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hydra
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors, files
-from andiron.run import resume_policy
+from andiron.config import composition, diagnosis, schema
 from andiron.config.schema import Train
+from andiron.run import resume_policy
 
 NEWEST_BELOW = (
     "outputs/????-??-??/*/status.json",
     "multirun/????-??-??/*/*/status.json",
 )  # as conf/hydra/output says
+
+FOLDERS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,21 @@ class Recorded:
     def is_enough(self) -> bool:
         """Whether nothing is to be composed: the record is taken as it is, whatever became of conf/."""
         return not self.overrides and not self.flags
+
+    def changed(self, composed: DictConfig) -> Train:
+        """The recorded config with only what the overrides change: conf/ may have changed since.
+
+        Raises: ConfigError with every mistake.
+        """
+        composition.checked(composed)
+        before = hydra.compose("train", overrides=self.recorded)
+        own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
+        plain = resume_policy.applied(dataclasses.asdict(self.config), own)
+        problems = schema.problems(plain)
+        if problems:
+            raise errors.ConfigError(problems.values())
+        changed = dataclasses.replace(schema.Train(**plain), **self.instructions)
+        return schema.with_absolute_paths(changed)
 
     @property
     def arguments(self) -> list[str]:
@@ -94,6 +115,34 @@ def named(arguments: list[str]) -> Recorded | None:
     return Recorded(
         folder, Train.load(folder / "config.json"), recorded, overrides, flags, instructions
     )
+
+
+def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
+    """As `composition.run`, but with `resume=<run folder>` the configuration is the one in that folder.
+
+    Other overrides change only what they name in it.
+    Raises: as `composition.run` and `named`.
+    """
+    found = named(arguments)
+    if found is None:
+        composition.run(task, conf_dir, arguments, check=_checked_start)
+    elif found.is_enough:
+        task(dataclasses.replace(found.config, **found.instructions), found.folder, {})
+    else:
+        composition.run(task, conf_dir, found.arguments, check=found.changed)
+
+
+def _checked_start(config: DictConfig) -> Train:
+    checked = composition.checked(config)
+    given = HydraConfig.get().overrides.hydra
+    if checked.resume == "auto" and not any(each.startswith(FOLDERS) for each in given):
+        raise errors.ConfigError(
+            [
+                "resume=auto: without a fixed folder every start of this command is a new run; "
+                "give hydra.run.dir=<folder> too, the same at every start; or hydra.sweep.dir for a sweep"
+            ]
+        )
+    return checked
 
 
 def refuse(arguments: list[str]) -> None:

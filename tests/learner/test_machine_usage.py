@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron.run import usage
-from andiron.run.usage import GIB, Usage
+from andiron.learner import machine_usage as usage
+from andiron.learner.machine_usage import GIB, Usage
 
 ON_LINUX = pytest.mark.skipif(not usage.STATM.exists(), reason="needs /proc")
 
