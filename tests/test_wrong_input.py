@@ -427,7 +427,7 @@ def test_a_corrupt_mnist_file_is_named_by_its_folder_with_the_remedy(command, he
 
 
 def test_a_damaged_digits_file_is_named_with_both_checksums(command, here, monkeypatch):
-    digits = importlib.import_module("andiron.data.digits")
+    digits = importlib.import_module("andiron.data.sources.digits")
     content = bytearray(digits.FILE.read_bytes())
     content[-1] ^= 1
     (here / "digits.safetensors").write_bytes(content)

@@ -54,11 +54,20 @@ def _nodes(value: Any) -> list[Any]:
     )
 
 
+def _node_or_nodes(value: Any) -> Any:
+    if _is_node(value) or (isinstance(value, list) and value and all(map(_is_node, value))):
+        return value
+    raise PydanticCustomError(
+        "node", "Input should be one node or a list of nodes, each a _target_ and its arguments"
+    )
+
+
 Horizon = Annotated[
     Any, PlainValidator(_horizon)
 ]  # updates, or epochs that become updates when the run is built
 Node = Annotated[Any, PlainValidator(_node)]  # an object built from a `_target_` of its own
 Nodes = Annotated[Any, PlainValidator(_nodes)]
+NodeOrNodes = Annotated[Any, PlainValidator(_node_or_nodes)]
 
 EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
 

@@ -13,7 +13,7 @@ import torch
 from andiron import errors, serialization
 
 module = importlib.import_module(
-    "andiron.data.diabetes"
+    "andiron.data.sources.diabetes"
 )  # the package has a function of the same name
 diabetes = module.diabetes
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_diabetes.py"

@@ -13,7 +13,7 @@ import torch
 from andiron import data, errors, serialization
 
 digits = importlib.import_module(
-    "andiron.data.digits"
+    "andiron.data.sources.digits"
 )  # the package has a function of the same name
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_digits.py"
 

@@ -11,7 +11,7 @@ from torchvision import datasets
 from andiron import data, errors
 
 module = importlib.import_module(
-    "andiron.data.mnist"
+    "andiron.data.sources.mnist"
 )  # the package has a function of the same name
 FILES = (
     "train-images-idx3-ubyte",

@@ -11,7 +11,7 @@ import torch
 from andiron import errors
 
 module = importlib.import_module(
-    "andiron.data.synthetic"
+    "andiron.data.sources.synthetic"
 )  # the package has a function of the same name
 synthetic = module.synthetic
 CPU = torch.device("cpu")

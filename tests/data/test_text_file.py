@@ -323,7 +323,7 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
 SCRIPT = """
 import sys
 from pathlib import Path
-from andiron.data import characters
+from andiron.data.on_disk import characters
 found = characters.tokens(Path(sys.argv[1]), sha256="0" * 16, cache=None)
 print(len(found.tokens), type(found.tokens).__name__)
 """

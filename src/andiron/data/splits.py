@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Int
@@ -12,8 +12,7 @@ from andiron import errors, randomness
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
-
-Validation = float | Literal["test"]
+from andiron.ranges import Validation
 
 
 @dataclass(frozen=True)

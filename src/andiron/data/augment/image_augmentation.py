@@ -2,16 +2,18 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float, Int, Shaped
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
 from andiron import errors
 from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.ranges import Count, Index, Probability
 
 Images = Shaped[Tensor, "batch channels height width"]
 
@@ -23,7 +25,7 @@ class Shift:
     `name` is what its numbers are drawn by, here and below: two of one kind draw apart under two names.
     """
 
-    pixels: int
+    pixels: Index
     name: str = field(default="shift", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
@@ -40,7 +42,7 @@ class Crop:
     Source: He et al. 2015, arXiv:1512.03385, section 4.2, with 4 zeros on each side.
     """
 
-    padding: int
+    padding: Index
     border: Literal["zero", "mirror"] = "zero"
     name: str = field(default="crop", kw_only=True)
 
@@ -56,7 +58,7 @@ class Crop:
 class Flip:
     """Images mirrored, each with `probability`: left and right, or, where not `horizontal`, top and bottom."""
 
-    probability: float = 0.5
+    probability: Probability = 0.5
     horizontal: bool = True
     name: str = field(default="flip", kw_only=True)
 
@@ -77,7 +79,7 @@ class Rotate:
     Each pixel is interpolated between the four it comes from; bytes are rounded to the nearest.
     """
 
-    degrees: float
+    degrees: Annotated[float, Field(ge=0, le=180)]
     name: str = field(default="rotate", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
@@ -95,8 +97,8 @@ class Cutout:
     Source: DeVries & Taylor 2017, arXiv:1708.04552, section 3.2.
     """
 
-    size: int
-    fill: int = 0
+    size: Count
+    fill: Index = 0
     name: str = field(default="cutout", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:

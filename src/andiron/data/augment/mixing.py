@@ -10,6 +10,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.ranges import Positive
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Mixup:
     Source: Zhang et al. 2017, arXiv:1710.09412, equation 1.
     """
 
-    alpha: float
+    alpha: Positive
     num_classes: int
     name: str = field(default="mixup", kw_only=True)
 

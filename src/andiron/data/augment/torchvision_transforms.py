@@ -12,6 +12,7 @@ from torch import Tensor
 from andiron import errors, randomness
 from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.ranges import NodeOrNodes
 
 Transform = Callable[[Tensor], Any]
 
@@ -27,11 +28,12 @@ class Torchvision:
     Raises: ConfigError in a thread beside the main one, which would share the generator with the step.
     """
 
-    transform: Transform | Sequence[Transform]
+    transform: NodeOrNodes  # a Transform or a sequence of them
     name: str = field(default="torchvision", kw_only=True)
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         self._check_thread()
+        transforms: Sequence[Transform]
         transforms = [self.transform] if callable(self.transform) else self.transform
         images: list[Tensor] = []
         with torch.random.fork_rng(devices=[]):

@@ -1,9 +1,11 @@
 """Cross-validation: the samples in folds, each of which validates once."""
 
 import dataclasses
+from typing import Annotated
 
 import torch
 from jaxtyping import Int
+from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
@@ -11,6 +13,7 @@ from andiron.data import class_targets
 from andiron.data.arrays import ArrayDataset
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Concatenated, Partial
+from andiron.ranges import Index, Node, Seed
 
 
 def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -> list[Tensor]:
@@ -29,7 +32,9 @@ def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -
     return [by_class[first::number].sort().values for first in range(number)]
 
 
-def kfold(data: Splits, *, fold: int, num_folds: int, split_seed: int) -> Splits:
+def kfold(
+    data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
+) -> Splits:
     """The data with its training and validation samples divided anew: fold `fold`, counted from 0, validates.
 
     Where the targets are classes each fold has them in proportion. Test samples, facts and batcher stay as they are. Where
@@ -55,4 +60,7 @@ def kfold(data: Splits, *, fold: int, num_folds: int, split_seed: int) -> Splits
         for indices in (rest, folds[fold])
     )
     name = f"{data.name}, fold {fold} of {num_folds}"
-    return dataclasses.replace(data, name=name, train=train, valid=valid, validates_on_test=False)
+    folded: Splits = dataclasses.replace(
+        data, name=name, train=train, valid=valid, validates_on_test=False
+    )
+    return folded

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data import splits
-from andiron.data.splits import Validation
+from andiron.ranges import Validation
 
 TEST_SEED = 0  # fixed: whatever the split seed, the same samples are kept aside
 

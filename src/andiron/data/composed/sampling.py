@@ -1,9 +1,11 @@
 """Training on other samples than all of them once: drawn by weight, or a part of them."""
 
 import dataclasses
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
@@ -11,6 +13,7 @@ from andiron.data import class_targets, splits
 from andiron.data.composed import composed_datasets
 from andiron.data.dataset import Dataset
 from andiron.data.splits import Splits
+from andiron.ranges import Count, Node, Seed
 
 
 def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Tensor, " number"]:
@@ -60,7 +63,7 @@ def sampled(
     )
 
 
-def balanced(data: Splits, *, size: int | None, seed: int) -> Splits:
+def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
     """The data with training samples drawn so that every class comes equally often, `size` in an epoch or as many as before.
 
     The draws are the same in every epoch; their order is not.
@@ -72,10 +75,13 @@ def balanced(data: Splits, *, size: int | None, seed: int) -> Splits:
             f"{data.name} has no classes to balance: its targets are {targets.dtype} of shape {[*targets.shape]}"
         )
     train = sampled(data.train, balanced_weights(targets.long()), size=size, seed=seed)
-    return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
+    balanced_data: Splits = dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
+    return balanced_data
 
 
-def partial(data: Splits, *, fraction: float, seed: int) -> Splits:
+def partial(
+    data: Node, *, fraction: Annotated[float, Field(gt=0, le=1)], seed: Seed
+) -> Splits:
     """The data with a random `fraction` of the training samples, of every class where there are some.
 
     A smaller fraction by the same seed is part of a larger one.
@@ -91,11 +97,9 @@ def partial(data: Splits, *, fraction: float, seed: int) -> Splits:
         raise ValueError(
             f"fraction={fraction}: leaves none of {len(labels)} training samples; choose a larger one"
         )
-    return dataclasses.replace(
-        data,
-        name=f"{data.name}, {fraction} of it",
-        train=composed_datasets.chosen(data.train, kept),
-    )
+    train = composed_datasets.chosen(data.train, kept)
+    part: Splits = dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
+    return part
 
 
 def _check_weights(weights: Tensor) -> None:

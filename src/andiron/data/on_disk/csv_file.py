@@ -5,17 +5,20 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk import columns, table_splits
 from andiron.data import fingerprint
 from andiron.data.on_disk.columns import Columns
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Proportion, Seed, Validation
 
+Names = Annotated[Sequence[str], Field(min_length=1)]
 Kind = Literal["classification", "regression"]
 WHOLE = re.compile(r"[+-]?\d+")
 log = logging.getLogger("andiron")
@@ -24,14 +27,14 @@ log = logging.getLogger("andiron")
 def csv(
     *,
     path: str,
-    target: str | Sequence[str],
-    features: Sequence[str] | None = None,
+    target: str | Names,
+    features: Names | None = None,
     kind: Kind | None = None,
     valid: Validation,
-    test: float = 0.1,
-    split_seed: int,
+    test: Proportion = 0.1,
+    split_seed: Seed,
     standardise: bool = True,
-    delimiter: str = ",",
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ",",
 ) -> Splits:
     """The rows of a delimited file: `features` as float32, by default all columns but `target`, standardised by the batcher.
 

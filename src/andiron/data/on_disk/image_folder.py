@@ -16,8 +16,9 @@ from andiron.data.batcher import ImageBatcher
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.composed.fractions import Parts, TEST_SEED
 from andiron.data.on_disk.image_tree import ImageTree
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
 from andiron.data.on_disk.stored import StoredDataset
+from andiron.ranges import Count, Proportion, Seed, Validation
 
 MEAN, STD = (
     (0.485, 0.456, 0.406),
@@ -67,11 +68,11 @@ class ImageFolderDataset:
 def image_folder(
     *,
     path: str,
-    size: int,
-    channels: int = 3,
+    size: Count,
+    channels: Literal[1, 3] = 3,
     valid: Validation,
-    test: float,
-    split_seed: int,
+    test: Proportion,
+    split_seed: Seed,
     decoded: Literal["workers", "once"] = "workers",
     cache: str | None = None,
 ) -> Splits:

@@ -15,9 +15,10 @@ from andiron.data.composed import fractions
 from andiron.data.on_disk import named_arrays, stored
 from andiron.data.array_batcher import ArrayBatcher, Numbers
 from andiron.data.arrays import ArrayDataset
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.outputs import IGNORED
+from andiron.ranges import Number, Positive, Proportion, Seed, Validation
 
 IN_MEMORY_BYTES = (
     2**30
@@ -34,11 +35,11 @@ def safetensors(
     inputs: str = "inputs",
     targets: str = "targets",
     valid: Validation,
-    test: float = 0.1,
-    split_seed: int,
+    test: Proportion = 0.1,
+    split_seed: Seed,
     in_memory: Literal["auto"] | bool = "auto",
-    mean: Statistic | None = None,
-    std: Statistic | None = None,
+    mean: Number | Sequence[Number] | None = None,
+    std: Positive | Sequence[Positive] | None = None,
 ) -> Splits:
     """The samples of two arrays of a safetensors file: inputs of any type and shape, targets that are classes or numbers.
 

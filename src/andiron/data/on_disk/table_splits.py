@@ -11,7 +11,8 @@ from andiron.data import standardisation
 from andiron.data.array_batcher import ArrayBatcher
 from andiron.data.arrays import ArrayDataset
 from andiron.data.composed.fractions import Parts
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Validation
 
 
 def regression(

@@ -11,8 +11,9 @@ from andiron import errors
 from andiron.data.on_disk import characters
 from andiron.data import fingerprint
 from andiron.data.dataset import Batch, Indices, RawBatch
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
 from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.ranges import Count, Proportion, Validation
 
 EVALUATION_TOKENS = 2**14  # at once: logits of a vocabulary of 256 take 16 MiB
 
@@ -61,10 +62,10 @@ def text(
     *,
     path: str,
     level: Literal["bytes", "characters"] = "bytes",
-    context_length: int,
-    stride: int | None = None,
+    context_length: Count,
+    stride: Count | None = None,
     valid: Validation,
-    test: float = 0.1,
+    test: Proportion = 0.1,
     cache: str | None = None,
 ) -> Splits:
     """The file's tokens in windows, one beginning `stride` after the other, by default `context_length`.

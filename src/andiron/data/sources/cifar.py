@@ -13,7 +13,8 @@ from andiron import errors
 from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Seed, Validation
 
 SHAPE = (3, 32, 32)
 PIXELS = 3 * 32 * 32  # bytes of an image: all of its red, then green, then blue
@@ -65,7 +66,7 @@ CIFAR100 = _Archive(
 )
 
 
-def cifar10(*, root: str, valid: Validation, split_seed: int) -> Splits:
+def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in ten classes, 32x32 in colour, in `root`/cifar-10-batches-bin.
 
     It is the binary version: the Python one is pickled, and reading a pickle runs what is in it. Mean and standard
@@ -77,7 +78,7 @@ def cifar10(*, root: str, valid: Validation, split_seed: int) -> Splits:
     return _splits(CIFAR10, Path(root), batcher, valid, split_seed)
 
 
-def cifar100(*, root: str, valid: Validation, split_seed: int) -> Splits:
+def cifar100(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in a hundred classes, 32x32 in colour, in `root`/cifar-100-binary.
 
     Version, source, mean and standard deviation as for CIFAR-10.
@@ -88,7 +89,7 @@ def cifar100(*, root: str, valid: Validation, split_seed: int) -> Splits:
 
 
 def _splits(
-    archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: int
+    archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: Seed
 ) -> Splits:
     folder = root.absolute() / archive.folder
     if not _present(archive, folder):

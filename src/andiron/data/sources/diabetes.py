@@ -6,7 +6,8 @@ from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.data.on_disk import table_splits
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Seed, Validation
 
 FILE = Path(str(resources.files("andiron.data.sources"))) / "diabetes.safetensors"
 SHA256 = "4f858b94ecdc4c204d8a03b5fbc91236fb6331cd25da11d9631d8a0264a12a84"  # of FILE; scripts/make_diabetes.py prints it
@@ -25,7 +26,7 @@ COLUMNS = (
 TEST_FRACTION = 0.2
 
 
-def diabetes(*, valid: Validation, split_seed: int) -> Splits:
+def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     """The patients, a fifth of them kept aside as the test set; measurements standardised, the target in its own unit.
 
     Source: B. Efron, T. Hastie, I. Johnstone & R. Tibshirani 2004, Least Angle Regression, Annals of Statistics 32(2),

@@ -8,10 +8,11 @@ import torch
 from andiron import errors, randomness
 from andiron.data.arrays import ArrayDataset
 from andiron.data.sources.digits import digits
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Count, Seed, Validation
 
 
-def digit_pairs(*, num_pairs: int, valid: Validation, split_seed: int) -> Splits:
+def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Splits:
     """`num_pairs` training images of 8x16 pixels, each of two random digits, and as many more as the other parts are large.
 
     A part's pairs are of that part's own digits. The targets are 10 labels, 0 or 1; two equal digits make one label.

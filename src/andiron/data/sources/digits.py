@@ -12,7 +12,8 @@ from andiron import errors, serialization
 from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Count, Seed, Validation
 
 FILE = Path(str(resources.files("andiron.data.sources"))) / "digits.safetensors"
 SHA256 = "95274737889feef31a0617050ea39e37abfd4998f2dfe421832ccbd4ea03a1e8"  # of FILE; scripts/make_digits.py prints it
@@ -21,7 +22,7 @@ TEST_FRACTION = 0.2
 TEST_SEED = 0  # fixed: every run of anybody's keeps the same images aside
 
 
-def digits(*, valid: Validation, split_seed: int, size: int = SIZE) -> Splits:
+def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> Splits:
     """The digits, a fifth of each class kept aside as the test set; enlarged to `size` x `size` pixels, if it is not 8.
 
     Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,

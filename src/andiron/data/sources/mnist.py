@@ -8,12 +8,13 @@ from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Seed, Validation
 
 SIZES = {True: 60_000, False: 10_000}  # images to train on, images to test
 
 
-def mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
+def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Handwritten digits, 28x28, in `root`/MNIST/raw.
 
     Source: LeCun, Cortes & Burges 1998. Mean and standard deviation are those of the training pixels / 255.
@@ -22,7 +23,7 @@ def mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
     return _splits("MNIST", root, ImageBatcher(mean=0.1307, std=0.3081), valid, split_seed)
 
 
-def fashion_mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
+def fashion_mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Pictures of clothes in ten classes, 28x28, in `root`/FashionMNIST/raw.
 
     Source: Xiao, Rasul & Vollgraf 2017, arXiv:1708.07747. Mean and standard deviation as for MNIST.
@@ -32,7 +33,7 @@ def fashion_mnist(*, root: str, valid: Validation, split_seed: int) -> Splits:
 
 
 def _splits(
-    name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: int
+    name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: Seed
 ) -> Splits:
     training, test = _read(name, Path(root), train=True), _read(name, Path(root), train=False)
     train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)

@@ -2,17 +2,19 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Shaped
+from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
 from andiron.data.composed import fractions
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batcher import ImageBatcher
-from andiron.data.splits import Splits, Validation
+from andiron.data.splits import Splits
+from andiron.ranges import Count, Positive, Proportion, Seed, Validation
 
 GREY, STEP = (
     128.0,
@@ -23,15 +25,15 @@ ROWS_AT_ONCE = 4096
 
 def synthetic(
     *,
-    num_samples: int,
-    input_shape: Sequence[int],
-    num_classes: int,
-    separation: float = 8.0,
+    num_samples: Count,
+    input_shape: Sequence[Count],
+    num_classes: Annotated[int, Field(ge=2)],
+    separation: Positive = 8.0,
     dtype: Literal["uint8", "float32"] = "uint8",
-    seed: int = 0,
+    seed: Seed = 0,
     valid: Validation,
-    test: float = 0.1,
-    split_seed: int,
+    test: Proportion = 0.1,
+    split_seed: Seed,
 ) -> Splits:
     """Gaussian blobs: x = separation * u_c + e, with a random unit vector u_c for each class c, and e ~ N(0, 1).
 
