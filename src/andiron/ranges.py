@@ -21,6 +21,7 @@ Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Validation = Proportion | Literal["test"]  # part of the training data, or the test set itself
 Direction = Literal["lowest", "highest"]
+Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
 EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
 

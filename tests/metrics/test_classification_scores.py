@@ -307,11 +307,13 @@ def test_names_are_the_natural_ones_unless_given():
 
 
 def test_what_is_no_average_is_answered_by_those_there_are():
+    metric = Precision()
+    metric.average = "makro"
     with pytest.raises(
         ValueError,
         match="^average=makro: should be micro or macro or weighted or none; did you mean 'macro'?",
     ):
-        Precision(average="makro")
+        metric.__post_init__()  # the type checker of the tests refuses it as an argument
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 1, math.nan])

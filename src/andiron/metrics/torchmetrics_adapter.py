@@ -14,6 +14,7 @@ from andiron.outputs import (
     RegressionOutput,
 )
 from andiron.protocols import Values
+from andiron.ranges import Node
 
 
 class Torchmetrics:
@@ -27,7 +28,7 @@ class Torchmetrics:
     """
 
     def __init__(
-        self, metric: Any, *, name: str | None = None, higher_is_better: bool | None = None
+        self, metric: Node, *, name: str | None = None, higher_is_better: bool | None = None
     ):
         self.metric = metric
         self.name = name or type(metric).__name__

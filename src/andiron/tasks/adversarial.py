@@ -14,8 +14,10 @@ from andiron.data.dataset import Batch
 from andiron.gradients import Gradients, backward
 from andiron.outputs import AdversarialOutput, Weight
 from andiron.protocols import TrainOutput
+from andiron.ranges import Count, Number, Positive
 
-Numbers = float | Sequence[float]
+Numbers = Number | Sequence[Number]
+Scales = Positive | Sequence[Positive]
 
 
 class Adversarial(nn.Module):
@@ -38,8 +40,8 @@ class Adversarial(nn.Module):
         network: nn.Module,
         *,
         input_mean: Numbers | None = None,
-        input_std: Numbers | None = None,
-        grid: int = 4,
+        input_std: Scales | None = None,
+        grid: Count = 4,
     ):
         super().__init__()
         missing = [

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -14,6 +15,7 @@ from andiron.data.dataset import Batch
 from andiron.gradients import backward
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import TrainOutput
+from andiron.ranges import Count, NonNegative
 from andiron.tasks import target_checks as checks
 from andiron.tasks.losses import Criterion, CrossEntropy, Loss
 
@@ -39,10 +41,10 @@ class LanguageModel(nn.Module):
         *,
         vocabulary: Sequence[str] | None = None,
         bytes_per_token: Sequence[int] | None = None,
-        prompt: str = "\n",
-        sample_length: int = 200,
-        temperature: float = 1.0,
-        top_k: int | None = None,
+        prompt: Annotated[str, Field(min_length=1)] = "\n",
+        sample_length: Count = 200,
+        temperature: NonNegative = 1.0,
+        top_k: Count | None = None,
     ):
         super().__init__()
         self.network = network

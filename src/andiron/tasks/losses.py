@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from andiron import errors
 from andiron.outputs import IGNORED, Weight
+from andiron.ranges import Fraction, Positive
 from andiron.tasks import target_checks as checks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) to the mean loss of the batch
@@ -36,8 +37,8 @@ class CrossEntropy:
 
     def __init__(
         self,
-        class_weights: Sequence[float] | Literal["balanced"] | None = None,
-        label_smoothing: float = 0.0,
+        class_weights: Sequence[Positive] | Literal["balanced"] | None = None,
+        label_smoothing: Fraction = 0.0,
         *,
         ignored_index: int | None = None,
     ):
@@ -114,7 +115,7 @@ class BinaryCrossEntropy:
 
     def __init__(
         self,
-        positive_weight: float | Sequence[float] | None = None,
+        positive_weight: Positive | Sequence[Positive] | None = None,
         *,
         ignored_index: int | None = None,
     ):

@@ -12,6 +12,7 @@ from andiron.data.dataset import Batch
 from andiron.gradients import backward
 from andiron.outputs import RegressionOutput
 from andiron.protocols import TrainOutput
+from andiron.ranges import Number, Positive
 from andiron.tasks import target_checks as checks
 from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Loss, MeanSquaredError
 
@@ -24,7 +25,8 @@ OF_CLASSES = (
     nn.BCELoss,
 )
 
-Numbers = float | Sequence[float]
+Numbers = Number | Sequence[Number]
+Scales = Positive | Sequence[Positive]
 
 
 class Regressor(nn.Module):
@@ -46,7 +48,7 @@ class Regressor(nn.Module):
         loss: Loss | None = None,
         *,
         target_mean: Numbers | None = None,
-        target_std: Numbers | None = None,
+        target_std: Scales | None = None,
     ):
         super().__init__()
         self.network = network

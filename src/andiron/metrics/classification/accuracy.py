@@ -8,6 +8,7 @@ from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.classification.classifier_rows import CLASSES, refused, rows
+from andiron.ranges import Count
 
 
 class Loss:
@@ -51,7 +52,7 @@ class TopKAccuracy:
     Raises: ValueError if k is below 1 or above the number of classes, where that is known.
     """
 
-    k: int = 5
+    k: Count = 5
     num_classes: int | None = None
     name: str = ""
     higher_is_better = True

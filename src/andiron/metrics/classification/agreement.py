@@ -13,6 +13,7 @@ from torch import Tensor
 from andiron.metrics.classification import confusion_counts
 from andiron.metrics.classification.confusion_counts import Counts
 from andiron.metrics.classification.classifier_rows import LABELS, check_threshold, kind_of, refused
+from andiron.ranges import Proportion
 
 
 @dataclass(kw_only=True)
@@ -22,7 +23,7 @@ class BalancedAccuracy:
     Source: Brodersen et al. 2010, "The balanced accuracy and its posterior distribution".
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "balanced_accuracy"
     higher_is_better = True
     gathers = False
@@ -47,7 +48,7 @@ class MatthewsCorrelation:
     Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient", equation 8.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "matthews_correlation"
     higher_is_better = True
     gathers = False
@@ -74,7 +75,7 @@ class CohenKappa:
     Source: Cohen 1960, "A coefficient of agreement for nominal scales", equation 1.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "cohen_kappa"
     higher_is_better = True
     gathers = False

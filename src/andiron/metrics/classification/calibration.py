@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
+from andiron.ranges import Count
 
 
 @dataclass(kw_only=True)
@@ -20,7 +21,7 @@ class ExpectedCalibrationError:
     Source: Guo et al. 2017, arXiv:1706.04599, equations 2 and 3; its section 4 has 15 bins.
     """
 
-    bins: int = 15
+    bins: Count = 15
     name: str = "calibration_error"
     higher_is_better = False
     gathers = False

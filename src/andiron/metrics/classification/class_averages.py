@@ -1,14 +1,16 @@
 """How the values of several classes become one, or keep their names."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from andiron import errors
 from andiron.protocols import Values
+from andiron.ranges import Average
 
-AVERAGES = ("micro", "macro", "weighted", "none")
+AVERAGES = get_args(Average)
 
 
 def check_average(average: str | None) -> None:

@@ -15,6 +15,7 @@ from andiron.metrics.classification.classifier_rows import (
     refused,
     rows,
 )
+from andiron.ranges import Proportion
 
 
 @dataclass(kw_only=True)
@@ -24,7 +25,7 @@ class ConfusionMatrix:
     A batch takes classes^2 numbers until its window is closed.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "confusion_matrix"
     higher_is_better = True
@@ -61,7 +62,7 @@ class PerClass:
     A binary item has its two classes.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "per_class"
     higher_is_better = True

@@ -19,14 +19,15 @@ from andiron.metrics.classification import class_averages, confusion_counts
 from andiron.metrics.classification.confusion_counts import Counts
 from andiron.metrics.classification.classifier_rows import check_threshold
 from andiron.protocols import Values
+from andiron.ranges import Average, Positive, Proportion
 
 
 @dataclass(kw_only=True)
 class Precision:
     """TP / (TP + FP): of what was predicted, how much is true."""
 
-    average: str | None = "macro"
-    threshold: float = 0.5
+    average: Average | None = "macro"
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "precision"
     higher_is_better = True
@@ -48,8 +49,8 @@ class Precision:
 class Recall:
     """TP / (TP + FN), also called sensitivity: of what is true, how much was predicted."""
 
-    average: str | None = "macro"
-    threshold: float = 0.5
+    average: Average | None = "macro"
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "recall"
     higher_is_better = True
@@ -75,9 +76,9 @@ class FBeta:
     Source: van Rijsbergen 1979, "Information Retrieval", chapter 7.
     """
 
-    beta: float = 1.0
-    average: str | None = "macro"
-    threshold: float = 0.5
+    beta: Positive = 1.0
+    average: Average | None = "macro"
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = ""
     higher_is_better = True
@@ -107,8 +108,8 @@ class FBeta:
 class Specificity:
     """TN / (TN + FP): of what is not true, how much was not predicted; the recall of the rest."""
 
-    average: str | None = "macro"
-    threshold: float = 0.5
+    average: Average | None = "macro"
+    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "specificity"
     higher_is_better = True

@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import LABELS, check_threshold, refused, rows
+from andiron.ranges import Proportion
 
 
 @dataclass(kw_only=True)
@@ -15,7 +16,7 @@ class HammingAccuracy:
     `threshold` is the probability above which an answer is yes.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "hamming_accuracy"
     higher_is_better = True
 
@@ -31,7 +32,7 @@ class HammingAccuracy:
 class HammingLoss:
     """The fraction of answers that are wrong: 1 - `HammingAccuracy`."""
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "hamming_loss"
     higher_is_better = False
 
@@ -50,7 +51,7 @@ class ExactMatch:
     A label that does not count cannot be wrong; a sample of which none counts is left out.
     """
 
-    threshold: float = 0.5
+    threshold: Proportion = 0.5
     name: str = "exact_match"
     higher_is_better = True
 

@@ -18,6 +18,7 @@ from andiron.metrics.classification import class_averages
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
 from andiron.outputs import IGNORED
 from andiron.protocols import Values
+from andiron.ranges import Average
 
 Area = Callable[[Tensor, Tensor], float | None]  # of scores and truths
 
@@ -31,7 +32,7 @@ class AUROC:
     Source: Mann & Whitney 1947; Fawcett 2006, "An introduction to ROC analysis", section 7.
     """
 
-    average: str | None = "macro"
+    average: Average | None = "macro"
     class_names: Sequence[str] | None = None
     name: str = "auroc"
     higher_is_better = True
@@ -55,7 +56,7 @@ class AveragePrecision:
     Source: Davis & Goadrich 2006 (why no lines); scikit-learn's `average_precision_score`.
     """
 
-    average: str | None = "macro"
+    average: Average | None = "macro"
     class_names: Sequence[str] | None = None
     name: str = "average_precision"
     higher_is_better = True

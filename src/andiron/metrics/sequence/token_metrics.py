@@ -3,15 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Bool, Int
+from pydantic import Field
 from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.sequence import edit_distance
 from andiron.outputs import IGNORED
+from andiron.ranges import Index
 
 
 @dataclass(kw_only=True)
@@ -61,7 +63,7 @@ class CharacterErrorRate:
     Operations on the device for every place of a sequence; nothing is read from it.
     """
 
-    end: int | None = None  # a token
+    end: Index | None = None  # a token
     name: str = "character_error_rate"
     higher_is_better = False
 
@@ -80,8 +82,8 @@ class WordErrorRate:
     A word is what stands between separators; several of them part as one does. The rest as for CharacterErrorRate.
     """
 
-    separator: int | Sequence[int]  # a token, or several
-    end: int | None = None  # a token
+    separator: Index | Annotated[Sequence[Index], Field(min_length=1)]  # a token, or several
+    end: Index | None = None  # a token
     name: str = "word_error_rate"
     higher_is_better = False
 
