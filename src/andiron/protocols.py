@@ -121,7 +121,7 @@ class Point:
 
 @runtime_checkable
 class Writer(Protocol):
-    """A place where every logged value goes."""
+    """A destination of every logged value."""
 
     def write(self, point: Point) -> None: ...
 
@@ -130,14 +130,29 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Rewinds(Protocol):
-    """A writer that can go back to an earlier position: what a resumed run logs again is then there once."""
+    """A writer that can return to an earlier position, so that a resumed run logs no value twice."""
 
     def position(self) -> dict[str, Any]:
-        """How far it has come, as plain values."""
+        """How far it has come, as plain values; stored in every checkpoint."""
         ...
 
     def rewind(self, position: Mapping[str, Any], updates: int) -> None:
-        """Goes back there; `updates` were completed then."""
+        """Returns to a position that was stored after `updates` completed updates."""
+        ...
+
+
+@runtime_checkable
+class Sessions(Protocol):
+    """A writer that shows a run's hyperparameters, pages of text, and outcome."""
+
+    def start_session(
+        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
+    ) -> None:
+        """Called once, before the first update; `texts` are Markdown pages by name."""
+        ...
+
+    def end_session(self, *, succeeded: bool) -> None:
+        """Called when the run is done or has failed, not when it is interrupted."""
         ...
 
 
