@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import swa_utils
 
 from andiron import randomness, serialization
-from andiron.config import nodes, violations
+from andiron.config import node_checks
 from andiron.optim import Ema, Swa, WeightAverage
 from andiron.optim.averaging import Rule
 
@@ -431,5 +431,5 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
 def test_a_config_is_told_what_an_average_takes(
     target: str, arguments: dict[str, object], expected: dict[str, str]
 ) -> None:
-    schema = nodes.SCHEMAS[f"andiron.optim.{target}"]
-    assert violations.found(schema, arguments, prefix="averages.x.") == expected
+    found = node_checks.argument_problems(f"andiron.optim.{target}", arguments, "averages.x")
+    assert found == expected

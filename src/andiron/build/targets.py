@@ -11,9 +11,9 @@ import hydra.utils
 from hydra.errors import HydraException
 
 from andiron import errors, schedules
-from andiron.config import nodes
-from andiron.config.nodes.kinds import EXTRAS
-from andiron.config.nodes.schedules import EPOCHS
+from andiron.config import node_checks
+from andiron.config.foreign_ranges import EXTRAS
+from andiron.ranges import EPOCHS
 
 
 def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
@@ -35,7 +35,7 @@ def _called(
     try:
         return target(**arguments)
     except ValueError as error:
-        if name not in nodes.SCHEMAS:  # of a user's own, the traceback tells more
+        if not node_checks.is_shipped(name):  # of a user's own, the traceback tells more
             raise
         raise errors.ConfigError([f"{option}: {error}"]) from error
 

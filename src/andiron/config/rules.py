@@ -2,14 +2,38 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from andiron.config import nodes, violations
-from andiron.config.nodes.param_groups import Match, ParamGroup
+import pydantic
+
+from andiron.config import node_checks, violations
+from andiron.config.signatures import Parameter, Signature, signature
+from andiron.options import Clip
+from andiron.ranges import Count, Horizon, Node, Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParamGroup:
+    """A rule and its settings; `match` and `exclude` are a `Match`, or only the text of its `name`."""
+
+    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
+
+    match: str | dict[str, Any]
+    exclude: str | dict[str, Any] | None = None
+    optimizer: Node | None = None
+    lr: Positive | None = None
+    lr_scale: Positive | None = None
+    schedule: Node | None = None
+    clip: Clip | None = None
+    every: Count = 1
+    frozen: bool | Horizon = False  # for good, or until then
+
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
-NodeProblems = Callable[[str, Any], dict[str, str]]
 
 
 def options(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +41,7 @@ def options(rule: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in rule.items() if name not in SETTINGS}
 
 
-def problems(plain: Mapping[str, Any], node_problems: NodeProblems) -> dict[str, str]:
+def problems(plain: Mapping[str, Any]) -> dict[str, str]:
     """Everything that is wrong with `param_groups` in a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
     found: dict[str, str] = {}
@@ -26,15 +50,13 @@ def problems(plain: Mapping[str, Any], node_problems: NodeProblems) -> dict[str,
         if not isinstance(rule, Mapping):
             found[path] = f"{path}={rule}: should be an object with a match"
         elif "_target_" in rule:
-            found |= node_problems(path, rule)
+            found |= node_checks.problems(path, rule)
         else:
-            found |= _rule_problems(path, rule, plain, node_problems)
+            found |= _rule_problems(path, rule, plain)
     return found
 
 
-def _rule_problems(
-    path: str, rule: Mapping[str, Any], plain: Mapping[str, Any], node_problems: NodeProblems
-) -> dict[str, str]:
+def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, str]:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
     found = violations.found(ParamGroup, settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
@@ -42,7 +64,7 @@ def _rule_problems(
             found |= _match_problems(f"{path}.{name}", settings[name])
     for name in ("optimizer", "schedule"):
         if isinstance(settings.get(name), Mapping):
-            found |= node_problems(f"{path}.{name}", settings[name])
+            found |= node_checks.problems(f"{path}.{name}", settings[name])
     if settings.get("lr") is not None and settings.get("lr_scale") is not None:
         found[f"{path}.lr"] = (
             f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one of the two"
@@ -56,9 +78,10 @@ def _rule_problems(
 
 def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]:
     criteria = {"name": match} if isinstance(match, str) else match
-    found = violations.found(Match, criteria, prefix=f"{path}.")
+    schema = _match_schema()
+    found = violations.found(schema, criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
-        names = ", ".join(field.name for field in dataclasses.fields(Match))
+        names = ", ".join(field.name for field in dataclasses.fields(schema))
         found[path] = (
             f"{path}={match}: names no criterion, and would claim every parameter; give one of {names}"
         )
@@ -71,12 +94,26 @@ def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]
     return found
 
 
+@cache
+def _match_schema() -> type:
+    """The criteria of `andiron.optim.Match`; one value may stand for a tuple of one."""
+    found = signature("andiron.optim.Match")
+    parameters = {} if found is None else found.parameters
+    kinds = {name: parameter.kind for name, parameter in parameters.items()}
+    for name, kind in kinds.items():
+        element = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
+        kinds[name] = kind | element | None
+    return node_checks.arguments_dataclass(
+        Signature({name: Parameter(kind) for name, kind in kinds.items()})
+    )
+
+
 def _option_problems(
     path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]
 ) -> dict[str, str]:
     """The options beside the settings, held to what the group's optimizer takes where that is known here."""
     node = rule.get("optimizer") or plain.get("optimizer")
     target = node.get("_target_") if isinstance(node, Mapping) else None
-    if target not in nodes.SCHEMAS:
+    if not isinstance(target, str):
         return {}
-    return violations.found(nodes.SCHEMAS[target], options(rule), prefix=f"{path}.")
+    return node_checks.argument_problems(target, options(rule), path)

@@ -12,8 +12,8 @@ import pydantic
 from pydantic import Field
 
 from andiron import errors, files
-from andiron.config import nodes, rules, violations
-from andiron.config.nodes.param_groups import Clip
+from andiron.config import node_checks, rules, violations
+from andiron.options import Clip
 
 Node = dict[
     str, Any
@@ -121,7 +121,7 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
     found = violations.found(schema, plain, prefix="")
     for group in TARGET_GROUPS:
         if isinstance(plain.get(group), dict):
-            found |= _node_problems(group, plain[group])
+            found |= node_checks.problems(group, plain[group])
     for group in NAMED_GROUPS:
         if isinstance(plain.get(group), dict):
             for name, node in plain[group].items():
@@ -131,39 +131,5 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
                         f"{path}: has options and no _target_; say {group}={name} too, or give it one"
                     )
                     continue
-                found |= _node_problems(f"{group}.{name}", node)
-    return found | rules.problems(plain, _node_problems)
-
-
-def _node_problems(path: str, node: Any) -> dict[str, str]:
-    if not isinstance(node, dict):
-        return {path: f"{path}={node}: should be an object"}
-    target = node.get("_target_")
-    if not isinstance(target, str):
-        option = f"{path}._target_"
-        return {
-            option: f"{option}={target}: names no class or function; give its dotted name, such as torch.optim.Adam"
-        }
-    arguments = {key: value for key, value in node.items() if key != "_target_"}
-    found: dict[str, str] = {}
-    if (
-        target in nodes.SCHEMAS
-    ):  # not a user's own: its arguments are checked against its signature when it is built
-        found = violations.found(nodes.SCHEMAS[target], arguments, prefix=f"{path}.")
-    return found | _inner_problems(path, arguments)
-
-
-def _inner_problems(path: str, value: Any) -> dict[str, str]:
-    """What is wrong with the nodes inside a value, at any depth."""
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    found: dict[str, str] = {}
-    for key, inner in items:
-        is_node = isinstance(inner, dict) and "_target_" in inner
-        found |= (_node_problems if is_node else _inner_problems)(f"{path}.{key}", inner)
-    return found
+                found |= node_checks.problems(f"{group}.{name}", node)
+    return found | rules.problems(plain)

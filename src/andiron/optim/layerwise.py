@@ -1,8 +1,9 @@
 """Learning rates that fall with the distance from the output."""
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from torch import nn
 
 from andiron import errors
@@ -10,7 +11,10 @@ from andiron.optim.match_rules import describe
 
 
 def layerwise(
-    model: nn.Module, decay: float = 0.75, *, pattern: str | None = None
+    model: nn.Module,
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.75,
+    *,
+    pattern: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """A rule for each layer, `lr_scale` of layer l of n being decay ** (n - 1 - l): the last keeps the whole rate.
 

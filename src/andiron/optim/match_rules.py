@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
+from andiron.ranges import Index
+
 Module = TypeVar("Module", bound=nn.Module)
 TAGS = "_andiron_tags"
 FIRST, HIDDEN, LAST = "first", "hidden", "last"
@@ -21,7 +23,7 @@ class Match:
     module: tuple[
         str, ...
     ] = ()  # a class of the module that holds it, or one that class derives from
-    rank: tuple[int, ...] = ()  # number of dimensions
+    rank: tuple[Index, ...] = ()  # number of dimensions
     tag: tuple[str, ...] = ()
 
     def __call__(self, parameter: "Described") -> bool:

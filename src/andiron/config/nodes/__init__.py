@@ -12,8 +12,6 @@ from andiron.config.nodes import (
     images,
     metrics,
     models,
-    optimizers,
-    param_groups,
     parts,
     schedules,
     tables,
@@ -23,6 +21,6 @@ from andiron.config.nodes import (
 from andiron.config.nodes.kinds import SCHEMAS
 
 __all__ = [
-    "SCHEMAS", "averages", "checkpoints", "classification_metrics", "early_stopping", "images", "metrics", "models", "optimizers",
-    "param_groups", "parts", "schedules", "tables", "tasks", "views",
+    "SCHEMAS", "averages", "checkpoints", "classification_metrics", "early_stopping", "images", "metrics", "models",
+    "parts", "schedules", "tables", "tasks", "views",
 ]  # fmt: skip

@@ -91,10 +91,3 @@ class Mixup:
 class Torchvision:
     transform: Transforms
 
-
-@describes("torchvision.transforms.v2.ColorJitter")
-class ColorJitter:
-    brightness: Factor | None = None
-    contrast: Factor | None = None
-    saturation: Factor | None = None
-    hue: Annotated[float, Field(ge=0, le=0.5)] | tuple[float, float] | None = None

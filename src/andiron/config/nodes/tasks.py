@@ -30,14 +30,6 @@ class MeanSquaredError:
     pass
 
 
-@describes("torch.nn.HuberLoss")
-class HuberLoss:
-    delta: Positive
-
-
-@describes("torch.nn.L1Loss")
-class L1Loss:
-    pass
 
 
 @describes("andiron.tasks.Classifier")

@@ -1,56 +1,16 @@
-"""Every schema of a config node says what the signature it describes says, and the conf files keep to both."""
+"""Nodes are held to the signatures of what they name, and those of conf/ keep to them."""
 
-import dataclasses
-import inspect
 from pathlib import Path
 from typing import Any
 
-import hydra.utils
 import pytest
 from omegaconf import OmegaConf
 
-from andiron.config import nodes, schema
+from andiron.config import node_checks, schema
+from andiron.config.signatures import Unchecked, signature
 
 ROOT = Path(__file__).resolve().parents[2]
-SWITCHES = {
-    "foreach",
-    "fused",
-    "maximize",
-    "capturable",
-    "differentiable",
-    "decoupled_weight_decay",
-}  # how, not what
-SUPPLIED = {  # by the run, or by who uses the class in Python
-    "andiron.data": {"name"},
-    "andiron.data.Mixup": {"name", "num_classes"},
-    "andiron.metrics": {"name", "num_classes", "class_names"},
-    "andiron.models": {
-        "input_shape",
-        "num_classes",
-        "num_outputs",
-        "vocabulary_size",
-        "context_length",
-    },
-    "andiron.tasks": {"network", "loss", "class_counts", "vocabulary", "bytes_per_token"},
-    "andiron.optim": {"model"},
-    "andiron.render": {"console"},
-    "torch.nn": {"reduction", "size_average", "reduce"},
-    "torch.optim": {"params", "lr"} | SWITCHES,
-    "schedulefree": {"params", "lr"} | SWITCHES,
-    "lion_pytorch": {"params", "lr", "use_triton"} | SWITCHES,
-}
-TARGETS = sorted(nodes.SCHEMAS)
-
-
-def parameters(target: str) -> dict[str, inspect.Parameter]:
-    """What the callable takes, less what the config has no say in."""
-    supplied = SUPPLIED.get(target, SUPPLIED.get(target.rpartition(".")[0], set()))
-    taken = inspect.signature(hydra.utils.get_object(target)).parameters
-    return {name: parameter for name, parameter in taken.items() if name not in supplied}
-
-
-def fields(target: str) -> dict[str, dataclasses.Field[Any]]:
-    return {field.name: field for field in dataclasses.fields(nodes.SCHEMAS[target])}
+OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
 
 
 def stated(node: dict[str, Any]) -> dict[str, Any]:
@@ -88,64 +48,59 @@ def conf_nodes() -> dict[str, dict[str, Any]]:
 
 
 CONF_NODES = conf_nodes()
+BROUGHT = {"data", "schedule"}  # by a defaults list
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_schema_has_the_arguments_of_its_callable(target):
-    assert set(fields(target)) == set(parameters(target))
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_schemas_defaults_are_the_callables_own(target):
-    given = {
-        name: field.default
-        for name, field in fields(target).items()
-        if field.default is not dataclasses.MISSING
-    }
-
-    assert given == {name: parameters(target)[name].default for name in given}
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_what_the_callable_insists_on_the_schema_insists_on(target):
-    insisted = {
-        name
-        for name, parameter in parameters(target).items()
-        if parameter.default is parameter.empty
-    }
-
-    assert insisted <= {
-        name for name, field in fields(target).items() if field.default is dataclasses.MISSING
+def settable(where: str, target: str) -> dict[str, Any]:
+    """The arguments that a node of this group may state, without those that the run fills in."""
+    found = signature(target)
+    assert found is not None, target
+    left_out = OF_PYTHON | node_checks.SUPPLIED.get(where.split("/")[1], set())
+    return {
+        name: parameter
+        for name, parameter in found.parameters.items()
+        if name not in left_out or name in CONF_NODES[where]
     }
 
 
-def test_every_optimizer_schema_has_torchs_default_for_every_argument():
-    for target in TARGETS:
-        if target.startswith("torch.optim."):
-            assert all(
-                field.default is not dataclasses.MISSING for field in fields(target).values()
-            ), target
+def test_a_conf_node_states_every_argument_of_its_target_and_no_other():
+    offenders = {
+        where: set(node) - {"_target_"} ^ set(settable(where, node["_target_"]))
+        for where, node in CONF_NODES.items()
+    }
+
+    assert {where: names for where, names in offenders.items() if names} == {}
 
 
-@pytest.mark.parametrize("where", CONF_NODES)
-def test_a_node_of_a_conf_file_states_exactly_what_its_schema_has(where):
-    node = CONF_NODES[where]
+def test_every_value_in_conf_fits_the_type_of_its_argument():
+    elsewhere = ("${", "=???", "no value; give one", *(f"{name}=None" for name in BROUGHT))
+    lines = [
+        line
+        for where, node in CONF_NODES.items()
+        for line in node_checks.problems(where.split("/")[1], node).values()
+    ]
 
-    assert set(node) - {"_target_"} == set(fields(node["_target_"]))
+    assert [line for line in lines if not any(text in line for text in elsewhere)] == []
 
 
-def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_schemas_too():
+def test_every_argument_of_andirons_own_in_conf_has_a_type():
+    offenders = [
+        f"{where}: {name}"
+        for where, node in CONF_NODES.items()
+        for name, parameter in settable(where, node["_target_"]).items()
+        if parameter.kind in (Unchecked, Any)
+    ]
+
+    assert offenders == []
+
+
+def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_types_too():
     assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
     assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {
         "_target_",
         "schedule",
         "warmup_updates",
     }
-
-
-def test_every_schema_is_used_by_a_conf_file():
-    user_s_own = {"andiron.metrics.Torchmetrics"}  # around what comes with an extra
-    assert {node["_target_"] for node in CONF_NODES.values()} == set(TARGETS) - user_s_own
 
 
 COSINE = {

@@ -1,0 +1,109 @@
+"""What is wrong with the nodes of a configuration: each a `_target_` and its arguments."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, Optional
+
+import pydantic
+
+from andiron.config import nodes, violations
+from andiron.config.foreign_ranges import FOREIGN_RANGES
+from andiron.config.signatures import Signature, signature
+
+FACTS = {  # of the data, which a run knows once it has read them: `Splits.offered`
+    "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
+    "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
+    "target_mean", "target_std",
+}  # fmt: skip
+SUPPLIED = {  # by group: the arguments that the run fills in where a node leaves them out or null
+    "model": FACTS,
+    "task": FACTS | {"network", "loss"},
+    "metrics": FACTS | {"name"},
+    "augmentation": FACTS | {"name"},
+    "scheduler": {"num_updates"},
+    "param_groups": {"num_updates", "model"},
+    "checkpoint": {"direction"},
+    "early_stopping": {"direction"},
+}
+
+
+def is_shipped(target: str) -> bool:
+    """Whether a target is Andiron's, or another library's whose ranges Andiron knows."""
+    return target.startswith("andiron.") or target in FOREIGN_RANGES
+
+
+def problems(path: str, node: Any) -> dict[str, str]:
+    """Everything that is wrong with the node at `path`, and with the nodes inside it, by option."""
+    if not isinstance(node, dict):
+        return {path: f"{path}={node}: should be an object"}
+    target = node.get("_target_")
+    if not isinstance(target, str):
+        option = f"{path}._target_"
+        return {
+            option: f"{option}={target}: names no class or function; "
+            "give its dotted name, such as torch.optim.Adam"
+        }
+    arguments = {key: value for key, value in node.items() if key != "_target_"}
+    return argument_problems(target, arguments, path) | _inner_problems(path, arguments)
+
+
+def argument_problems(target: str, arguments: Mapping[str, Any], path: str) -> dict[str, str]:
+    """What is wrong with the arguments of a target, as far as its source tells."""
+    schema = _schema(target, path.partition(".")[0])
+    if schema is None:
+        return {}
+    if not is_shipped(target):  # a node inside it is built first, and may become anything
+        arguments = {name: value for name, value in arguments.items() if not _is_node(value)}
+    return violations.found(schema, arguments, prefix=f"{path}.")
+
+
+@cache
+def _schema(target: str, group: str) -> type | None:
+    """The dataclass that the arguments of a target must fit; None where its source is not read."""
+    if target in nodes.SCHEMAS:
+        return nodes.SCHEMAS[target]
+    found = signature(target)
+    if found is None:
+        return None
+    schema = arguments_dataclass(found, SUPPLIED.get(group, set()), is_strict=is_shipped(target))
+    try:
+        pydantic.TypeAdapter(schema)
+    except (pydantic.PydanticUserError, TypeError):  # a type of the user's own
+        return None
+    return schema
+
+
+def arguments_dataclass(
+    found: Signature, supplied: Collection[str] = (), *, is_strict: bool = True
+) -> type:
+    """A dataclass for pydantic with a field for each argument; `supplied` ones may be null.
+
+    Unless `is_strict`, every argument may be left out.
+    """
+    fields = []
+    for name, parameter in found.parameters.items():
+        kind = Optional[parameter.kind] if name in supplied else parameter.kind
+        is_required = parameter.is_required and is_strict and name not in supplied
+        default = dataclasses.field() if is_required else dataclasses.field(default=None)
+        fields.append((name, kind, default))
+    schema = dataclasses.make_dataclass("Arguments", fields, kw_only=True)
+    config = pydantic.ConfigDict(strict=True, extra="ignore" if found.is_open_ended else "forbid")
+    schema.__pydantic_config__ = config  # type: ignore[attr-defined]
+    return schema
+
+
+def _inner_problems(path: str, value: Any) -> dict[str, str]:
+    """What is wrong with the nodes inside a value, at any depth."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found: dict[str, str] = {}
+    for key, inner in items:
+        if _is_node(inner):
+            found |= problems(f"{path}.{key}", inner)
+        elif isinstance(inner, dict | list):
+            found |= _inner_problems(f"{path}.{key}", inner)
+    return found
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, dict) and "_target_" in value
