@@ -4,6 +4,7 @@ import json
 import math
 import random
 import warnings
+from inspect import unwrap
 from itertools import pairwise
 
 import pytest
@@ -639,7 +640,7 @@ TWO = [Constant(0.1), Constant(0.2)]
         (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
         (
             lambda: Polynomial(0.1, 5, 0.0),
-            "power=0.0: should be a finite number above 0; leave it out for the usual one",
+            "power=0.0: should be above 0",
         ),
         (
             lambda: Polynomial(-0.1, 5),
@@ -652,11 +653,7 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (
             lambda: OneCycle(0.1, 5, final_divisor=0.0),
-            "final_divisor=0.0: should be a finite number above 0",
-        ),
-        (
-            lambda: OneCycle(0.1, 5, shape="sqrt"),
-            "shape=sqrt: should be cosine or linear; choose one of these",
+            "final_divisor=0.0: should be above 0",
         ),
         (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
         (
@@ -669,10 +666,6 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (lambda: WarmupStableDecay(0.1, 0, 1, 9), "warmup_updates=0: should be 1 or more"),
         (
-            lambda: WarmupStableDecay(0.1, 1, 1, 9, "cosine"),
-            "shape=cosine: should be linear or sqrt",
-        ),
-        (
             lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2),
             "min_lr=0.2: should be at most lr=0.1",
         ),
@@ -682,20 +675,20 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (
             lambda: Plateau(0.1, 1.0),
-            "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the learning rate",
+            "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the lr",
         ),
         (
             lambda: Plateau(0.1, threshold=1.0),
-            "threshold=1.0: should be from 0 to below 1; 0 counts the smallest gain",
+            "threshold=1.0: should be at least 0 and below 1",
         ),
         (
             lambda: Plateau(0.1, patience=-1),
-            "patience=-1: should be 0 or more epochs; 0 waits for none",
+            "patience=-1: should be 0 or more validations",
         ),
         (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
         (
-            lambda: Plateau(0.1, direction="min"),
-            "direction=min: should be lowest or highest; choose one of these",
+            lambda: unwrap(Plateau.__init__)(Plateau(0.1), 0.1, direction="min"),
+            "direction=min: should be lowest or highest",
         ),
         (
             lambda: Sequential([], []),
@@ -712,10 +705,6 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (lambda: Sequential(TWO, [0]), "milestones=[0]: should rise from 1 up"),
         (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
-        (
-            lambda: Composed(TWO, "max"),
-            "reduction=max: should be product or sum or mean; choose one of these",
-        ),
         (lambda: Warmup(Constant(0.1), 0), "warmup_updates=0: should be 1 or more"),
     ],
 )

@@ -379,8 +379,8 @@ def test_a_milestone_that_the_run_never_passes_is_refused(milestone):
 
     number = 100 if milestone == "10epochs" else milestone
     assert line == (
-        f"scheduler.milestones=[{number}]: the last should be below 100, the updates there are, or the schedule after it "
-        "never runs; set it earlier, or train for longer"
+        f"scheduler.milestones=[{number}]: the last should be below 100, the number of updates, or the "
+        "schedule after it never runs; set it earlier, or train for longer"
     )
     assert schedule(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[99])).schedules[
         1
@@ -397,7 +397,7 @@ def test_a_milestone_inside_a_part_is_held_to_the_length_of_that_part():
 
 def test_a_warmup_longer_than_the_run_is_refused():
     assert refused(node("Warmup", schedule=CONSTANT, warmup_updates="11epochs")) == (
-        "scheduler.warmup_updates=110: should be at most 100, the updates there are; shorten it, or train for longer"
+        "scheduler.warmup_updates=110: should be at most 100, the number of updates; shorten it, or train for longer"
     )
     assert schedule(node("Warmup", schedule=CONSTANT, warmup_updates="10epochs")) == Warmup(
         Constant(0.5), 100

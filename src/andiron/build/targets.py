@@ -2,9 +2,8 @@
 
 import functools
 import inspect
-import itertools
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import hydra.utils
@@ -142,7 +141,7 @@ def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_e
     arguments = _filled(option, target, node["_target_"], {"num_updates": num_updates})
     _check_arguments(option, target.func, arguments | inner)
     try:
-        lengths = _lengths(option, target.func, arguments | inner, num_updates)
+        lengths = schedules.inner_updates(target.func, num_updates, arguments | inner)
         for name, value in inner.items():
             places = _places(f"{option}.{name}", value).items()
             built = [
@@ -154,31 +153,6 @@ def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_e
     except ValueError as error:
         names_argument = str(error).partition("=")[0] in inspect.signature(target.func).parameters
         raise errors.ConfigError([f"{option}{'.' if names_argument else ': '}{error}"]) from error
-
-
-def _lengths(
-    option: str, target: Any, arguments: Mapping[str, Any], num_updates: int
-) -> Iterable[int]:
-    """How many updates there are for each of the schedules inside."""
-    if target is schedules.Warmup and arguments["warmup_updates"] > num_updates:
-        shown = f"{option}.warmup_updates={arguments['warmup_updates']}"
-        raise errors.ConfigError(
-            [
-                f"{shown}: should be at most {num_updates}, the updates there are; shorten it, or train for longer"
-            ]
-        )
-    if target is not schedules.Sequential:
-        return itertools.repeat(num_updates)
-    milestones = arguments["milestones"]
-    schedules.check_milestones(milestones, num_schedules=len(arguments["schedules"]))
-    if milestones and milestones[-1] >= num_updates:
-        raise errors.ConfigError(
-            [
-                f"{option}.milestones={milestones}: the last should be below {num_updates}, the updates there are, or the "
-                "schedule after it never runs; set it earlier, or train for longer"
-            ]
-        )
-    return [end - begin for begin, end in itertools.pairwise([0, *milestones, num_updates])]
 
 
 def _places(path: str, value: Any) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models.dropout import Dropout
+from andiron.ranges import Count, Fraction
 
 
 class ConvNet(nn.Module):
@@ -19,8 +20,8 @@ class ConvNet(nn.Module):
         input_shape: Sequence[int],
         num_outputs: int,
         *,
-        hidden: int = 512,
-        dropout: float = 0.5,
+        hidden: Count = 512,
+        dropout: Fraction = 0.5,
     ):
         super().__init__()
         channels = input_shape[0]

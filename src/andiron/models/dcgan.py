@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models import shapes
+from andiron.ranges import Count
 
 SMALLEST = 16  # pixels a side that are convolved; 8x8 digits would be 2x2 after two strides
 INITIAL_STD, SLOPE = 0.02, 0.2  # Radford et al. 2016, section 4
@@ -21,7 +22,7 @@ class GAN(nn.Module):
     Source: Radford, Metz & Chintala 2016, arXiv:1511.06434, section 3 (the convolutions).
     """
 
-    def __init__(self, input_shape: Sequence[int], *, latent: int = 64, width: int = 64):
+    def __init__(self, input_shape: Sequence[int], *, latent: Count = 64, width: Count = 64):
         super().__init__()
         shape = shapes.of_images(input_shape, "GAN")
         is_convolved = all(side >= SMALLEST and side % 4 == 0 for side in shape[1:])

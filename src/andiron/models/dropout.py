@@ -5,6 +5,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from andiron.ranges import Fraction
+
 LANES = 4  # 16-bit lanes in a 64-bit word
 LEVELS = 2**16  # values of a lane: the resolution of the keep rate
 
@@ -19,7 +21,7 @@ class Dropout(nn.Module):
     Raises: ValueError if p is not in [0, 1).
     """
 
-    def __init__(self, p: float = 0.5):
+    def __init__(self, p: Fraction = 0.5):
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"dropout probability {p} is not in [0, 1)")

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from andiron import inference
 from andiron.models import transformer
 from andiron.models.dropout import Dropout
+from andiron.ranges import Count, Fraction
 
 
 class GPT(nn.Module):
@@ -23,10 +24,10 @@ class GPT(nn.Module):
         vocabulary_size: int,
         context_length: int,
         *,
-        layers: int,
-        heads: int,
-        dim: int,
-        dropout: float = 0.0,
+        layers: Count,
+        heads: Count,
+        dim: Count,
+        dropout: Fraction = 0.0,
     ):
         super().__init__()
         self.context_length = context_length

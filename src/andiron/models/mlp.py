@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models.dropout import Dropout
+from andiron.ranges import Count, Fraction
 
 
 class MLP(nn.Module):
@@ -17,8 +18,8 @@ class MLP(nn.Module):
         input_shape: Sequence[int],
         num_outputs: int,
         *,
-        hidden: Sequence[int] = (512, 256),
-        dropout: float = 0.0,
+        hidden: Sequence[Count] = (512, 256),
+        dropout: Fraction = 0.0,
     ):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]

@@ -1,12 +1,17 @@
 """The residual networks for small images."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron.models import shapes
+from andiron.ranges import Count
+
+Depth = Annotated[int, Field(ge=8)]  # and 6n + 2, which the constructor checks
 
 
 class ResNet(nn.Module):
@@ -19,7 +24,7 @@ class ResNet(nn.Module):
     """
 
     def __init__(
-        self, input_shape: Sequence[int], num_outputs: int, *, depth: int = 20, width: int = 16
+        self, input_shape: Sequence[int], num_outputs: int, *, depth: Depth = 20, width: Count = 16
     ):
         super().__init__()
         channels, _, _ = shapes.of_images(input_shape, "ResNet")

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from andiron.models import shapes, transformer
 from andiron.models.dropout import Dropout
+from andiron.ranges import Count, Fraction, Positive
 
 
 class ViT(nn.Module):
@@ -19,9 +20,17 @@ class ViT(nn.Module):
     """
 
     def __init__(
-        self, input_shape: Sequence[int], num_outputs: int, *,
-        patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 4, mlp_ratio: float = 4, dropout: float = 0.0,
-    ):  # fmt: skip
+        self,
+        input_shape: Sequence[int],
+        num_outputs: int,
+        *,
+        patch: Count = 4,
+        dim: Count = 128,
+        depth: Count = 6,
+        heads: Count = 4,
+        mlp_ratio: Positive = 4,
+        dropout: Fraction = 0.0,
+    ):
         super().__init__()
         self.patches = Patches(input_shape, dim, patch=patch)
         self.dropout = Dropout(dropout)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
+from andiron.ranges import Fraction, Horizon
 
 
 @runtime_checkable
@@ -29,7 +30,7 @@ class Ema:
     that of TensorFlow's ExponentialMovingAverage.
     """
 
-    decay: float
+    decay: Fraction
     warmup: bool = False
 
     def __post_init__(self) -> None:
@@ -52,8 +53,8 @@ class Swa:
     Source: Izmailov et al. 2018, arXiv:1803.05407, algorithm 1.
     """
 
-    start: int
-    every: int = 1
+    start: Horizon
+    every: Horizon = 1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -1,6 +1,13 @@
-"""The learning rate as a function of the number of completed updates, t = 0, 1, 2, ...; pure, but for Plateau."""
+"""Learning rate schedules: functions of the number of completed updates, t = 0, 1, 2, ..."""
 
-from andiron.schedules.combinations import Composed, Sequential, Warmup, check_milestones, stateful
+from andiron.schedules.combinations import (
+    Combination,
+    Composed,
+    Sequential,
+    Warmup,
+    inner_updates,
+    stateful,
+)
 from andiron.schedules.single_curve import (
     Constant,
     Cosine,
@@ -16,6 +23,7 @@ from andiron.schedules.multi_phase import CosineRestarts, OneCycle, WarmupStable
 from andiron.schedules.plateau import Plateau
 
 __all__ = [
+    "Combination",
     "Composed",
     "Constant",
     "Cosine",
@@ -31,7 +39,7 @@ __all__ = [
     "Step",
     "Warmup",
     "WarmupStableDecay",
-    "check_milestones",
+    "inner_updates",
     "from_value",
     "stateful",
 ]

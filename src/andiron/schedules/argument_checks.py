@@ -1,46 +1,33 @@
-"""What the constructors of schedules refuse, and in which words."""
+"""The errors that constructors of schedules raise for impossible arguments."""
 
 import math
-from collections.abc import Iterable
+from typing import Any
 
 
-def check_counts(**counts: int) -> None:
+def require(is_allowed: bool, allowed: str, **argument: Any) -> None:
+    """Raises: ValueError that names the argument, its value and what is allowed."""
+    if not is_allowed:
+        ((name, value),) = argument.items()
+        raise ValueError(f"{name}={value}: should be {allowed}")
+
+
+def check_counts(**counts: Any) -> None:
     """Raises: ValueError for a number of updates below 1."""
     for name, value in counts.items():
-        if value < 1:
-            raise ValueError(
-                f"{name}={value}: should be 1 or more; give it as a whole number of updates"
-            )
+        allowed = "1 or more; give it as a whole number of updates"
+        require(value >= 1, allowed, **{name: value})
 
 
-def check_not_negative(**values: float) -> None:
-    """Raises: ValueError for a value below 0 or not finite."""
-    for name, value in values.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(
-                f"{name}={value}: should be a finite number from 0 up; a learning rate is never negative"
-            )
+def check_rates(**rates: float) -> None:
+    """Raises: ValueError for a learning rate that is negative or not finite."""
+    for name, value in rates.items():
+        allowed = "a finite number from 0 up; a learning rate is never negative"
+        require(0 <= value < math.inf, allowed, **{name: value})
 
 
-def check_positive(**values: float) -> None:
-    """Raises: ValueError for a value that is 0, below, or not finite."""
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ValueError(
-                f"{name}={value}: should be a finite number above 0; leave it out for the usual one"
-            )
-
-
-def check_at_most(name: str, value: float, *, limit_name: str, limit: float) -> None:
-    """Raises: ValueError for a value above its limit."""
-    if value > limit:
-        raise ValueError(
-            f"{name}={value}: should be at most {limit_name}={limit}; lower {name}, or raise {limit_name}"
-        )
-
-
-def check_choice(name: str, value: str, *, allowed: Iterable[str]) -> None:
-    """Raises: ValueError for a word that is none of the allowed."""
-    names = list(allowed)
-    if value not in names:
-        raise ValueError(f"{name}={value}: should be {' or '.join(names)}; choose one of these")
+def check_minimum(min_lr: float, **top: float) -> None:
+    """Raises: ValueError if `min_lr`, or the rate that the schedule falls from, is no rate, or is above it."""
+    check_rates(**top, min_lr=min_lr)
+    ((name, value),) = top.items()
+    allowed = f"at most {name}={value}; lower min_lr, or raise {name}"
+    require(min_lr <= value, allowed, min_lr=min_lr)

@@ -1,12 +1,19 @@
-"""Schedules made of schedules: one after another, several at once, or one behind a warm-up."""
+"""Schedules that contain schedules: one after another, several at once, or one behind a warm-up.
+
+>>> from andiron.schedules import Constant, Linear
+>>> schedule = Sequential([Linear(0.0, 1.0, num_updates=2), Constant(1.0)], milestones=[2])
+>>> [schedule(updates) for updates in range(4)]
+[0.0, 0.5, 1.0, 1.0]
+"""
 
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol
 
+from andiron.ranges import Horizon
 from andiron.schedules import argument_checks
 from andiron.schedules.single_curve import Schedule
 
@@ -17,18 +24,41 @@ REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
 }
 
 
+class Combination(Protocol):
+    """A schedule that contains schedules, and says how long each of them runs before any is built.
+
+    A configuration may leave the length of an inner schedule out: it is then what `inner_updates`
+    gives. A class without this method gives each inner schedule the whole length.
+    """
+
+    @property
+    def inner(self) -> Sequence[Schedule]:
+        """The schedules inside, in order."""
+        ...
+
+    @staticmethod
+    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
+        """The number of updates of each inner schedule, where all of them together have `num_updates`.
+
+        `arguments` are those of the constructor by name; inner schedules are not built yet.
+        Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Sequential:
     """lr(t) = schedules[i](t - m_i), with m_i the last milestone that t has reached; m_0 = 0.
 
-    `milestones` holds m_1, m_2, ...: the update at which each schedule but the first begins, on a clock of its own.
+    `milestones` are m_1, m_2, ...: the update at which each schedule but the first begins; each
+    schedule counts its updates from there.
     """
 
     schedules: Sequence[Schedule]
-    milestones: Sequence[int]
+    milestones: Sequence[Horizon]
 
     def __post_init__(self) -> None:
-        check_milestones(self.milestones, num_schedules=len(self.schedules))
+        _check_milestones(self.milestones, num_schedules=len(self.schedules))
         object.__setattr__(self, "schedules", tuple(self.schedules))
         object.__setattr__(self, "milestones", tuple(self.milestones))
 
@@ -37,72 +67,105 @@ class Sequential:
         begun = self.milestones[reached - 1] if reached else 0
         return self.schedules[reached](updates - begun)
 
+    @property
+    def inner(self) -> Sequence[Schedule]:
+        """The schedules, in order."""
+        return self.schedules
+
+    @staticmethod
+    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
+        """The numbers of updates between the milestones."""
+        milestones = arguments["milestones"]
+        _check_milestones(milestones, num_schedules=len(arguments["schedules"]))
+        if milestones and milestones[-1] >= num_updates:
+            raise ValueError(
+                f"milestones={milestones}: the last should be below {num_updates}, the number of "
+                "updates, or the schedule after it never runs; set it earlier, or train for longer"
+            )
+        return [end - begin for begin, end in itertools.pairwise([0, *milestones, num_updates])]
+
 
 @dataclass(frozen=True)
 class Composed:
     """lr(t) = the product, sum or mean of schedule(t) over the schedules."""
 
     schedules: Sequence[Schedule]
-    reduction: str = "product"
+    reduction: Literal["product", "sum", "mean"] = "product"
 
     def __post_init__(self) -> None:
         _check_some(len(self.schedules))
-        argument_checks.check_choice("reduction", self.reduction, allowed=REDUCTIONS)
         object.__setattr__(self, "schedules", tuple(self.schedules))
 
     def __call__(self, updates: int) -> float:
         return REDUCTIONS[self.reduction]([schedule(updates) for schedule in self.schedules])
+
+    @property
+    def inner(self) -> Sequence[Schedule]:
+        """The schedules, in order."""
+        return self.schedules
 
 
 @dataclass(frozen=True)
 class Warmup:
     """lr(t) = schedule(t) * min((t + 1) / w, 1), with w = warmup_updates.
 
-    The schedule's own clock runs from update 0, so the warm-up takes nothing away from its horizon.
+    The schedule counts its updates from 0 too: the warm-up does not shorten its horizon.
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (a gradual warm-up).
     """
 
     schedule: Schedule
-    warmup_updates: int
+    warmup_updates: Horizon
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(warmup_updates=self.warmup_updates)
 
     def __call__(self, updates: int) -> float:
-        return self.schedule(updates) * min((updates + 1) / self.warmup_updates, 1.0)
+        share: float = min((updates + 1) / self.warmup_updates, 1.0)
+        return self.schedule(updates) * share
+
+    @property
+    def inner(self) -> Sequence[Schedule]:
+        """The one schedule."""
+        return [self.schedule]
+
+    @staticmethod
+    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
+        """All updates, for the one schedule."""
+        warmup = arguments["warmup_updates"]
+        allowed = f"at most {num_updates}, the number of updates; shorten it, or train for longer"
+        argument_checks.require(warmup <= num_updates, allowed, warmup_updates=warmup)
+        return [num_updates]
 
 
-def check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
-    """Raises: ValueError if `milestones` cannot part `num_schedules` schedules from one another."""
-    _check_some(num_schedules)
-    shown = f"milestones={list(milestones)}"
-    if len(milestones) != num_schedules - 1:
-        raise ValueError(
-            f"{shown}: {len(milestones)} for {num_schedules} schedules, should be {num_schedules - 1}; "
-            "give the update at which each schedule but the first begins"
-        )
-    if any(later <= earlier for earlier, later in itertools.pairwise([0, *milestones])):
-        raise ValueError(
-            f"{shown}: should rise from 1 up; put them in order, and leave no schedule without an update"
-        )
+def inner_updates(
+    schedule_class: Any, num_updates: int, arguments: Mapping[str, Any]
+) -> Iterable[int]:
+    """How many updates each schedule inside one of `schedule_class` has; see `Combination`."""
+    lengths = getattr(schedule_class, "inner_updates", None)
+    return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
 
 
 def stateful(schedule: Schedule) -> list[Any]:
-    """The schedules with a state_dict within `schedule`, or itself: depth first, in order, each once."""
-    found: list[Any] = (
-        [schedule]
-        if hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
-        else []
-    )
-    for inner in _inside(schedule):
+    """The schedules with a state_dict inside `schedule`, or itself: depth first, in order, each once."""
+    has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
+    found: list[Any] = [schedule] if has_state else []
+    for inner in getattr(schedule, "inner", ()):
         found += [each for each in stateful(inner) if not any(each is other for other in found)]
     return found
 
 
-def _inside(schedule: Schedule) -> Sequence[Schedule]:
-    if isinstance(schedule, Warmup):
-        return [schedule.schedule]
-    return schedule.schedules if isinstance(schedule, (Sequential, Composed)) else []
+def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
+    _check_some(num_schedules)
+    shown = f"milestones={list(milestones)}"
+    if len(milestones) != num_schedules - 1:
+        raise ValueError(
+            f"{shown}: {len(milestones)} for {num_schedules} schedules, should be "
+            f"{num_schedules - 1}; give the update at which each schedule but the first begins"
+        )
+    if any(later <= earlier for earlier, later in itertools.pairwise([0, *milestones])):
+        raise ValueError(
+            f"{shown}: should rise from 1 up; put them in order, and give each schedule an update"
+        )
 
 
 def _check_some(num_schedules: int) -> None:

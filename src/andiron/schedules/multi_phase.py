@@ -1,49 +1,48 @@
-"""Schedules of several phases: up and down, down again and again, up and level and down."""
+"""Schedules of several phases: one cycle, warm restarts, and warm-up, stable, decay."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
+from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability
 from andiron.schedules import argument_checks
 
-# what is left of the way from one value to the next when the share `done` of the time has passed
+# the share of the distance between two values that is left when the share `done` of the time is over
 LEFT: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
     "linear": lambda done: 1 - done,
     "sqrt": lambda done: 1 - math.sqrt(done),
 }
-ONE_CYCLE_SHAPES = ("cosine", "linear")
-DECAY_SHAPES = ("linear", "sqrt")
 
 
 @dataclass(frozen=True)
 class OneCycle:
-    """Up to max_lr within the first part of the run, then down to nearly nothing.
+    """Rises to max_lr in the first part of the run, then falls to almost 0.
 
-    With T = num_updates, p = warmup_fraction * T - 1, a = max_lr / initial_divisor, b = a / final_divisor:
-    lr(t) = max_lr + (a - max_lr) * f(t / p) while t <= p, then b + (max_lr - b) * f((t - p) / (T - 1 - p)), and
-    lr(T - 1) from there on; f(x) = (1 + cos(pi * x)) / 2, or 1 - x where shape is linear.
-    Source: Smith & Topin 2018, arXiv:1708.07120; the numbers and the cosine are those of torch's OneCycleLR.
+    With T = num_updates, p = warmup_fraction * T - 1, a = max_lr / initial_divisor and
+    b = a / final_divisor: lr(t) = max_lr + (a - max_lr) * f(t / p) while t <= p, then
+    b + (max_lr - b) * f((t - p) / (T - 1 - p)), and lr(T - 1) for t >= T;
+    f(x) = (1 + cos(pi * x)) / 2, or 1 - x if shape is linear.
+    Source: Smith & Topin 2018, arXiv:1708.07120; defaults and cosine are those of torch's OneCycleLR.
     """
 
-    max_lr: float
-    num_updates: int
-    warmup_fraction: float = 0.3
-    initial_divisor: float = 25.0
-    final_divisor: float = 1e4
-    shape: str = "cosine"
+    max_lr: Positive
+    num_updates: Horizon
+    warmup_fraction: Probability = 0.3
+    initial_divisor: Positive = 25.0
+    final_divisor: Positive = 1e4
+    shape: Literal["cosine", "linear"] = "cosine"
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(num_updates=self.num_updates)
-        argument_checks.check_not_negative(max_lr=self.max_lr)
-        argument_checks.check_positive(
-            initial_divisor=self.initial_divisor, final_divisor=self.final_divisor
-        )
-        argument_checks.check_choice("shape", self.shape, allowed=ONE_CYCLE_SHAPES)
-        if not 0 <= self.warmup_fraction <= 1:
-            raise ValueError(
-                f"warmup_fraction={self.warmup_fraction}: should be from 0 to 1; 0.3 is three tenths of the run"
-            )
+        argument_checks.check_rates(max_lr=self.max_lr)
+        fraction = self.warmup_fraction
+        allowed = "from 0 to 1; 0.3 is three tenths of the run"
+        argument_checks.require(0 <= fraction <= 1, allowed, warmup_fraction=fraction)
+        for name in ("initial_divisor", "final_divisor"):
+            divisor = getattr(self, name)
+            argument_checks.require(0 < divisor < math.inf, "above 0", **{name: divisor})
 
     def __call__(self, updates: int) -> float:
         last = self.num_updates - 1
@@ -51,36 +50,31 @@ class OneCycle:
         t = min(updates, last)
         initial_lr = self.max_lr / self.initial_divisor
         if t <= peak:
-            return _between(
-                initial_lr, self.max_lr, done=t / peak if peak else 1.0, shape=self.shape
-            )
+            done = t / peak if peak else 1.0
+            return _between(initial_lr, self.max_lr, done=done, shape=self.shape)
         final_lr = initial_lr / self.final_divisor
         return _between(self.max_lr, final_lr, done=(t - peak) / (last - peak), shape=self.shape)
 
 
 @dataclass(frozen=True)
 class CosineRestarts:
-    """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * c / C)) / 2, at update c of a cycle of C updates.
+    """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * c / C)) / 2 at update c of a cycle.
 
-    The first cycle has first_cycle_updates, each later one `multiplier` times as many as the one before.
+    C is the cycle's number of updates: first_cycle_updates in the first, and in each later one
+    `multiplier` times as many as in the one before.
     Source: Loshchilov & Hutter 2017, arXiv:1608.03983, equation 5.
     """
 
-    initial_lr: float
-    first_cycle_updates: int
-    multiplier: int = 1
-    min_lr: float = 0.0
+    initial_lr: Positive
+    first_cycle_updates: Horizon
+    multiplier: Count = 1
+    min_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(first_cycle_updates=self.first_cycle_updates)
-        argument_checks.check_not_negative(initial_lr=self.initial_lr, min_lr=self.min_lr)
-        argument_checks.check_at_most(
-            "min_lr", self.min_lr, limit_name="initial_lr", limit=self.initial_lr
-        )
-        if self.multiplier < 1:
-            raise ValueError(
-                f"multiplier={self.multiplier}: should be 1 or more; 1 makes all cycles equally long"
-            )
+        argument_checks.check_minimum(self.min_lr, initial_lr=self.initial_lr)
+        allowed = "1 or more; 1 makes all cycles equally long"
+        argument_checks.require(self.multiplier >= 1, allowed, multiplier=self.multiplier)
 
     def __call__(self, updates: int) -> float:
         c, length = updates, self.first_cycle_updates
@@ -89,48 +83,44 @@ class CosineRestarts:
         while c >= length:
             c -= length
             length *= self.multiplier
-        return (
-            self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * c / length)) / 2
-        )
+        left = (1 + math.cos(math.pi * c / length)) / 2
+        return self.min_lr + (self.initial_lr - self.min_lr) * left
 
 
 @dataclass(frozen=True)
 class WarmupStableDecay:
-    """Up to lr in a straight line, level, and down to min_lr over the last decay_updates.
+    """Rises to lr in a straight line, holds it, and falls to min_lr over the last decay_updates.
 
-    With w = warmup_updates, d = decay_updates, T = num_updates: lr(t) = lr * min((t + 1) / w, 1) up to T - d, then
-    min_lr + (lr - min_lr) * f(min((t - T + d) / d, 1)); f(x) = 1 - x, or 1 - sqrt(x) where shape is sqrt.
-    Source: Hu et al. 2024, arXiv:2404.06395 (the phases); Haegele et al. 2024, arXiv:2405.18392 (the decays).
+    With w = warmup_updates, d = decay_updates, T = num_updates: lr(t) = lr * min((t + 1) / w, 1) up
+    to T - d, then min_lr + (lr - min_lr) * f(min((t - T + d) / d, 1)); f(x) = 1 - x, or 1 - sqrt(x)
+    if shape is sqrt.
+    Source: Hu et al. 2024, arXiv:2404.06395 (phases); Haegele et al. 2024, arXiv:2405.18392 (decay).
     """
 
-    lr: float
-    warmup_updates: int
-    decay_updates: int
-    num_updates: int
-    shape: str = "linear"
-    min_lr: float = 0.0
+    lr: Positive
+    warmup_updates: Horizon
+    decay_updates: Horizon
+    num_updates: Horizon
+    shape: Literal["linear", "sqrt"] = "linear"
+    min_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        warmup, decay = self.warmup_updates, self.decay_updates
-        argument_checks.check_counts(
-            warmup_updates=warmup, decay_updates=decay, num_updates=self.num_updates
-        )
-        argument_checks.check_not_negative(lr=self.lr, min_lr=self.min_lr)
-        argument_checks.check_at_most("min_lr", self.min_lr, limit_name="lr", limit=self.lr)
-        argument_checks.check_choice("shape", self.shape, allowed=DECAY_SHAPES)
-        if warmup + decay > self.num_updates:
+        warmup, decay, total = self.warmup_updates, self.decay_updates, self.num_updates
+        argument_checks.check_counts(warmup_updates=warmup, decay_updates=decay, num_updates=total)
+        argument_checks.check_minimum(self.min_lr, lr=self.lr)
+        if warmup + decay > total:
             raise ValueError(
                 f"warmup_updates={warmup} and decay_updates={decay}: together should be at most "
-                f"num_updates={self.num_updates}; shorten one of them, or train for longer"
+                f"num_updates={total}; shorten one of them, or train for longer"
             )
 
     def __call__(self, updates: int) -> float:
         decayed = updates - (self.num_updates - self.decay_updates)
         if decayed <= 0:
-            return self.lr * min((updates + 1) / self.warmup_updates, 1.0)
-        return _between(
-            self.lr, self.min_lr, done=min(decayed / self.decay_updates, 1.0), shape=self.shape
-        )
+            share: float = min((updates + 1) / self.warmup_updates, 1.0)
+            return self.lr * share
+        done = min(decayed / self.decay_updates, 1.0)
+        return _between(self.lr, self.min_lr, done=done, shape=self.shape)
 
 
 def _between(start: float, end: float, *, done: float, shape: str) -> float:

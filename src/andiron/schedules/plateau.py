@@ -1,46 +1,41 @@
-"""The schedule that waits for a metric to stop improving."""
+"""The schedule that lowers the learning rate when a metric stops improving."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from andiron import improvement
+from andiron.ranges import Direction, Fraction, Index, NonNegative, Positive, Proportion
 from andiron.schedules import argument_checks
 
 
 class Plateau:
-    """lr(t) = lr, which becomes max(lr * factor, min_lr) after more than `patience` epochs in a row without a gain.
+    """lr(t) = lr; after more than `patience` validations without a gain, lr = max(lr * factor, min_lr).
 
-    A gain is a value below best * (1 - threshold), or above best * (1 + threshold) where `direction` is highest; where
-    best is negative the sign of threshold changes, so that the margin is never on the wrong side (torch's
-    ReduceLROnPlateau, the same otherwise, leaves it there). Its state is lr, best and the epochs since the last gain;
-    it observes every epoch of the run, also while another part of a Sequential is active.
+    A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction` is
+    highest. If best is negative the sign of threshold changes, so that the margin stays on the right
+    side; torch's ReduceLROnPlateau is otherwise the same. State: lr, best, and the validations since
+    the last gain. It observes every validation, also while another part of a Sequential is active.
     """
 
     def __init__(
         self,
-        initial_lr: float,
-        factor: float = 0.1,
+        initial_lr: Positive,
+        factor: Proportion = 0.1,
         *,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        min_lr: float = 0.0,
+        patience: Index = 10,
+        threshold: Fraction = 1e-4,
+        min_lr: NonNegative = 0.0,
         metric: str = "loss",
-        split: str = "valid",
-        direction: str = "lowest",
+        split: Literal["train", "valid"] = "valid",
+        direction: Direction = "lowest",
     ):
-        argument_checks.check_not_negative(initial_lr=initial_lr, min_lr=min_lr)
-        argument_checks.check_at_most("min_lr", min_lr, limit_name="initial_lr", limit=initial_lr)
-        argument_checks.check_choice("direction", direction, allowed=improvement.DIRECTIONS)
-        if not 0 < factor < 1:
-            raise ValueError(
-                f"factor={factor}: should be between 0 and 1; 0.1 leaves a tenth of the learning rate"
-            )
-        if not 0 <= threshold < 1:
-            raise ValueError(
-                f"threshold={threshold}: should be from 0 to below 1; 0 counts the smallest gain"
-            )
-        if patience < 0:
-            raise ValueError(f"patience={patience}: should be 0 or more epochs; 0 waits for none")
+        require = argument_checks.require
+        argument_checks.check_minimum(min_lr, initial_lr=initial_lr)
+        require(0 < factor < 1, "between 0 and 1; 0.1 leaves a tenth of the lr", factor=factor)
+        require(0 <= threshold < 1, "at least 0 and below 1", threshold=threshold)
+        require(patience >= 0, "0 or more validations", patience=patience)
+        allowed = " or ".join(improvement.DIRECTIONS)
+        require(direction in improvement.DIRECTIONS, allowed, direction=direction)
         self.factor = factor
         self.patience = patience
         self.threshold = threshold
@@ -50,37 +45,36 @@ class Plateau:
         self.direction = direction
         self.lr = initial_lr
         self.best: float | None = None
-        self.epochs_without_gain = 0
+        self.validations_without_gain = 0
 
     def __call__(self, updates: int) -> float:
-        """The learning rate now, whatever the number of updates."""
+        """The current learning rate, for any number of updates."""
         return self.lr
 
     def observe(self, values: Mapping[str, Mapping[str, float]]) -> None:
-        """Takes note of the latest values, by split, then by metric, and lowers the learning rate when it is time.
+        """Takes the latest values by split and metric, and lowers the learning rate if it is due.
 
-        Raises: KeyError if the metric it waits for was not measured.
+        Raises: KeyError if the metric was not measured.
         """
         value = improvement.measured(values, self.split, self.metric, waiting="the learning rate")
         if improvement.is_better(
             value, self.best, self.direction, margin=self.threshold, is_relative=True
         ):
             self.best = value
-            self.epochs_without_gain = 0
+            self.validations_without_gain = 0
         else:
-            self.epochs_without_gain += 1
-        if self.epochs_without_gain > self.patience:
+            self.validations_without_gain += 1
+        if self.validations_without_gain > self.patience:
             self.lr = max(self.lr * self.factor, self.min_lr)
-            self.epochs_without_gain = 0
+            self.validations_without_gain = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The learning rate, the best value and the epochs since, as plain JSON values."""
-        return {"lr": self.lr, "best": self.best, "epochs_without_gain": self.epochs_without_gain}
+        """The learning rate, the best value, and the validations since, as plain JSON values."""
+        # the key of checkpoints since the first: a validation was an epoch then
+        since = {"epochs_without_gain": self.validations_without_gain}
+        return {"lr": self.lr, "best": self.best, **since}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state_dict` gave."""
-        self.lr, self.best, self.epochs_without_gain = (
-            state["lr"],
-            state["best"],
-            state["epochs_without_gain"],
-        )
+        """Continues from what `state_dict` returned."""
+        self.lr, self.best = state["lr"], state["best"]
+        self.validations_without_gain = state["epochs_without_gain"]

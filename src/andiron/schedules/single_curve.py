@@ -1,19 +1,29 @@
-"""One formula from the first update to the last, and on."""
+"""Schedules with one formula from the first update to the last.
+
+>>> schedule = Cosine(initial_lr=0.1, num_updates=4)
+>>> [round(schedule(updates), 4) for updates in range(6)]
+[0.1, 0.0854, 0.05, 0.0146, 0.0, 0.0]
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from andiron.ranges import Count, Horizon, NonNegative, Positive
 from andiron.schedules import argument_checks
 
 Schedule = Callable[[int], float]
+Gamma = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True)
 class Constant:
     """lr(t) = lr."""
 
-    lr: float
+    lr: Positive
 
     def __call__(self, updates: int) -> float:
         return self.lr
@@ -23,34 +33,34 @@ class Constant:
 class Linear:
     """lr(t) = initial_lr + (final_lr - initial_lr) * min(t / T, 1), with T = num_updates."""
 
-    initial_lr: float
-    final_lr: float
-    num_updates: int
+    initial_lr: Positive
+    final_lr: NonNegative
+    num_updates: Horizon
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(num_updates=self.num_updates)
 
     def __call__(self, updates: int) -> float:
-        done = min(updates / self.num_updates, 1.0)
+        done: float = min(updates / self.num_updates, 1.0)
         return self.initial_lr + (self.final_lr - self.initial_lr) * done
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """lr(t) = final_lr + (initial_lr - final_lr) * (1 - min(t / T, 1)) ** power, with T = num_updates.
+    """lr(t) = final_lr + (initial_lr - final_lr) * (1 - min(t / T, 1)) ** power, T = num_updates.
 
     Source: Chen et al. 2018, arXiv:1606.00915, section 4 (there called "poly", with power 0.9).
     """
 
-    initial_lr: float
-    num_updates: int
-    power: float = 1.0
-    final_lr: float = 0.0
+    initial_lr: Positive
+    num_updates: Horizon
+    power: Positive = 1.0
+    final_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(num_updates=self.num_updates)
-        argument_checks.check_not_negative(initial_lr=self.initial_lr, final_lr=self.final_lr)
-        argument_checks.check_positive(power=self.power)
+        argument_checks.check_rates(initial_lr=self.initial_lr, final_lr=self.final_lr)
+        argument_checks.require(0 < self.power < math.inf, "above 0", power=self.power)
 
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
@@ -59,14 +69,14 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Cosine:
-    """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * min(t / T, 1))) / 2, with T = num_updates.
+    """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * min(t / T, 1))) / 2, T = num_updates.
 
     Source: Loshchilov & Hutter 2017, arXiv:1608.03983, equation 5, without restarts.
     """
 
-    initial_lr: float
-    num_updates: int
-    min_lr: float = 0.0
+    initial_lr: Positive
+    num_updates: Horizon
+    min_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(num_updates=self.num_updates)
@@ -80,8 +90,8 @@ class Cosine:
 class Exponential:
     """lr(t) = initial_lr * gamma ** t."""
 
-    initial_lr: float
-    gamma: float
+    initial_lr: Positive
+    gamma: Gamma
 
     def __call__(self, updates: int) -> float:
         return self.initial_lr * math.pow(self.gamma, updates)
@@ -89,43 +99,40 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Noam:
-    """lr(t) = factor * d ** -0.5 * min(s ** -0.5, s * w ** -1.5), with s = t + 1, d = model_size, w = warmup_updates.
+    """lr(t) = factor * d ** -0.5 * min(s ** -0.5, s * w ** -1.5).
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 3; s counts from 1 there.
+    s = t + 1 (it counts from 1 in the paper), d = model_size, w = warmup_updates.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 3.
     """
 
-    factor: float
-    warmup_updates: int = 4000
-    model_size: int = 512
+    factor: Positive
+    warmup_updates: Horizon = 4000
+    model_size: Count = 512
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(warmup_updates=self.warmup_updates)
 
     def __call__(self, updates: int) -> float:
         s = updates + 1
-        return (
-            self.factor
-            / math.sqrt(self.model_size)
-            * min(1 / math.sqrt(s), s / math.pow(self.warmup_updates, 1.5))
-        )
+        rise = s / math.pow(self.warmup_updates, 1.5)
+        return self.factor / math.sqrt(self.model_size) * min(1 / math.sqrt(s), rise)
 
 
 @dataclass(frozen=True)
 class Step:
     """lr(t) = initial_lr * gamma ** floor(t / step_size)."""
 
-    initial_lr: float
-    step_size: int
-    gamma: float = 0.1
+    initial_lr: Positive
+    step_size: Horizon
+    gamma: Gamma = 0.1
 
     def __post_init__(self) -> None:
         argument_checks.check_counts(step_size=self.step_size)
 
     def __call__(self, updates: int) -> float:
-        drops = updates // self.step_size
-        return self.initial_lr * math.pow(self.gamma, drops)
+        return self.initial_lr * math.pow(self.gamma, updates // self.step_size)
 
 
 def from_value(lr: float | Schedule) -> Schedule:
-    """`lr` itself if it is a schedule, the constant schedule if it is a plain number."""
+    """`lr` itself if it is a schedule, the constant schedule if it is a number."""
     return lr if callable(lr) else Constant(float(lr))
