@@ -1,0 +1,152 @@
+"""What is wrong with a command line, in the words the user reads, all of it at once."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from andiron.config import diagnosis
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+OPTIMIZERS = (
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
+    "nadam, radam, rmsprop, schedule_free_adamw, sgd"
+)
+
+
+def explained(*arguments):
+    """The explanation of a command line that Hydra refused with `its own words`."""
+    return diagnosis.explain(list(arguments), CONF, Exception("its own\n   words"))
+
+
+def problems(*overrides):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return diagnosis.problems(compose("train", overrides=list(overrides)))
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        (
+            "optimizer=adamm",
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+        ),
+        (
+            "optimizer=lyon,adam",
+            f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}",
+        ),
+        ("render=3", "render=3: no such render; there is: auto, live, plain"),
+        (
+            "render=null",
+            "render=null: no such render; there is: auto, live, plain; ~render leaves it out",
+        ),
+        ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
+        ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
+        ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
+        ("lr=abc", "lr=abc: should be a valid number"),
+        ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
+        ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
+        ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
+        (
+            "scheduler.lr=${nothing.at.all}",
+            "scheduler.lr: Interpolation key 'nothing.at.all' not found",
+        ),
+        ("lr=???", "lr: no value; give one as lr=..."),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(argument, line):
+    assert explained(argument) == [line]
+
+
+def test_every_mistake_is_told_in_one_go():
+    arguments = [
+        "-m",
+        "optimizer=adamm",
+        "lr=abc",
+        "batch_size=0",
+        "num_epoch=3",
+        "model.widht=1",
+        "seed=[",
+        "log_every=5",
+    ]
+
+    assert sorted(explained(*arguments)) == sorted(
+        [
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+            "lr=abc: should be a valid number",
+            "batch_size=0: should be greater than or equal to 1",
+            "num_epoch: no such option; did you mean 'num_epochs'?",
+            "model.widht: no such option; allowed here: hidden, dropout",
+            "seed=[: cannot be read as option=value: no viable alternative at input '['",
+        ]
+    )
+
+
+def test_a_sound_command_line_is_answered_in_hydras_own_words():
+    assert explained("lr=0.1", "optimizer=sgd") == ["its own words"]
+
+
+def test_a_file_of_a_config_dir_of_the_users_own_is_no_mistake(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")
+
+    assert explained("--config-dir", str(tmp_path), "experiment=mine", "seed=abc") == [
+        "seed=abc: should be a valid integer"
+    ]
+    (told,) = explained("--config-dir", str(tmp_path), "experiment=mien")
+    assert told.startswith("experiment=mien: no such experiment; did you mean 'mine'?; there is: ")
+    assert {"convnet_mnist", "mine"} <= set(told.split("there is: ")[1].split(", "))
+
+
+def test_the_default_configuration_has_no_problems():
+    assert problems() == []
+
+
+def test_several_missing_values_are_all_asked_for():
+    assert problems("lr=???", "seed=???", "model.dropout=???") == [
+        "lr: no value; give one as lr=...",
+        "seed: no value; give one as seed=...",
+        "model.dropout: no value; give one as model.dropout=...",
+    ]
+
+
+def test_a_value_is_complained_about_where_it_was_given_and_not_where_it_is_repeated():
+    assert problems("lr=-1", "scheduler=cosine") == ["lr=-1: should be greater than 0"]
+    assert problems("scheduler.lr=-1") == ["scheduler.lr=-1: should be greater than 0"]
+
+
+def test_a_value_from_the_environment_is_complained_about_where_it_is_used(monkeypatch):
+    monkeypatch.setenv("ANDIRON_TEST_DEVICE", "gpu")
+
+    assert problems("device=${oc.env:ANDIRON_TEST_DEVICE}") == [
+        "device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"
+    ]
+
+
+def test_plain_values_have_every_interpolation_resolved():
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        plain = diagnosis.plain(compose("train", overrides=["lr=0.25", "scheduler=step"]))
+
+    assert plain["scheduler"] == {
+        "_target_": "andiron.schedules.Step",
+        "initial_lr": 0.25,
+        "step_size": 1000,
+        "gamma": 0.1,
+    }
+    assert type(plain) is type(plain["scheduler"]) is dict
+    assert "hydra" not in plain
+
+
+def test_the_groups_are_the_folders_and_their_options_the_files(tmp_path):
+    for name in (
+        "b/two.yaml",
+        "b/one.yaml",
+        "a/three.yaml",
+        "b/notes.txt",
+        "hydra/help/x.yaml",
+        "train.yaml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    assert diagnosis.groups(tmp_path) == {"a": ["three"], "b": ["one", "two"]}

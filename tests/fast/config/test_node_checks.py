@@ -1,0 +1,283 @@
+"""Nodes are held to the signatures of what they name, and those of conf/ keep to them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from andiron.config import node_checks, schema
+from andiron.config.signatures import Unchecked, signature
+
+<<<<<<<< HEAD:tests/fast/config/test_node_checks.py
+ROOT = Path(__file__).resolve().parents[2]
+OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
+========
+ROOT = Path(__file__).resolve().parents[3]
+SWITCHES = {
+    "foreach",
+    "fused",
+    "maximize",
+    "capturable",
+    "differentiable",
+    "decoupled_weight_decay",
+}  # how, not what
+SUPPLIED = {  # by the run, or by who uses the class in Python
+    "andiron.data": {"name"},
+    "andiron.data.Mixup": {"name", "num_classes"},
+    "andiron.metrics": {"name", "num_classes", "class_names"},
+    "andiron.models": {
+        "input_shape",
+        "num_classes",
+        "num_outputs",
+        "vocabulary_size",
+        "context_length",
+    },
+    "andiron.tasks": {"network", "loss", "class_counts", "vocabulary", "bytes_per_token"},
+    "andiron.optim": {"model"},
+    "andiron.render": {"console"},
+    "torch.nn": {"reduction", "size_average", "reduce"},
+    "torch.optim": {"params", "lr"} | SWITCHES,
+    "schedulefree": {"params", "lr"} | SWITCHES,
+    "lion_pytorch": {"params", "lr", "use_triton"} | SWITCHES,
+}
+TARGETS = sorted(nodes.SCHEMAS)
+
+
+def parameters(target: str) -> dict[str, inspect.Parameter]:
+    """What the callable takes, less what the config has no say in."""
+    supplied = SUPPLIED.get(target, SUPPLIED.get(target.rpartition(".")[0], set()))
+    taken = inspect.signature(hydra.utils.get_object(target)).parameters
+    return {name: parameter for name, parameter in taken.items() if name not in supplied}
+
+
+def fields(target: str) -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in dataclasses.fields(nodes.SCHEMAS[target])}
+>>>>>>>> 36cf04e (Three tiers of tests: fast, runs, proofs; the bits of two checkouts compared run by run):tests/fast/config/test_nodes.py
+
+
+def stated(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with what its defaults list brings in: `/group@argument: choice` states that argument."""
+    entries = [
+        key for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry
+    ]
+    brought = [key.partition("@")[2] for key in entries if not key.startswith("override ")]
+    return {key: value for key, value in node.items() if key != "defaults"} | dict.fromkeys(brought)
+
+
+def conf_nodes() -> dict[str, dict[str, Any]]:
+    """Every node with a `_target_` in a file of conf/, by where it stands."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def collect(where: str, value: Any) -> None:
+        if isinstance(value, dict) and "_target_" in value:
+            found[where] = stated(value)
+        items = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
+        for key, inner in items:
+            collect(f"{where} {key}", inner)
+
+    for path in sorted((ROOT / "conf").glob("*/*.yaml")):
+        collect(
+            path.relative_to(ROOT).as_posix(),
+            OmegaConf.to_container(OmegaConf.load(path), resolve=False),
+        )
+    return found
+
+
+CONF_NODES = conf_nodes()
+BROUGHT = {"data", "schedule"}  # by a defaults list
+
+
+def settable(where: str, target: str) -> dict[str, Any]:
+    """The arguments that a node of this group may state, without those that the run fills in."""
+    found = signature(target)
+    assert found is not None, target
+    left_out = OF_PYTHON | node_checks.SUPPLIED.get(where.split("/")[1], set())
+    return {
+        name: parameter
+        for name, parameter in found.parameters.items()
+        if name not in left_out or name in CONF_NODES[where]
+    }
+
+
+def test_a_conf_node_states_every_argument_of_its_target_and_no_other():
+    offenders = {
+        where: set(node) - {"_target_"} ^ set(settable(where, node["_target_"]))
+        for where, node in CONF_NODES.items()
+    }
+
+    assert {where: names for where, names in offenders.items() if names} == {}
+
+
+def test_every_value_in_conf_fits_the_type_of_its_argument():
+    elsewhere = ("${", "=???", "no value; give one", *(f"{name}=None" for name in BROUGHT))
+    lines = [
+        line
+        for where, node in CONF_NODES.items()
+        for line in node_checks.problems(where.split("/")[1], node).values()
+    ]
+
+    assert [line for line in lines if not any(text in line for text in elsewhere)] == []
+
+
+def test_every_argument_of_andirons_own_in_conf_has_a_type():
+    offenders = [
+        f"{where}: {name}"
+        for where, node in CONF_NODES.items()
+        for name, parameter in settable(where, node["_target_"]).items()
+        if parameter.kind in (Unchecked, Any)
+    ]
+
+    assert offenders == []
+
+
+def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_types_too():
+    assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
+    assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {
+        "_target_",
+        "schedule",
+        "warmup_updates",
+    }
+
+
+COSINE = {
+    "_target_": "andiron.schedules.Cosine",
+    "initial_lr": 0.1,
+    "min_lr": 0.0,
+    "num_updates": None,
+}
+STEP = {
+    "_target_": "andiron.schedules.Step",
+    "initial_lr": 0.1,
+    "step_size": "2epochs",
+    "gamma": 0.5,
+}
+
+
+def said(scheduler: dict[str, Any]) -> list[str]:
+    """What is wrong with this scheduler."""
+    return [
+        line
+        for option, line in schema.problems({"scheduler": scheduler}).items()
+        if option.startswith("scheduler.")
+    ]
+
+
+def warmup(schedule: Any, **changes: Any) -> dict[str, Any]:
+    return {
+        "_target_": "andiron.schedules.Warmup",
+        "schedule": schedule,
+        "warmup_updates": 3,
+        **changes,
+    }
+
+
+def sequential(*schedules: Any, milestones: Any = ()) -> dict[str, Any]:
+    return {
+        "_target_": "andiron.schedules.Sequential",
+        "schedules": list(schedules),
+        "milestones": list(milestones),
+    }
+
+
+def test_a_sound_node_within_nodes_has_no_problems():
+    assert said(warmup(sequential(COSINE, warmup(STEP), milestones=["0.5epochs"]))) == []
+
+
+@pytest.mark.parametrize(
+    "value", [1, 100, "1epoch", "2epochs", "0.5epochs", "0.05epochs", "10epochs"]
+)
+def test_a_number_of_updates_may_be_said_in_epochs(value):
+    assert said({**COSINE, "num_updates": value}) == []
+    assert said({**STEP, "step_size": value}) == []
+    assert said(warmup(COSINE, warmup_updates=value)) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0epochs",
+        "0.0epochs",
+        "-1epochs",
+        "2 epochs",
+        "epochs",
+        "2epoch s",
+        "two epochs",
+        "2",
+        "",
+        1.5,
+        True,
+        [3],
+    ],
+)
+def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(value):
+    assert said({**COSINE, "num_updates": value}) == [
+        f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+    ]
+
+
+@pytest.mark.parametrize("value", [0, -3])
+def test_a_number_of_updates_is_at_least_one(value):
+    assert said({**STEP, "step_size": value}) == [
+        f"scheduler.step_size={value}: should be greater than or equal to 1"
+    ]
+
+
+def test_a_wrong_milestone_is_told_by_its_place():
+    assert said(sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"])) == [
+        "scheduler.milestones=['1epoch', '3']: "
+        "should be a number of updates (100) or of epochs (2epochs, 0.5epochs) (item 1)"
+    ]
+
+
+def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
+    assert said(warmup({**STEP, "gamma": 2.0})) == [
+        "scheduler.schedule.gamma=2.0: should be less than or equal to 1"
+    ]
+    assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
+        "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"
+    ]
+    assert said(warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=0)) == [
+        "scheduler.warmup_updates=0: should be greater than or equal to 1",
+        "scheduler.schedule.schedules.0.schedule.min_lr=-1: should be greater than or equal to 0",
+    ]
+
+
+def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
+    assert said(
+        {
+            "_target_": "mine.Schedule",
+            "parts": {"first": [COSINE, {**STEP, "step_size": 0}]},
+            "gamma": 3,
+        }
+    ) == ["scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"]
+
+
+@pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
+def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
+    assert said(warmup(inside)) == [
+        f"scheduler.schedule={inside}: should be a schedule: a _target_ and its arguments"
+    ]
+    assert said(sequential(COSINE, inside)) == [
+        f"scheduler.schedules={[COSINE, inside]}: should be a list of schedules, each a _target_ and its arguments"
+    ]
+
+
+def test_a_node_inside_names_its_target():
+    assert said(warmup({**STEP, "_target_": None})) == [
+        "scheduler.schedule._target_=None: names no class or function; give its dotted name, such as torch.optim.Adam"
+    ]
+
+
+def test_a_combination_of_no_schedule_is_refused():
+    assert said(
+        {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
+    ) == [
+        "scheduler.schedules=[]: should be a list of schedules, each a _target_ and its arguments"
+    ]

@@ -1,0 +1,469 @@
+"""From a config node to what it names: what is filled in, what is refused, and that nothing of Hydra's stays around it."""
+
+import functools
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+
+from andiron import errors, schedules
+from andiron.config import diagnosis, schema
+from andiron.build import targets
+from andiron.schedules import (
+    Composed,
+    Constant,
+    Cosine,
+    CosineRestarts,
+    Linear,
+    Sequential,
+    Warmup,
+    WarmupStableDecay,
+)
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+
+OWN_MODULE = '''
+"""A module of a user's own, which no schema and no registry knows."""
+import os
+
+CONSTANT = 3
+
+
+class Network:
+    def __init__(self, input_shape, num_classes, *, width=8, depth):
+        self.arguments = (input_shape, num_classes, width, depth)
+
+
+def network(width, num_classes=None):
+    return (width, num_classes)
+
+
+def anything(**options):
+    return options
+
+
+def outer(inner):
+    return inner
+
+
+def scaled(schedule, factor):
+    return lambda updates: factor * schedule(updates)
+
+
+def weighted(parts, num_updates):
+    if len(parts) < 2:
+        raise ValueError("one part cannot be weighted")
+    return lambda updates: (sum(part(updates) for part in parts), num_updates)
+'''
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The name of a module that lies in a folder on `sys.path`."""
+    (tmp_path / "users_own.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "users_own"
+    sys.modules.pop("users_own", None)
+
+
+def problems(node, **offered):
+    with pytest.raises(errors.ConfigError) as caught:
+        targets.build("model", node, **offered)
+    return list(caught.value.problems)
+
+
+def test_what_the_config_leaves_out_or_null_is_filled_in_and_what_it_says_stays(own):
+    node = {"_target_": f"{own}.Network", "depth": 2}
+    sizes = {"input_shape": (1, 8, 8), "num_classes": 10}
+
+    assert targets.build("model", node, **sizes).arguments == ((1, 8, 8), 10, 8, 2)
+    assert targets.build("model", {**node, "num_classes": None}, **sizes).arguments == (
+        (1, 8, 8),
+        10,
+        8,
+        2,
+    )
+    assert targets.build("model", {**node, "num_classes": 3}, **sizes).arguments == (
+        (1, 8, 8),
+        3,
+        8,
+        2,
+    )
+
+
+def test_what_the_callable_does_not_take_is_not_filled_in(own):
+    assert targets.build(
+        "model", {"_target_": f"{own}.network", "width": 5}, input_shape=(1,), num_classes=7
+    ) == (5, 7)
+    assert targets.build("model", {"_target_": f"{own}.anything", "width": 5}, num_classes=7) == {
+        "width": 5
+    }
+
+
+def test_a_shipped_target_gets_its_sizes_from_the_run():
+    node = {"_target_": "andiron.models.MLP", "hidden": [5], "dropout": 0.0}
+
+    network = targets.build("model", node, input_shape=(1, 2, 3), num_outputs=4)
+
+    assert [list(parameter.shape) for parameter in network.parameters()] == [
+        [5, 6],
+        [5],
+        [4, 5],
+        [4],
+    ]
+
+
+def test_a_node_within_a_node_is_built_first(own):
+    inner = {"_target_": f"{own}.network", "width": 3}
+
+    assert targets.build("model", {"_target_": f"{own}.outer", "inner": inner}) == (3, None)
+
+
+def test_arguments_arrive_as_plain_lists_and_dicts(own):
+    built = targets.build(
+        "model", {"_target_": f"{own}.anything", "sizes": [1, [2]], "options": {"a": {"b": 1}}}
+    )
+
+    assert (type(built["sizes"]), type(built["sizes"][1]), type(built["options"]["a"])) == (
+        list,
+        list,
+        dict,
+    )
+
+
+def test_an_unknown_argument_is_answered_by_the_nearest_or_by_all(own):
+    node = {"_target_": f"{own}.Network", "depth": 2, "input_shape": [1], "num_classes": 3}
+
+    assert problems({**node, "widht": 3}) == [
+        "model.widht: Network has no such argument; did you mean 'width'?"
+    ]
+    assert problems({**node, "activation": 3}) == [
+        "model.activation: Network has no such argument; it takes: input_shape, num_classes, width, depth"
+    ]
+
+
+def test_missing_and_unknown_arguments_are_told_at_once(own):
+    assert problems({"_target_": f"{own}.Network", "dept": 3}, num_classes=10) == [
+        "model.dept: Network has no such argument; did you mean 'depth'?",
+        "model.input_shape: Network needs it; give one as +model.input_shape=...",
+        "model.depth: Network needs it; give one as +model.depth=...",
+    ]
+
+
+def test_an_argument_without_a_name_is_refused(own):
+    assert problems({"_target_": f"{own}.network", "_args_": [3]}) == [
+        "model._args_: arguments go by name here; give each under its own"
+    ]
+
+
+def test_the_function_is_the_plain_one_and_not_hydras_deferred_object(own):
+    target = targets.function("optimizer", {"_target_": "torch.optim.Adam", "betas": [0.9, 0.95]})
+
+    assert type(target) is functools.partial
+    assert target.func is torch.optim.Adam
+    assert (target.args, target.keywords) == ((), {"betas": [0.9, 0.95]})
+
+
+def test_the_result_is_what_the_callable_returned_and_nothing_around_it(own):
+    assert type(
+        targets.build(
+            "model", {"_target_": f"{own}.Network", "depth": 2}, input_shape=(1,), num_classes=1
+        )
+    ) is (sys.modules[own].Network)
+
+
+@pytest.mark.parametrize(
+    "name", ["os.system", "builtins.eval", "subprocess.run", "users_own.os.system"]
+)
+def test_a_target_that_runs_commands_is_refused(own, name, tmp_path):
+    (line,) = problems({"_target_": name, "command": f"touch {tmp_path / 'ran'}"})
+
+    assert line.startswith(f"model._target_={name}: cannot be used: ")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_such_module.Network", "No module named 'no_such_module'"),
+        ("users_own.Netwrok", "Are you sure that 'Netwrok' is importable from module 'users_own'?"),
+        ("users_own.CONSTANT", "Expected a callable target"),
+        ("", "Empty path"),
+    ],
+)
+def test_a_target_that_is_not_there_or_cannot_be_called_is_named(own, name, words):
+    (line,) = problems({"_target_": name})
+
+    assert line.startswith(f"model._target_={name}: cannot be used: ")
+    assert words in line
+
+
+def test_a_target_that_does_not_tell_its_arguments_is_refused():
+    assert problems({"_target_": "builtins.dict"}) == [
+        "model._target_=builtins.dict: does not tell which arguments it takes; name a Python function or class"
+    ]
+
+
+def test_a_mistake_inside_the_users_own_code_keeps_its_own_words(own, tmp_path):
+    (tmp_path / "users_own_two.py").write_text(
+        "def network():\n    raise RuntimeError('width must be even')\n"
+    )
+
+    with pytest.raises(RuntimeError, match="^width must be even$"):
+        targets.build("model", {"_target_": "users_own_two.network"})
+
+
+LINEAR = {
+    "_target_": "andiron.schedules.Linear",
+    "initial_lr": 0.5,
+    "final_lr": 0.25,
+    "num_updates": None,
+}
+COSINE = {
+    "_target_": "andiron.schedules.Cosine",
+    "initial_lr": 0.5,
+    "min_lr": 0.0,
+    "num_updates": None,
+}
+CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 0.5}
+
+
+def schedule(node, *, num_updates=100, updates_per_epoch=10):
+    return targets.build_schedule(
+        "scheduler", node, num_updates=num_updates, updates_per_epoch=updates_per_epoch
+    )
+
+
+def refused(node, **numbers):
+    """The one line with which a schedule is refused."""
+    with pytest.raises(errors.ConfigError) as caught:
+        schedule(node, **numbers)
+    (line,) = caught.value.problems
+    return line
+
+
+def node(kind, **arguments):
+    return {"_target_": f"andiron.schedules.{kind}", **arguments}
+
+
+def test_a_null_horizon_is_the_run_and_a_given_one_stays():
+    assert schedule(LINEAR) == Linear(0.5, 0.25, 100)
+    assert schedule({**LINEAR, "num_updates": 7}) == Linear(0.5, 0.25, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "updates"),
+    [
+        ("1epoch", 23),
+        ("2epochs", 46),
+        ("0.5epochs", 12),
+        ("0.3epochs", 7),
+        ("0.001epochs", 1),
+        (5, 5),
+    ],
+)
+def test_epochs_are_turned_into_updates_rounded_and_at_least_one(said, updates):
+    assert schedule(
+        {**LINEAR, "num_updates": said}, num_updates=230, updates_per_epoch=23
+    ) == Linear(0.5, 0.25, updates)
+
+
+def test_epochs_are_read_in_every_argument_and_at_every_depth():
+    inner = node(
+        "CosineRestarts", initial_lr=0.5, min_lr=0.0, first_cycle_updates="2epochs", multiplier=2
+    )
+    decay = node(
+        "WarmupStableDecay",
+        lr=0.5,
+        warmup_updates="1epoch",
+        decay_updates="0.5epochs",
+        num_updates=None,
+    )
+    both = node("Sequential", schedules=[inner, decay], milestones=["3epochs"])
+
+    assert schedule(node("Warmup", schedule=both, warmup_updates="1epoch")) == Warmup(
+        Sequential([CosineRestarts(0.5, 20, 2), WarmupStableDecay(0.5, 10, 5, 70)], [30]), 10
+    )
+
+
+def test_a_part_of_a_sequential_has_the_updates_between_its_milestones():
+    inner = node("Sequential", schedules=[COSINE, LINEAR], milestones=[7])
+
+    assert schedule(
+        node("Sequential", schedules=[LINEAR, inner, COSINE], milestones=[10, 45])
+    ) == Sequential(
+        [
+            Linear(0.5, 0.25, 10),
+            Sequential([Cosine(0.5, 7), Linear(0.5, 0.25, 28)], [7]),
+            Cosine(0.5, 55),
+        ],
+        [10, 45],
+    )
+
+
+def test_a_part_of_any_other_combination_has_the_whole_run():
+    assert schedule(node("Warmup", schedule=COSINE, warmup_updates=5)) == Warmup(
+        Cosine(0.5, 100), 5
+    )
+    assert schedule(node("Composed", schedules=[COSINE, LINEAR], reduction="mean")) == Composed(
+        [Cosine(0.5, 100), Linear(0.5, 0.25, 100)], "mean"
+    )
+
+
+def test_the_node_is_left_as_it_was():
+    given = node("Warmup", schedule=dict(COSINE), warmup_updates="1epoch")
+    schedule(given)
+
+    assert given == node("Warmup", schedule=COSINE, warmup_updates="1epoch")
+
+
+def test_a_plateau_inside_a_node_is_the_one_that_is_observed():
+    inner = node("Plateau", initial_lr=0.5, factor=0.5, patience=0, min_lr=0.0, threshold=0.0)
+    built = schedule(node("Warmup", schedule=inner, warmup_updates=1))
+    (plateau,) = schedules.stateful(built)
+
+    plateau.observe({"valid": {"loss": 1.0}})
+    plateau.observe({"valid": {"loss": 1.0}})
+
+    assert built(0) == 0.25
+
+
+def test_a_schedule_of_the_users_own_takes_schedules_and_the_horizon_like_the_shipped(own):
+    assert schedule({"_target_": f"{own}.scaled", "schedule": LINEAR, "factor": 2.0})(100) == 0.5
+    assert schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})(50) == (
+        0.875,
+        100,
+    )
+
+
+def test_what_a_constructor_refuses_is_told_by_the_option():
+    assert refused(
+        node("WarmupStableDecay", lr=0.5, warmup_updates="8epochs", decay_updates="3epochs")
+    ).startswith(
+        "scheduler.warmup_updates=80 and decay_updates=30: together should be at most num_updates=100; "
+    )
+    wrong = node("Composed", schedules=[CONSTANT, {**LINEAR, "num_updates": 0}], reduction="sum")
+    assert refused(node("Warmup", schedule=wrong, warmup_updates=1)).startswith(
+        "scheduler.schedule.schedules.1.num_updates=0: should be 1 or more"
+    )
+    assert refused(node("Composed", schedules=[], reduction="sum")).startswith(
+        "scheduler.schedules=[]: should hold at least"
+    )
+
+
+def test_what_a_constructor_of_the_users_own_refuses_keeps_its_own_words(own):
+    assert (
+        refused({"_target_": f"{own}.weighted", "parts": [LINEAR]})
+        == "scheduler: one part cannot be weighted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("milestones", "words"),
+    [
+        ([20, "1epoch"], "milestones=[20, 10]: should rise from 1 up"),
+        (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
+    ],
+)
+def test_milestones_that_part_nothing_are_told_before_the_parts_are_built(milestones, words):
+    assert refused(node("Sequential", schedules=[LINEAR] * 3, milestones=milestones)).startswith(
+        f"scheduler.{words}"
+    )
+
+
+@pytest.mark.parametrize("milestone", [100, 101, "10epochs"])
+def test_a_milestone_that_the_run_never_passes_is_refused(milestone):
+    line = refused(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[milestone]))
+
+    number = 100 if milestone == "10epochs" else milestone
+    assert line == (
+        f"scheduler.milestones=[{number}]: the last should be below 100, the number of updates, or the "
+        "schedule after it never runs; set it earlier, or train for longer"
+    )
+    assert schedule(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[99])).schedules[
+        1
+    ] == Linear(0.5, 0.25, 1)
+
+
+def test_a_milestone_inside_a_part_is_held_to_the_length_of_that_part():
+    inner = node("Sequential", schedules=[LINEAR, LINEAR], milestones=[60])
+
+    assert refused(node("Sequential", schedules=[inner, LINEAR], milestones=[50])).startswith(
+        "scheduler.schedules.0.milestones=[60]: the last should be below 50"
+    )
+
+
+def test_a_warmup_longer_than_the_run_is_refused():
+    assert refused(node("Warmup", schedule=CONSTANT, warmup_updates="11epochs")) == (
+        "scheduler.warmup_updates=110: should be at most 100, the number of updates; shorten it, or train for longer"
+    )
+    assert schedule(node("Warmup", schedule=CONSTANT, warmup_updates="10epochs")) == Warmup(
+        Constant(0.5), 100
+    )
+
+
+def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path():
+    inner = {"_target_": "andiron.schedules.Cosine", "initial_rl": 0.5}
+    with pytest.raises(errors.ConfigError) as caught:
+        schedule(node("Composed", schedules=[CONSTANT, inner]))
+    assert list(caught.value.problems) == [
+        "scheduler.schedules.1.initial_rl: Cosine has no such argument; did you mean 'initial_lr'?",
+        "scheduler.schedules.1.initial_lr: Cosine needs it; give one as +scheduler.schedules.1.initial_lr=...",
+    ]
+    assert refused(node("Warmup", schedul=CONSTANT, schedule=CONSTANT, warmup_updates=1)) == (
+        "scheduler.schedul: Warmup has no such argument; did you mean 'schedule'?"
+    )
+
+
+def test_what_is_no_schedule_is_refused(own):
+    assert refused({"_target_": f"{own}.anything", "rate": 0.5}) == (
+        "scheduler._target_=users_own.anything: gives {'rate': 0.5}, no schedule; return a function of the completed updates"
+    )
+
+
+def composed(*overrides):
+    """The scheduler that a command line composes, found to be sound."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        plain = diagnosis.plain(compose("train", overrides=["lr=0.5", *overrides]))
+    assert {option for option in schema.problems(plain) if option.startswith("scheduler")} == set()
+    return plain["scheduler"]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "scheduler").glob("*.yaml")))
+@pytest.mark.parametrize("num_epochs", [1, 10])
+def test_every_shipped_schedule_builds_from_one_epoch_up_and_its_rates_are_usable(name, num_epochs):
+    built = schedule(
+        composed(f"scheduler={name}"), num_updates=23 * num_epochs, updates_per_epoch=23
+    )
+
+    assert all(0 < built(updates) <= 0.5 for updates in range(23 * num_epochs))
+
+
+def test_the_command_line_swaps_the_schedule_inside_a_warmup_and_sets_its_options():
+    swap = "scheduler@scheduler.schedule"
+
+    assert schedule(composed("scheduler=warmup")) == Warmup(Cosine(0.5, 100), 10)
+    assert schedule(composed("scheduler=warmup", f"{swap}=linear")) == Warmup(
+        Linear(0.5, 0.0, 100), 10
+    )
+    assert schedule(
+        composed(
+            "scheduler=warmup",
+            f"{swap}=linear",
+            "scheduler.schedule.final_lr=0.125",
+            "scheduler.warmup_updates=3",
+        )
+    ) == Warmup(Linear(0.5, 0.125, 100), 3)
+    assert schedule(composed("scheduler=warmup", f"{swap}=sequential")).schedule == schedule(
+        composed("scheduler=sequential")
+    )
+
+
+def test_a_mistyped_schedule_inside_a_warmup_is_answered_by_the_nearest():
+    overrides = ["scheduler=warmup", "scheduler@scheduler.schedule=liner"]
+
+    assert diagnosis.explain(overrides, CONF, Exception("unexplained"))[0].startswith(
+        "scheduler=liner: no such scheduler; did you mean 'linear'?"
+    )

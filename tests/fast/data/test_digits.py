@@ -1,0 +1,137 @@
+"""The digits that come with the package: the file, its parts, and what happens when it is not as shipped."""
+
+import hashlib
+import importlib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from andiron import data, errors, serialization
+
+digits = importlib.import_module(
+    "andiron.data.sources.digits"
+)  # the package has a function of the same name
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_digits.py"
+
+
+def samples(*datasets):
+    """How often each pair of image and target occurs."""
+    return Counter(
+        (image.numpy().tobytes(), target)
+        for part in datasets
+        for image, target in zip(part.inputs, part.targets.tolist(), strict=True)
+    )
+
+
+def shipped():
+    return serialization.load_tensors(digits.FILE)
+
+
+def test_the_file_has_the_recorded_checksum():
+    assert hashlib.sha256(digits.FILE.read_bytes()).hexdigest() == digits.SHA256
+
+
+def test_the_images_are_scikit_learns():
+    bundle = pytest.importorskip("sklearn.datasets").load_digits()
+    images, targets = shipped()["images"], shipped()["targets"]
+    assert images.shape == (1797, 1, 8, 8)
+    assert torch.equal(images[:, 0].double(), torch.from_numpy(bundle.images))
+    assert torch.equal(targets.long(), torch.from_numpy(bundle.target))
+
+
+def test_the_script_makes_the_file_byte_for_byte(tmp_path):
+    pytest.importorskip("sklearn")
+    made = tmp_path / "digits.safetensors"
+    done = subprocess.run(
+        [sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert made.read_bytes() == digits.FILE.read_bytes()
+    assert done.stdout == f"{made}: {digits.FILE.stat().st_size} bytes, SHA-256 {digits.SHA256}\n"
+
+
+def test_the_parts_are_disjoint_and_make_up_all_the_digits():
+    splits = data.digits(valid=0.1, split_seed=0)
+    images, targets = shipped()["images"], shipped()["targets"]
+    everything = data.ArrayDataset(images, targets.long())
+    assert samples(splits.train, splits.valid, splits.test) == samples(everything)
+
+
+def test_a_fifth_of_each_class_is_kept_aside_and_a_tenth_of_the_rest_validates():
+    splits = data.digits(valid=0.1, split_seed=0)
+    # classes of 178, 182, 177, 183, 181, 182, 181, 179, 174 and 180 images
+    assert torch.bincount(splits.test.targets).tolist() == [36, 36, 35, 37, 36, 36, 36, 36, 35, 36]
+    assert torch.bincount(splits.valid.targets).tolist() == [14, 15, 14, 15, 14, 15, 14, 14, 14, 14]
+    assert (len(splits.train), len(splits.valid), len(splits.test)) == (1295, 143, 359)
+
+
+def test_the_same_images_are_kept_aside_however_the_rest_is_split():
+    one, other, all_ = (
+        data.digits(valid=0.1, split_seed=0), data.digits(valid=0.3, split_seed=1), data.digits(valid="test", split_seed=0)
+    )  # fmt: skip
+    assert torch.equal(one.test.inputs, other.test.inputs)
+    assert torch.equal(one.test.inputs, all_.test.inputs)
+    assert samples(one.valid) != samples(data.digits(valid=0.1, split_seed=1).valid)
+
+
+def test_validating_on_the_test_set_trains_on_everything_else():
+    splits = data.digits(valid="test", split_seed=0)
+    held_out = data.digits(valid=0.1, split_seed=0)
+    assert (len(splits.train), len(splits.valid)) == (1438, 359)
+    assert samples(splits.valid) == samples(splits.test) == samples(held_out.test)
+    assert samples(splits.train) == samples(held_out.train, held_out.valid)
+    assert (splits.validates_on_test, held_out.validates_on_test) == (True, False)
+
+
+def test_mean_and_deviation_are_those_of_all_pixels():
+    batcher = data.digits(valid=0.1, split_seed=0).batcher
+    pixels = shipped()["images"].double() / 16
+    assert batcher.scale == 16.0
+    assert batcher.mean == round(float(pixels.mean()), 4)
+    assert batcher.std == round(float(pixels.std(correction=0)), 4)
+
+
+def test_the_splits_say_what_they_are():
+    splits = data.digits(valid=0.1, split_seed=0)
+    found = (splits.name, splits.num_classes, splits.input_shape, splits.fingerprint)
+    assert found == ("digits", 10, (1, 8, 8), digits.SHA256)
+
+
+def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
+    content = bytearray(digits.FILE.read_bytes())
+    content[-1] ^= 1
+    damaged = tmp_path / "digits.safetensors"
+    damaged.write_bytes(content)
+    monkeypatch.setattr(digits, "FILE", damaged)
+    with pytest.raises(errors.DataError) as raised:
+        data.digits(valid=0.1, split_seed=0)
+    assert str(raised.value) == (
+        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {digits.SHA256}: the file is damaged; "
+        "restore it from the repository or install the package again"
+    )
+
+
+def test_a_missing_file_is_refused(tmp_path, monkeypatch):
+    missing = tmp_path / "digits.safetensors"
+    monkeypatch.setattr(digits, "FILE", missing)
+    with pytest.raises(errors.DataError) as raised:
+        data.digits(valid=0.1, split_seed=0)
+    assert (
+        str(raised.value)
+        == f"{missing}: the digits shipped with andiron are not there; install the package again"
+    )
+
+
+def test_enlarged_images_are_those_of_the_interpolation_and_the_targets_stay():
+    small, large = (data.digits(valid=0.1, split_seed=0, size=size) for size in (8, 28))
+
+    assert large.input_shape == (1, 28, 28)
+    assert large.train.inputs.dtype == torch.uint8 and int(large.train.inputs.max()) == 16
+    expected = torch.nn.functional.interpolate(
+        small.train.inputs.float(), size=(28, 28), mode="bilinear"
+    )
+    assert (large.train.inputs - expected).abs().max() <= 0.5  # rounded
+    assert torch.equal(large.train.targets, small.train.targets)

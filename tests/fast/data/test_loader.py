@@ -1,0 +1,341 @@
+"""Batches in an order that is a function of (seed, epoch), whoever gathers them."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from andiron import errors, randomness
+from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits
+
+SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
+INPUTS = torch.randint(
+    256, (SIZE, 1, 2, 2), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+)
+DATASET = ArrayDataset(INPUTS, torch.arange(SIZE))  # a target is its sample's index
+BATCHER = ImageBatcher(mean=0.25, std=0.5)
+SOURCE = Path(__file__).resolve().parents[3] / "src"
+
+
+class Stored:
+    """The same samples, in something that is no ArrayDataset."""
+
+    def __len__(self):
+        return len(DATASET)
+
+    def __getitems__(self, indices):
+        return DATASET.__getitems__(indices)
+
+
+def loader(dataset=DATASET, *, num_workers=0, shuffle_seed=3, batch_size=BATCH_SIZE):
+    return DataLoader(
+        dataset, BATCHER, batch_size=batch_size, shuffle_seed=shuffle_seed, num_workers=num_workers
+    )
+
+
+def same(found, expected):
+    """Whether two lists of batches are equal, tensor by tensor."""
+    return len(found) == len(expected) and all(
+        torch.equal(a.inputs, b.inputs) and torch.equal(a.targets, b.targets)
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+def by_hand(seed, epoch):
+    """The epoch's batches from the permutation itself."""
+    order = randomness.permutation(SIZE, seed, epoch)
+    return [
+        BATCHER(DATASET.__getitems__(order[at : at + BATCH_SIZE]), torch.device("cpu"))
+        for at in range(0, SIZE, BATCH_SIZE)
+    ]
+
+
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
+    batches = loader(dataset, num_workers=num_workers)
+    for first in range(len(batches) + 1):
+        assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
+
+
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("first", [0, 3])
+def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_workers, first):
+    def brighter(raw, draws):
+        return raw._replace(
+            inputs=(raw.inputs * draws.uniform("light")[:, :, None, None]).to(torch.uint8)
+        )
+
+    batches = DataLoader(
+        dataset,
+        BATCHER,
+        batch_size=5,
+        shuffle_seed=3,
+        num_workers=num_workers,
+        augmentations=[brighter],
+    )
+    for epoch in (0, 4):
+        found = list(batches.epoch(epoch, first))
+        assert len(found) == 5 - first
+        for batch in found:
+            light = randomness.uniform(3, "light", epoch, batch.targets, 1)[:, :, None, None]
+            expected = BATCHER(
+                RawBatch((INPUTS[batch.targets] * light).to(torch.uint8), batch.targets),
+                torch.device("cpu"),
+            )
+            assert torch.equal(batch.inputs, expected.inputs)
+    assert torch.equal(batches.batch(4, 2).inputs, list(batches.epoch(4))[2].inputs)
+
+
+def test_augmentations_without_a_seed_are_refused():
+    with pytest.raises(
+        ValueError, match="^augmentations draw from the shuffle seed: give one, or leave them out$"
+    ):
+        DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
+
+
+class Watched(Stored):
+    """Tells which thread gathered, and how many batches."""
+
+    def __init__(self, fails_at=None):
+        self.threads, self.fails_at = [], fails_at
+
+    def __getitems__(self, indices):
+        self.threads.append(threading.current_thread().name)
+        if len(self.threads) == self.fails_at:
+            raise errors.DataError("image 7 is damaged")
+        return super().__getitems__(indices)
+
+
+def test_what_is_not_in_memory_is_gathered_by_a_thread_two_batches_ahead():
+    dataset = Watched()
+    batches = loader(dataset).epoch(0)
+    assert dataset.threads == []
+    next(batches)
+    deadline = time.monotonic() + 10
+    while len(dataset.threads) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(dataset.threads) == 3  # the one that was given, and two more
+    assert all(name.startswith("data") for name in dataset.threads)
+    batches.close()
+    assert not any(thread.name.startswith("data") for thread in threading.enumerate())
+
+
+def test_an_error_of_the_thread_comes_at_the_batch_concerned():
+    batches = loader(Watched(fails_at=3)).epoch(0)
+    assert same([next(batches), next(batches)], by_hand(3, 0)[:2])
+    with pytest.raises(errors.DataError, match="^image 7 is damaged$"):
+        next(batches)
+
+
+def test_the_path_is_told_in_words():
+    assert loader().path == "in the memory of cpu"
+    assert loader(Stored()).path == "Stored, gathered by a thread ahead of the step"
+    assert loader(num_workers=2).path == "gathered by 2 worker processes"
+
+
+@pytest.mark.filterwarnings(
+    "ignore:This DataLoader will create 4 worker processes"
+)  # on fewer than four cores
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1, 4])
+def test_batches_are_a_function_of_seed_and_epoch_alone(dataset, num_workers):
+    batches = loader(dataset, num_workers=num_workers)
+    for epoch in (0, 1, 5, 1):  # one loader, its workers used again; an epoch comes back as it was
+        assert same(list(batches.epoch(epoch)), by_hand(3, epoch))
+
+
+def test_the_order_differs_between_epochs_and_between_seeds():
+    orders = [
+        tuple(loader(shuffle_seed=seed).order(epoch).tolist())
+        for seed in (3, 4)
+        for epoch in (0, 1, 2)
+    ]
+    assert len(set(orders)) == 6
+    assert all(sorted(order) == list(range(SIZE)) for order in orders)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_epoch_left_half_way_does_not_touch_the_next(num_workers):
+    batches = loader(num_workers=num_workers)
+    for epoch in range(3):
+        for number, _ in enumerate(batches.epoch(epoch)):
+            if number == 1:
+                break
+        assert same(list(batches.epoch(epoch + 1)), by_hand(3, epoch + 1))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_epoch_overtaken_by_another_never_yields_that_ones_batches(num_workers):
+    batches = loader(num_workers=num_workers)
+    first = batches.epoch(0)
+    next(first)
+    assert same(list(batches.epoch(1)), by_hand(3, 1))
+    try:
+        rest = list(first)
+    except RuntimeError:  # to refuse is as good as to go on rightly
+        return
+    assert same(rest, by_hand(3, 0)[1:])
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_the_last_short_batch_is_kept(num_workers):
+    sizes = [len(batch.targets) for batch in loader(num_workers=num_workers).epoch(0)]
+    assert sizes == [5, 5, 5, 5, 3]
+    assert len(loader()) == 5
+    assert loader().num_items == 23
+
+
+def test_the_number_of_batches_is_the_number_that_come():
+    for batch_size in range(1, SIZE + 2):
+        batches = loader(batch_size=batch_size)
+        assert len(list(batches.epoch(0))) == len(batches)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_without_shuffling_the_order_is_the_data_sets_own(num_workers):
+    batches = loader(num_workers=num_workers, shuffle_seed=None)
+    for pass_ in (batches, batches.epoch(0), batches.epoch(7)):
+        assert torch.cat([batch.targets for batch in pass_]).tolist() == list(range(SIZE))
+
+
+def test_a_shuffled_loader_cannot_be_iterated_without_an_epoch():
+    expected = r"^a shuffled loader has an order for each epoch: iterate over loader.epoch\(0\), loader.epoch\(1\), ...$"
+    with pytest.raises(TypeError, match=expected):
+        iter(loader())
+
+
+def test_an_empty_data_set_is_refused():
+    empty = ArrayDataset(INPUTS[:0], torch.arange(0))
+    with pytest.raises(ValueError, match="^the data set is empty: there is no batch to make$"):
+        loader(empty)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_the_builder_makes_what_the_keywords_make(num_workers):
+    built = (
+        DataLoaderBuilder(BATCHER)
+        .batch_size(5)
+        .shuffle(3)
+        .num_workers(num_workers)
+        .device("cpu")
+        .build(DATASET)
+    )
+    spelled = DataLoader(
+        DATASET, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, device="cpu"
+    )
+    assert same(list(built.epoch(2)), list(spelled.epoch(2)))
+    assert (built.batch_size, built.shuffle_seed, built.device) == (
+        spelled.batch_size,
+        spelled.shuffle_seed,
+        spelled.device,
+    )
+    assert built.in_memory == spelled.in_memory == (num_workers == 0)
+
+
+def test_the_builder_leaves_out_what_the_keywords_may_leave_out():
+    built, spelled = DataLoaderBuilder(BATCHER).build(DATASET), DataLoader(DATASET, BATCHER)
+    assert same(list(built), list(spelled))
+    assert (
+        (built.batch_size, built.shuffle_seed)
+        == (spelled.batch_size, spelled.shuffle_seed)
+        == (64, None)
+    )
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_loading_draws_nothing_from_the_default_generator(num_workers):
+    batches = loader(num_workers=num_workers)
+    before = torch.get_rng_state()
+    list(batches.epoch(0))
+    list(batches.epoch(1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_workers_end_as_soon_as_their_loader_is_let_go():
+    others = set(multiprocessing.active_children())
+    batches = loader(num_workers=2)
+    next(batches.epoch(0))
+    workers = set(multiprocessing.active_children()) - others
+    assert len(workers) == 2
+    del (
+        batches
+    )  # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
+    assert not any(worker.is_alive() for worker in workers)
+
+
+SCRIPT_THAT_ENDS_HALF_WAY = """
+import multiprocessing, torch
+from andiron.data import ArrayDataset, DataLoader, ImageBatcher
+dataset = ArrayDataset(torch.zeros(23, 1, 2, 2, dtype=torch.uint8), torch.arange(23))
+loader = DataLoader(dataset, ImageBatcher(mean=0.5, std=0.5), batch_size=5, num_workers=2)
+next(loader.epoch(0))
+print(*(child.pid for child in multiprocessing.active_children()))
+"""
+
+
+def test_a_script_that_ends_in_mid_epoch_leaves_no_worker_behind():
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", SCRIPT_THAT_ENDS_HALF_WAY],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    workers = done.stdout.split()
+    assert len(workers) == 2
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(
+    dataset, num_workers
+):
+    made = loader(dataset, num_workers=num_workers)
+    for epoch in (2, 0):
+        expected = by_hand(3, epoch)
+        assert same([made.batch(epoch, number) for number in range(len(made))], expected)
+        assert [made.indices(epoch, number) for number in range(len(made))] == [
+            batch.targets.tolist() for batch in expected
+        ]
+
+
+class Damaged(Stored):
+    """Its sixth sample cannot be read."""
+
+    def __getitems__(self, indices):
+        if 5 in torch.as_tensor(indices).tolist():
+            raise errors.DataError("image 5 is damaged")
+        return super().__getitems__(indices)
+
+
+def test_an_error_of_a_worker_process_is_the_error_itself():
+    with pytest.raises(errors.DataError) as raised:
+        list(loader(Damaged(), num_workers=1).epoch(0))
+    assert str(raised.value) == "image 5 is damaged"
+
+
+def test_closing_ends_the_worker_processes_though_somebody_holds_their_batches_and_iterating_starts_new_ones():
+    splits = digits(valid=0.1, split_seed=0)
+    loader = DataLoader(splits.valid, splits.batcher, batch_size=7, num_workers=2)
+    others = set(multiprocessing.active_children())
+    held = loader.epoch(0)
+    next(held)
+    workers = set(multiprocessing.active_children()) - others
+    assert len(workers) == 2
+    loader.close()
+    assert not any(worker.is_alive() for worker in workers)
+    assert sum(len(batch.targets) for batch in loader.epoch(0)) == len(splits.valid)
+    loader.close()

@@ -1,0 +1,360 @@
+"""torchvision's networks: made for the data, with weights read from torch's hub folder, and nothing of the network's own."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from andiron import errors, randomness
+from andiron.models.zoo import torchvision
+from andiron.optim import match_rules
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = {  # of each network's first weights, as torchvision names them
+    "resnet18": "resnet18-f37072fd.pth",
+    "mobilenet_v3_small": "mobilenet_v3_small-047dcff4.pth",
+    "squeezenet1_1": "squeezenet1_1-b8a52dc0.pth",
+    "densenet121": "densenet121-a639ec97.pth",
+    "googlenet": "googlenet-1378be20.pth",
+    "vit_b_32": "vit_b_32-d86f8d99.pth",
+}
+HEADS = {"resnet18": "fc", "mobilenet_v3_small": "classifier.3", "squeezenet1_1": "classifier.1"}
+CONVOLUTIONS = {
+    "resnet18": "conv1",
+    "mobilenet_v3_small": "features.0.0",
+    "squeezenet1_1": "features.0",
+}
+each_network = pytest.mark.parametrize("name", HEADS)
+
+
+def images(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=randomness.stream(0, "images", *shape))
+
+
+def original(name: str, **arguments: object) -> nn.Module:
+    """torchvision's own network for ImageNet."""
+    from torchvision import models
+
+    torch.manual_seed(0)
+    return models.get_model(name, **arguments).eval()
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where torch keeps what it has downloaded: empty, and with no way to download."""
+
+    def no_network(*_: object, **__: object) -> None:
+        raise URLError("no route to host")
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "urlopen", no_network)
+    folder = tmp_path / "hub" / "checkpoints"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@each_network
+@pytest.mark.parametrize("shape", [(1, 40, 36), (3, 33, 47), (4, 32, 32)], ids=str)
+def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(
+    name: str, shape: Sequence[int]
+) -> None:
+    model = torchvision(name, shape, 7).eval()
+    assert model(images(5, *shape)).shape == (5, 7)
+    assert model.get_submodule(CONVOLUTIONS[name]).in_channels == shape[0]
+
+
+@each_network
+def test_only_the_first_convolution_and_the_head_differ_from_torchvisions_own(name: str) -> None:
+    own = {key: tensor.shape for key, tensor in original(name).state_dict().items()}
+    found = {
+        key: tensor.shape for key, tensor in torchvision(name, (1, 32, 32), 7).state_dict().items()
+    }
+    assert list(found) == list(own)
+    differing = {key.rpartition(".")[0] for key in own if found[key] != own[key]}
+    assert differing == {CONVOLUTIONS[name], HEADS[name]}
+
+
+@each_network
+def test_with_three_channels_it_is_torchvisions_own_network_to_the_bit(name: str) -> None:
+    expected = original(name, num_classes=7)
+    torch.manual_seed(0)
+    model = torchvision(name, (3, 32, 32), 7)
+    assert model.training
+    assert torch.equal(model.eval()(images(5, 3, 32, 32)), expected(images(5, 3, 32, 32)))
+
+
+@each_network
+def test_initial_weights_are_a_function_of_the_seed(name: str) -> None:
+    found = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        found.append(nn.utils.parameters_to_vector(torchvision(name, (1, 32, 32), 10).parameters()))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("weights", ["IMAGENET1K_V1", "DEFAULT"])
+@each_network
+def test_stored_weights_are_read_all_but_the_heads(
+    name: str, weights: str, checkpoints: Path
+) -> None:
+    stored = original(name).state_dict()
+    torch.save(stored, checkpoints / FILES[name])
+    torch.manual_seed(1)
+    found = torchvision(name, (3, 32, 32), 7, weights=weights).state_dict()
+    assert {
+        key.rpartition(".")[0] for key in stored if not torch.equal(found[key], stored[key])
+    } == {HEADS[name]}
+
+
+@each_network
+def test_the_head_is_new_even_for_as_many_classes(name: str, checkpoints: Path) -> None:
+    stored = original(name).state_dict()
+    torch.save(stored, checkpoints / FILES[name])
+    torch.manual_seed(1)
+    found = torchvision(name, (3, 32, 32), 1000, weights="DEFAULT").get_parameter(
+        f"{HEADS[name]}.weight"
+    )
+    assert not torch.equal(found, stored[f"{HEADS[name]}.weight"])
+
+
+@each_network
+@pytest.mark.parametrize("channels", [1, 2, 5])
+def test_with_stored_weights_a_grey_image_is_read_as_torchvisions_own_network_reads_it(
+    name: str, channels: int, checkpoints: Path
+) -> None:
+    own = original(name)
+    torch.save(own.state_dict(), checkpoints / FILES[name])
+    model = torchvision(name, (channels, 64, 64), 7, weights="DEFAULT").eval()
+    found, expected = model.get_submodule(CONVOLUTIONS[name]), own.get_submodule(CONVOLUTIONS[name])
+    grey = images(5, 1, 64, 64)
+    # float32: 27 to 147 products below 1 a sum, in another order, at 6e-8 each
+    torch.testing.assert_close(
+        found(grey.expand(-1, channels, -1, -1)),
+        expected(grey.expand(-1, 3, -1, -1)),
+        rtol=0,
+        atol=1e-5,
+    )
+
+
+def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(
+    checkpoints: Path,
+) -> None:
+    state = original("densenet121").state_dict()
+    old = {}
+    for key, tensor in state.items():
+        parent, _, rest = key.partition("denselayer")
+        for part in ("norm", "relu", "conv"):
+            rest = rest.replace(f".{part}1", f".{part}.1").replace(f".{part}2", f".{part}.2")
+        old[f"{parent}denselayer{rest}" if rest else key] = tensor
+    assert "features.denseblock1.denselayer1.norm.1.weight" in old
+    torch.save(old, checkpoints / FILES["densenet121"])
+    found = torchvision("densenet121", (3, 32, 32), 7, weights="DEFAULT").state_dict()
+    assert [key for key in state if not torch.equal(found[key], state[key])] == [
+        "classifier.weight",
+        "classifier.bias",
+    ]
+
+
+def test_googlenet_has_no_auxiliary_outputs_also_with_weights_that_have_them(
+    checkpoints: Path,
+) -> None:
+    stored = original("googlenet", init_weights=False, aux_logits=True)
+    torch.save(stored.state_dict(), checkpoints / FILES["googlenet"])
+    for weights, channels in ((None, 3), ("DEFAULT", 3), ("DEFAULT", 1)):
+        model = torchvision("googlenet", (channels, 64, 64), 7, weights=weights)
+        assert model(images(5, channels, 64, 64)).shape == (5, 7)  # while it trains
+        assert not any(name.startswith("aux") for name, _ in model.named_parameters())
+        assert model.transform_input == (
+            weights is not None and channels == 3
+        )  # as torchvision itself does
+
+
+def test_inception_has_no_auxiliary_output() -> None:
+    model = torchvision("inception_v3", (1, 75, 75), 7)
+    assert model(images(2, 1, 75, 75)).shape == (2, 7)  # while it trains
+    assert not any(name.startswith("Aux") for name, _ in model.named_parameters())
+
+
+@pytest.mark.slow
+def test_places_of_a_vision_transformer_are_interpolated_to_the_size_of_the_images(
+    checkpoints: Path,
+) -> None:
+    state = original("vit_b_32").state_dict()
+    places = state["encoder.pos_embedding"]
+    torch.save(state, checkpoints / FILES["vit_b_32"])
+    found = torchvision("vit_b_32", (3, 64, 64), 7, weights="DEFAULT").get_parameter(
+        "encoder.pos_embedding"
+    )
+    assert torch.equal(found[:, 0], places[:, 0])  # of the class token
+    corners = places[:, 1:].unflatten(1, (7, 7))[:, ::6, ::6].flatten(1, 2)
+    # 2x2 of 7x7 places are its corners, which bicubic weights, sums of 16 in float32, give to 1e-6
+    torch.testing.assert_close(found[:, 1:], corners, rtol=0, atol=1e-6)
+
+
+def test_missing_weights_that_cannot_be_downloaded_are_told_with_their_file_their_address_and_what_to_do(
+    checkpoints: Path,
+) -> None:
+    with pytest.raises(errors.DataError) as error:
+        torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
+    assert str(error.value) == (
+        f"ResNet18_Weights.IMAGENET1K_V1: {checkpoints / FILES['resnet18']} is missing and could not be downloaded from "
+        "https://download.pytorch.org/models/resnet18-f37072fd.pth (<urlopen error no route to host>); put it there, point "
+        "TORCH_HOME at the folder whose hub/checkpoints holds it, or start from random ones (weights=null)"
+    )
+    assert list(checkpoints.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"PK\x03\x04 and no more"])
+def test_a_damaged_file_is_told_by_name(content: bytes, checkpoints: Path) -> None:
+    (checkpoints / FILES["resnet18"]).write_bytes(content)
+    with pytest.raises(errors.DataError) as error:
+        torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
+    assert str(error.value).startswith(
+        f"{checkpoints / FILES['resnet18']}: no weights can be read from it ("
+    )
+    assert str(error.value).endswith("); remove it to download it again")
+
+
+class Harmful:
+    """What a file of pickles can do: run a function of its choice."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (print, ("it ran",))
+
+
+def test_a_file_of_weights_runs_nothing(
+    checkpoints: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save({"conv1.weight": Harmful()}, checkpoints / FILES["resnet18"])
+    with pytest.raises(errors.DataError, match="no weights can be read from it"):
+        torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
+    assert "it ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ("squeezenet1_1", "only one of them has 'conv1.weight'"),
+        ("resnet34", "only one of them has 'layer1.2.conv1.weight'"),
+        ("resnet50", "size mismatch for layer1.0.conv1.weight"),
+    ],
+)
+def test_weights_of_another_network_are_refused(other: str, words: str, checkpoints: Path) -> None:
+    torch.save(original(other).state_dict(), checkpoints / FILES["resnet18"])
+    with pytest.raises(errors.DataError) as error:
+        torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
+    assert str(error.value).startswith(
+        "ResNet18_Weights.IMAGENET1K_V1: the file holds weights of another network: "
+    )
+    assert words in str(error.value)
+
+
+def test_an_unknown_name_is_answered_by_the_nearest_or_all() -> None:
+    with pytest.raises(ValueError) as error:
+        torchvision("resnet_18", (3, 32, 32), 7)
+    assert str(error.value) == (
+        "name=resnet_18: torchvision has no classification network of that name; did you mean 'resnet18'?"
+    )
+    with pytest.raises(
+        ValueError,
+        match="has no classification network of that name; there are: alexnet, convnext_base, ",
+    ):
+        torchvision(
+            "fcn", (3, 32, 32), 7
+        )  # torchvision has networks for segmentation too: they are not offered
+
+
+def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
+    with pytest.raises(ValueError) as error:
+        torchvision("resnet50", (3, 32, 32), 7, weights="IMAGENET_V2")
+    assert str(error.value) == (
+        "weights=IMAGENET_V2: torchvision has no such weights for resnet50 (null starts from random ones); did you mean "
+        "'IMAGENET1K_V2'?"
+    )
+    with pytest.raises(ValueError, match="; there are: IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT$"):
+        torchvision("resnet50", (3, 32, 32), 7, weights="best")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"),
+    [
+        ("alexnet", (3, 28, 28), "Output size is too small"),
+        ("inception_v3", (3, 32, 32), "Kernel size can't be greater than actual input size"),
+        ("vit_b_16", (3, 40, 40), "Input shape indivisible by patch size!"),
+        ("vit_b_16", (3, 32, 48), "Wrong image width! Expected 32 but got 48!"),
+        ("maxvit_t", (3, 32, 32), "is not divisible by partition size 7"),
+    ],
+)
+def test_images_that_the_network_cannot_read_are_refused_before_training(
+    name: str, shape: Sequence[int], words: str
+) -> None:
+    with pytest.raises(ValueError) as error:
+        torchvision(name, shape, 7)
+    shown = f"{shape[1]}x{shape[2]}"
+    assert str(error.value).startswith(
+        f"input_shape={shape}: {name} cannot read images of {shown} ("
+    )
+    assert words in str(error.value)
+    assert str(error.value).endswith(
+        "); give it others (larger, or square), or choose another network"
+    )
+
+
+def test_what_is_no_image_is_refused() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^input_shape=\(10,\): resnet18 reads images, of shape \(channels, height, width\)",
+    ):
+        torchvision("resnet18", (10,), 1)
+
+
+def test_looking_whether_it_can_read_the_images_changes_nothing_in_it() -> None:
+    expected, drawn = original("mobilenet_v3_small", num_classes=7), torch.rand(3)
+    torch.manual_seed(0)
+    model = torchvision("mobilenet_v3_small", (3, 32, 32), 7)
+    assert torch.equal(torch.rand(3), drawn)
+    assert all(module.training for module in model.modules())
+    assert not any(
+        parameter.is_meta or parameter.is_inference() for parameter in model.parameters()
+    )
+    found = model.state_dict()
+    assert [
+        key for key, tensor in expected.state_dict().items() if not torch.equal(found[key], tensor)
+    ] == []
+
+
+@each_network
+def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
+    torch.manual_seed(0)
+    model, inputs = torchvision(name, (3, 32, 32), 7).double().eval(), images(5, 3, 32, 32).double()
+    expected = model(inputs)
+    found = model.to(memory_format=torch.channels_last)(
+        inputs.to(memory_format=torch.channels_last)
+    )
+    # float64: some 20 layers of sums of at most 4608 products of size 1 in another order, 1.1e-16 each
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+
+
+@each_network
+def test_rules_know_its_head_as_the_last_layer(name: str) -> None:
+    described = match_rules.describe(torchvision(name, (1, 32, 32), 7))
+    last = match_rules.Rule(match_rules.Match(tag=(match_rules.LAST,)))
+    assert [each.name for each in described if last(each)] == [
+        f"{HEADS[name]}.weight",
+        f"{HEADS[name]}.bias",
+    ]
+
+
+def test_importing_it_imports_no_torchvision() -> None:
+    program = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import andiron.models.zoo; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "andiron.models.zoo" in done.stdout.split()
+    assert "torchvision" not in done.stdout.split()

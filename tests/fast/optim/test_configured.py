@@ -1,0 +1,194 @@
+"""From a command line to the owners: who gets which optimizer, with which options, rate, schedule and clipping."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from torch import nn
+
+from andiron.build import network
+from andiron import errors
+from andiron.config import diagnosis
+from andiron.config.schema import Train
+from andiron.data import digits
+from andiron.build import grouped_optimizer
+from andiron.optim import group_table, layerwise
+from andiron.schedules import Cosine
+
+ROOT = Path(__file__).resolve().parents[3]
+SPLITS = digits(valid=0.1, split_seed=0)
+MLP = [f"network.layers.{layer}.{kind}" for layer in (1, 3, 5) for kind in ("weight", "bias")]
+
+
+def config(*overrides):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        composed = compose("train", overrides=[*overrides, "device=cpu"])
+    assert diagnosis.problems(composed) == []
+    return Train(**diagnosis.plain(composed))
+
+
+def built(*overrides):
+    chosen = config(*overrides)
+    return grouped_optimizer.build(
+        chosen, network.model(chosen, SPLITS), num_updates=210, updates_per_epoch=21
+    )
+
+
+def owned(optimizer):
+    return {name: [*group.parameters] for name, group in optimizer.groups.items()}
+
+
+def test_without_rules_the_one_optimizer_owns_everything():
+    assert owned(built()) == {"base": MLP}
+
+
+def test_no_decay_takes_the_decay_from_vectors_alone():
+    optimizer = built("optimizer=adamw", "param_groups=no_decay")
+    assert owned(optimizer) == {"no_decay": MLP[1::2], "base": MLP[::2]}
+    decays = {
+        name: group.optimizer.options["weight_decay"] for name, group in optimizer.groups.items()
+    }
+    assert decays == {"no_decay": 0.0, "base": 0.01}
+
+
+def test_layerwise_lets_the_rate_shrink_with_the_distance_from_the_output():
+    optimizer = built("param_groups=layerwise", "param_groups.layers.decay=0.5")
+    assert owned(optimizer) == {f"layer_{i}": MLP[2 * i : 2 * i + 2] for i in range(3)}
+    assert optimizer.learning_rates(0.1, 0) == {
+        "layer_0": 0.1 * 0.25,
+        "layer_1": 0.1 * 0.5,
+        "layer_2": 0.1,
+    }
+
+
+def test_muon_has_the_hidden_matrices_with_its_own_rate_and_adamw_the_rest():
+    optimizer = built("param_groups=muon")
+    assert owned(optimizer) == {
+        "hidden": [MLP[2]],
+        "base": [name for name in MLP if name != MLP[2]],
+    }
+    assert {name: group.optimizer.name for name, group in optimizer.groups.items()} == {
+        "hidden": "torch.optim.Muon", "base": "torch.optim.AdamW",
+    }  # fmt: skip
+    assert optimizer.learning_rates(1e-3, 0) == {"hidden": pytest.approx(0.02), "base": 1e-3}
+
+
+def test_in_the_convnet_muon_has_the_one_hidden_matrix_and_no_filter():
+    assert owned(built("param_groups=muon", "model=convnet"))["hidden"] == ["network.head.0.weight"]
+
+
+def test_head_only_freezes_the_body_for_good_or_for_as_long_as_is_said():
+    optimizer = built("param_groups=head_only")
+    assert owned(optimizer) == {"body": MLP[:4], "base": MLP[4:]}
+    assert optimizer.frozen == ["body"] and optimizer.groups["body"].optimizer is None
+
+    optimizer = built("param_groups=head_only", "param_groups.body.frozen=2epochs")
+    assert (
+        optimizer.groups["body"].frozen_updates == 42
+        and optimizer.groups["body"].optimizer.name == "torch.optim.Adam"
+    )
+    optimizer.thaw(41)
+    assert optimizer.frozen == ["body"]
+    optimizer.thaw(42)
+    assert optimizer.frozen == []
+
+
+def test_each_part_of_a_group_can_be_said_anew_by_its_name_in_conf():
+    optimizer = built(
+        "param_groups=muon", "optimizer@param_groups.hidden=sgd", "param_groups.hidden.lr=0.05", "optimizer=adam",
+        "+scheduler@param_groups.hidden.schedule=cosine", "lr=0.002",
+    )  # fmt: skip
+    hidden, base = optimizer.groups["hidden"], optimizer.groups["base"]
+    assert (hidden.optimizer.name, base.optimizer.name) == ("torch.optim.SGD", "torch.optim.Adam")
+    assert hidden.schedule == Cosine(0.002, 210)  # the run's horizon
+    assert optimizer.learning_rates(0.002, 70)["hidden"] == hidden.schedule(70) * 25
+
+
+def test_a_group_added_on_the_command_line_has_all_it_says():
+    optimizer = built(
+        "optimizer=adamw",
+        "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,clip:0.25,every:3}",
+    )
+    head = optimizer.groups["head"]
+    assert [*head.parameters] == [MLP[4]] and (head.lr_scale, head.every) == (10, 3)
+    assert head.optimizer.options["weight_decay"] == 0.5 and head.clip is not None
+    assert head.settings == {"lr_scale": 10, "clip": 0.25, "every": 3}
+
+
+def test_a_text_alone_is_a_match_or_an_exclude_by_name():
+    assert owned(built("+param_groups.some={match:bias,exclude:layers.3,lr_scale:2}"))["some"] == [
+        MLP[1],
+        MLP[5],
+    ]
+
+
+def test_the_record_says_of_each_group_what_it_owns_with_what():
+    optimizer = built("optimizer=adamw", "param_groups=no_decay", "+param_groups.no_decay.clip=1.0")
+    table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(1e-3, 0))
+    assert json.loads(json.dumps(table)).keys() == {"no_decay", "base"}
+    assert table["no_decay"]["parameters"] == {MLP[1]: [512], MLP[3]: [256], MLP[5]: [10]}
+    assert (table["no_decay"]["num_tensors"], table["no_decay"]["num_parameters"]) == (3, 778)
+    assert (table["no_decay"]["lr"], table["no_decay"]["clip"], table["no_decay"]["optimizer"]) == (
+        1e-3,
+        1.0,
+        "torch.optim.AdamW",
+    )
+    assert table["no_decay"]["options"]["weight_decay"] == 0.0
+    page = group_table.as_markdown(table).splitlines()
+    assert page[2].startswith("| no_decay | torch.optim.AdamW | betas=") and page[2].endswith(
+        "| 0.001 | 3 | 778 |"
+    )
+    assert f"| base | {MLP[0]} | [512, 64] |" in page
+
+    optimizer = built("param_groups=head_only")
+    table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(1e-3, 0))
+    assert (table["body"]["optimizer"], table["body"]["lr"], table["body"]["frozen"]) == (
+        None,
+        None,
+        True,
+    )
+    assert "| body | None |  | frozen | 4 | 164,608 |" in group_table.as_markdown(table)
+
+
+def test_every_group_that_is_wrong_is_told_at_once():
+    chosen = config("optimizer=sgd", "+optimizer@param_groups.one=muon", "+param_groups.one.match=layers.1",
+                    "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}")  # fmt: skip
+    with pytest.raises(errors.ConfigError) as refused:
+        grouped_optimizer.build(
+            chosen, network.model(chosen, SPLITS), num_updates=1, updates_per_epoch=1
+        )
+    first, second = refused.value.problems
+    assert first.startswith(
+        f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; give them to another group"
+    )
+    assert second == "param_groups.two: Nesterov momentum requires a momentum and zero dampening"
+
+
+def test_layers_are_told_by_a_pattern_and_what_it_does_not_match_is_left_to_the_base():
+    blocks = nn.ModuleDict(
+        {
+            "stem": nn.Linear(2, 2),
+            "blocks": nn.ModuleList([nn.Linear(2, 2, bias=False) for _ in range(3)]),
+        }
+    )
+    rules = layerwise(blocks, 0.5, pattern=r"blocks[.](\d+)")
+    assert rules == {
+        f"layer_{i}": {"match": {"parameters": [f"blocks.{i}.weight"]}, "lr_scale": 0.5 ** (2 - i)}
+        for i in range(3)
+    }
+    with pytest.raises(errors.ConfigError, match="should have one group that tells the layer"):
+        layerwise(blocks, pattern="blocks")
+    with pytest.raises(
+        errors.ConfigError,
+        match="pattern=.*: matches no parameter's name; match some of: stem.weight, ",
+    ):
+        layerwise(blocks, pattern="(layer)")
+
+
+@pytest.mark.parametrize("target", ["torch.optim.Rprop", "torch.optim.SparseAdam"])
+def test_anything_in_torch_or_an_installed_package_can_be_named_by_its_target_alone(target):
+    optimizer = built("~optimizer", f"+optimizer._target_={target}", "lr=0.01")
+    assert optimizer.groups["base"].optimizer.name == target
+    assert isinstance(optimizer.groups["base"].optimizer.parameters[MLP[0]], torch.nn.Parameter)

@@ -1,0 +1,502 @@
+"""The functional face against the plain torch loop, and the laws that a plain loop has not."""
+
+import functools
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import gradients, randomness, serialization
+from andiron.gradients import Gradients
+from andiron.optim import Optimizer
+
+ROOT = Path(__file__).resolve().parents[3]
+OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
+    "Adam": (torch.optim.Adam, {}),
+    "Adam-amsgrad-decay": (
+        torch.optim.Adam,
+        {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]},
+    ),
+    "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
+    "SGD": (torch.optim.SGD, {}),
+    "SGD-momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
+    "SGD-nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+    "RMSprop": (torch.optim.RMSprop, {}),
+    "RMSprop-centered-momentum": (
+        torch.optim.RMSprop,
+        {"centered": True, "momentum": 0.9, "weight_decay": 0.01},
+    ),
+    "Adagrad": (torch.optim.Adagrad, {}),
+    "Adagrad-decay": (
+        torch.optim.Adagrad,
+        {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1},
+    ),
+}
+each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
+SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
+
+
+def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
+    """What the face must choose: torch has no fused RMSprop."""
+    return {"foreach": True} if optimizer_class is torch.optim.RMSprop else {"fused": True}
+
+
+def asked(
+    optimizer_class: type[torch.optim.Optimizer], value: bool | None
+) -> dict[str, bool | None]:
+    """Both implementation options at `value`, as far as the class has them."""
+    return {
+        name: value
+        for name in ("foreach", "fused")
+        if name in inspect.signature(optimizer_class).parameters
+    }
+
+
+def network(seed: int = 0) -> nn.Sequential:
+    randomness.start_stream(seed, "init")
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
+
+
+@functools.cache
+def batch(update: int) -> tuple[Tensor, Tensor]:
+    size = SIZES[update % len(SIZES)]
+    stream = randomness.stream(0, "batch", update)
+    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
+
+
+def loss_of(model: nn.Module, update: int) -> Tensor:
+    inputs, targets = batch(update)
+    return functional.cross_entropy(model(inputs), targets)
+
+
+def lr_at(update: int) -> float:
+    """Another learning rate at every update."""
+    return 0.002 * (1 + update % 7)
+
+
+def train(model: nn.Module, optimizer: Optimizer, updates: range) -> nn.Module:
+    for update in updates:
+        model = optimizer.step(
+            lr_at(update), model, gradients.backward(loss_of(model, update), model)
+        )
+    return model
+
+
+def train_plainly(model: nn.Module, optimizer: torch.optim.Optimizer, updates: range) -> nn.Module:
+    for update in updates:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(update)
+        optimizer.zero_grad()
+        loss_of(model, update).backward()
+        optimizer.step()
+    return model
+
+
+def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
+    """The names under which the two do not hold the same bits."""
+    both = found.keys() & expected.keys()
+    return {name for name in both if not torch.equal(found[name], expected[name])} | (
+        found.keys() ^ expected.keys()
+    )
+
+
+def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """A torch optimizer's own state under the names that the face gives it."""
+    return {
+        f"{name}/{slot}": value
+        for name, parameter in model.named_parameters()
+        for slot, value in optimizer.state[parameter].items()
+        if value is not None
+    }
+
+
+def assert_equals_the_plain_loop(
+    name: str, options: Mapping[str, Any], reference: Mapping[str, Any]
+) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model, expected = network(), network()
+    optimizer = Optimizer(optimizer_class, model, **settings, **options)
+    plain = optimizer_class(expected.parameters(), **settings, **reference)
+    train(model, optimizer, range(100))
+    train_plainly(expected, plain, range(100))
+    assert differing(model.state_dict(), network().state_dict()) == model.state_dict().keys()
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+    assert differing(optimizer.state_dict(), torch_state(plain, expected)) == set()
+
+
+@each_optimizer
+def test_a_hundred_updates_equal_the_plain_loop_with_the_chosen_implementation(name: str) -> None:
+    assert_equals_the_plain_loop(name, options={}, reference=chosen(OPTIMIZERS[name][0]))
+
+
+@each_optimizer
+@pytest.mark.parametrize("value", [False, None], ids=["for-loop", "torch-default"])
+def test_a_hundred_updates_equal_the_plain_loop_with_the_implementation_asked_for(
+    name: str, value: bool | None
+) -> None:
+    options = asked(OPTIMIZERS[name][0], value)
+    assert_equals_the_plain_loop(name, options, options)
+
+
+@each_optimizer
+def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    found, expected = ({n: p.double() for n, p in network().state_dict().items()} for _ in range(2))
+    for parameters, options in ((found, {}), (expected, asked(optimizer_class, False))):
+        model = network().double()
+        model.load_state_dict(parameters)
+        optimizer = Optimizer(optimizer_class, model, **settings, **options)
+        for update in range(100):
+            # gradients that do not depend on the parameters: fed back through a loss, rounding would grow
+            stream = randomness.stream(0, "gradients", update)
+            drawn = {
+                n: torch.randn(p.shape, generator=stream, dtype=p.dtype)
+                for n, p in model.named_parameters()
+            }
+            optimizer.step(lr_at(update), model, Gradients(drawn, model))
+        parameters |= copies(dict(model.named_parameters()))
+    # float64 rounds by 1.1e-16: in each of 100 updates some 20 operations on a step below 0.1, and its sum with a
+    # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its eps: 1e-9)
+    assert {
+        n for n in expected if not torch.allclose(found[n], expected[n], rtol=0, atol=8e-14)
+    } == set()
+
+
+def effective(
+    optimizer_class: type[torch.optim.Optimizer], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything torch's own object then goes by, but for the learning rate."""
+    defaults = optimizer_class(network().parameters(), **options).defaults
+    known = inspect.signature(
+        optimizer_class
+    ).parameters  # AdamW has a default of Adam's that it does not take
+    return {name: value for name, value in defaults.items() if name != "lr" and name in known}
+
+
+@each_optimizer
+def test_the_fastest_implementation_is_chosen_and_torchs_defaults_otherwise(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    found = Optimizer(optimizer_class, network(), **settings).options
+    assert found == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fused": False}, {"foreach": True}, {"fused": None}, {"differentiable": True}],
+    ids=repr,
+)
+def test_an_implementation_that_was_asked_for_is_left_alone(options: dict[str, Any]) -> None:
+    assert Optimizer(torch.optim.Adam, network(), **options).options == effective(
+        torch.optim.Adam, options
+    )
+
+
+def test_it_is_named_as_one_would_import_it() -> None:
+    assert Optimizer(torch.optim.AdamW, network()).name == "torch.optim.AdamW"
+    assert Optimizer(SignDescent, network()).name == f"{__name__}.SignDescent"
+
+
+class SignDescent(torch.optim.Optimizer):
+    """Somebody's own optimizer: p <- p - lr * sign(m), m <- (m + g) / 2."""
+
+    def __init__(self, params: Any):
+        super().__init__(params, {"lr": None})
+
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    mean = self.state[p]["mean"] = (self.state[p].get("mean", 0) + p.grad) / 2
+                    p.sub_(group["lr"] * mean.sign())
+
+
+def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
+    model = nn.Linear(2, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    optimizer = Optimizer(SignDescent, model)
+    optimizer.step(0.5, model, Gradients({"weight": torch.tensor([[4.0, -2.0]])}, model))
+    optimizer.step(0.25, model, Gradients({"weight": torch.tensor([[-1.0, -2.0]])}, model))
+    assert model.weight.tolist() == [[-0.75, 0.75]]
+    assert {name: state.tolist() for name, state in optimizer.state_dict().items()} == {
+        "weight/mean": [[0.5, -1.5]]
+    }
+
+
+@each_optimizer
+def test_the_model_that_comes_out_is_the_one_that_went_in(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network()
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    assert optimizer.step(0.1, model, gradients.backward(loss_of(model, 0), model)) is model
+
+
+@each_optimizer
+def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network()
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    for update in range(
+        3
+    ):  # torch keeps the first gradient as momentum, the later ones are added to it
+        given = gradients.backward(loss_of(model, update), model)
+        before = copies(given)
+        optimizer.step(lr_at(update), model, given)
+        assert differing(given, before) == set()
+        assert [n for n, p in model.named_parameters() if p.grad is not None] == []
+
+
+@each_optimizer
+def test_a_subset_of_the_gradients_touches_only_that_subset(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network()
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    train(model, optimizer, range(3))
+    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
+    rest = gradients.backward(loss_of(model, 3), model)
+    optimizer.step(lr_at(3), model, rest.take(model[0]))
+    assert differing(model.state_dict(), parameters) == {"0.weight", "0.bias"}
+    assert {key.rpartition("/")[0] for key in differing(optimizer.state_dict(), state)} <= {
+        "0.weight",
+        "0.bias",
+    }
+    after_first = copies(model.state_dict())
+    optimizer.step(lr_at(3), model, rest)
+    assert differing(model.state_dict(), after_first) == {
+        "2.weight",
+        "2.bias",
+        "3.weight",
+        "3.bias",
+    }
+
+
+@each_optimizer
+def test_steps_with_the_parts_add_up_to_one_step_with_the_whole(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    whole, parts = network(), network()
+    by_whole, by_parts = (Optimizer(optimizer_class, model, **settings) for model in (whole, parts))
+    for update in range(10):
+        by_whole.step(lr_at(update), whole, gradients.backward(loss_of(whole, update), whole))
+        rest = gradients.backward(loss_of(parts, update), parts)
+        for part in (rest.take(parts[3]), rest.take_names("0.bias"), rest):
+            by_parts.step(lr_at(update), parts, part)
+    assert differing(parts.state_dict(), whole.state_dict()) == set()
+    assert differing(by_parts.state_dict(), by_whole.state_dict()) == set()
+
+
+@each_optimizer
+def test_a_step_without_gradients_changes_nothing(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network()
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    train(model, optimizer, range(2))
+    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
+    optimizer.step(0.1, model, Gradients({}, model))
+    assert differing(model.state_dict(), parameters) == set()
+    assert differing(optimizer.state_dict(), state) == set()
+
+
+def test_a_frozen_parameter_is_not_owned_and_keeps_its_bits_under_weight_decay() -> None:
+    model = network()
+    model[3].requires_grad_(False)
+    before = copies(model.state_dict())
+    optimizer = Optimizer(torch.optim.AdamW, model, weight_decay=0.5)
+    train(model, optimizer, range(3))
+    assert list(optimizer.parameters) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert differing(model.state_dict(), before) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert {key.rpartition("/")[0] for key in optimizer.state_dict()} == {
+        "0.weight",
+        "0.bias",
+        "2.weight",
+        "2.bias",
+    }
+
+
+def test_a_tied_parameter_is_stepped_as_in_the_plain_loop() -> None:
+    def tied() -> nn.Sequential:
+        model = network()
+        model.append(nn.Linear(4, 9))
+        model.append(nn.Linear(9, 4, bias=False))
+        model[4].weight = nn.Parameter(model[3].weight.detach().t().clone())
+        model[5].weight = model[3].weight
+        return model
+
+    model, expected = tied(), tied()
+    train(model, Optimizer(torch.optim.Adam, model), range(20))
+    train_plainly(expected, torch.optim.Adam(expected.parameters(), fused=True), range(20))
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+    assert model[5].weight is model[3].weight
+
+
+@each_optimizer
+def test_saved_after_fifty_updates_and_gone_on_in_a_fresh_optimizer_it_is_a_hundred_straight(
+    name: str, tmp_path: Path
+) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    straight = network()
+    by_straight = Optimizer(optimizer_class, straight, **settings)
+    train(straight, by_straight, range(50))
+    serialization.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
+    serialization.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
+    train(straight, by_straight, range(50, 100))
+
+    resumed = network(seed=1)
+    by_resumed = Optimizer(optimizer_class, resumed, **settings)
+    resumed.load_state_dict(serialization.load_tensors(tmp_path / "model.safetensors"))
+    by_resumed.load_state_dict(serialization.load_tensors(tmp_path / "optimizer.safetensors"))
+    train(resumed, by_resumed, range(50, 100))
+    assert differing(resumed.state_dict(), straight.state_dict()) == set()
+    assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
+
+
+@each_optimizer
+def test_a_loaded_state_replaces_the_one_there_was(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network()
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    train(model, optimizer, range(3))
+    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
+    first = copies(train(model, optimizer, range(3, 9)).state_dict())
+    model.load_state_dict(parameters)
+    optimizer.load_state_dict(state)
+    assert differing(optimizer.state_dict(), state) == set()
+    assert differing(train(model, optimizer, range(3, 9)).state_dict(), first) == set()
+
+
+def test_a_loaded_state_is_a_copy_that_later_steps_do_not_reach_through() -> None:
+    model = network()
+    optimizer = Optimizer(torch.optim.Adam, model)
+    train(model, optimizer, range(3))
+    loaded = copies(optimizer.state_dict())
+    before = copies(loaded)
+    optimizer.load_state_dict(loaded)
+    train(model, optimizer, range(3, 6))
+    assert differing(loaded, before) == set()
+
+
+def test_state_is_named_by_parameter_and_slot() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = Optimizer(torch.optim.Adam, model)
+    optimizer.step(0.1, model, gradients.backward(model(torch.ones(5, 3)).sum(), model))
+    assert {name: list(tensor.shape) for name, tensor in optimizer.state_dict().items()} == {
+        "weight/step": [], "weight/exp_avg": [2, 3], "weight/exp_avg_sq": [2, 3],
+        "bias/step": [], "bias/exp_avg": [2], "bias/exp_avg_sq": [2],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD-momentum", "RMSprop"])
+def test_state_is_empty_before_the_first_step(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    assert Optimizer(optimizer_class, network(), **settings).state_dict() == {}
+
+
+def test_a_state_saved_before_the_first_step_starts_afresh() -> None:
+    model = network()
+    optimizer = Optimizer(torch.optim.Adam, model)
+    train(model, optimizer, range(5))
+    model.load_state_dict(network().state_dict())
+    optimizer.load_state_dict({})
+    train(model, optimizer, range(10))
+    expected = network()
+    train(expected, Optimizer(torch.optim.Adam, expected), range(10))
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+
+
+def test_a_gradient_of_a_parameter_it_does_not_own_is_refused_and_nothing_is_stepped() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = Optimizer(torch.optim.Adam, model)
+    before = copies(model.state_dict())
+    given = gradients.backward(model(torch.ones(5, 3)).sum(), model)
+    given.register("head.weight", torch.ones(2, 3))
+    with pytest.raises(KeyError) as error:
+        optimizer.step(0.1, model, given)
+    assert (
+        error.value.args[0]
+        == "the optimizer does not own parameter 'head.weight'; it owns: weight, bias"
+    )
+    assert differing(model.state_dict(), before) == set()
+    assert [name for name, p in model.named_parameters() if p.grad is not None] == []
+
+
+def test_a_step_that_fails_leaves_nothing_on_grad() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = Optimizer(torch.optim.Adam, model)
+    given = Gradients({"weight": torch.ones(2, 3), "bias": torch.ones(7)}, model)
+    with pytest.raises(RuntimeError, match="size"):
+        optimizer.step(0.1, model, given)
+    assert [name for name, p in model.named_parameters() if p.grad is not None] == []
+
+
+def test_a_state_for_no_parameter_of_the_model_is_refused_and_the_old_one_stays() -> None:
+    model = network()
+    optimizer = Optimizer(torch.optim.Adam, model)
+    train(model, optimizer, range(2))
+    before = copies(optimizer.state_dict())
+    with pytest.raises(KeyError) as error:
+        optimizer.load_state_dict(
+            {"0.weight/exp_avg": torch.zeros(9, 6), "head.weight/exp_avg": torch.zeros(2, 3)}
+        )
+    assert (
+        error.value.args[0]
+        == "saved optimizer state 'head.weight/exp_avg' is for no parameter of this model"
+    )
+    assert differing(optimizer.state_dict(), before) == set()
+
+
+def test_a_model_without_a_trainable_parameter_is_refused() -> None:
+    with pytest.raises(ValueError) as error:
+        Optimizer(torch.optim.Adam, nn.Linear(3, 2).requires_grad_(False))
+    assert str(error.value) == "Linear has no trainable parameter for Adam to own"
+
+
+def test_constructing_and_stepping_import_no_dynamo() -> None:
+    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process can tell
+    program = """
+import sys, torch
+from andiron import gradients
+from andiron.optim import Optimizer
+for name in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad"):
+    for options in ({}, {"foreach": False}):
+        model = torch.nn.Linear(3, 2)
+        optimizer = Optimizer(getattr(torch.optim, name), model, **options)
+        for update in range(2):
+            optimizer.step(0.1, model, gradients.backward(model(torch.ones(5, 3)).sum(), model))
+        optimizer.load_state_dict(optimizer.state_dict())
+        print(name, options, "torch._dynamo" in sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 10
+    assert [line for line in lines if not line.endswith(" False")] == []
+
+
+def test_another_model_than_its_own_is_refused_and_a_wrapper_of_its_own_is_not():
+    own, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    optimizer = Optimizer(torch.optim.SGD, own)
+    before = own.weight.clone()
+    with pytest.raises(
+        ValueError,
+        match="is not the model the optimizer was made for: it does not hold weight, bias",
+    ):
+        optimizer.step(0.5, other, gradients.backward(own(torch.ones(1, 3)).sum(), own))
+    assert torch.equal(own.weight, before)
+
+    wrapper = nn.Sequential(own)
+    assert (
+        optimizer.step(0.5, wrapper, gradients.backward(own(torch.ones(1, 3)).sum(), own))
+        is wrapper
+    )
+    assert torch.equal(own.weight, before - 0.5)

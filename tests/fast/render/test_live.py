@@ -1,0 +1,174 @@
+"""The live line where it is tight, odd or cut short: a narrow terminal, a name like markup, Ctrl-C."""
+
+import fcntl
+import io
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from andiron.protocols import Progress
+from andiron.render import Live, Plain
+
+ROOT = Path(__file__).resolve().parents[3]
+OWNER = """import fcntl, runpy, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # standard input becomes the terminal whose Ctrl-C this process gets
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")"""
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+def progress(**state):
+    where = Progress(num_epochs=10, num_batches=21, num_items=1295, **state)
+    where.latest = {
+        "train": {"loss": 0.5, "accuracy": 0.75},
+        "valid": {"loss": 0.25, "accuracy": 0.875},
+    }
+    return where
+
+
+@pytest.fixture
+def moving_line(monkeypatch):
+    """What is drawn on a terminal of so many columns for batch 7 of the third epoch of ten, a second after the start."""
+    clock = SimpleNamespace(perf_counter=lambda: clock.now, now=0.0)
+    monkeypatch.setattr("andiron.render.live.time", clock)
+
+    def draw(width):
+        clock.now = 0.0
+        file = io.StringIO()
+        live = Live(Console(file=file, force_terminal=True, color_system=None, width=width))
+        live.start(progress(epoch=3, batch=7, updates=49, first_epoch=1))
+        clock.now = 1.0
+        live.stop()
+        drawn = file.getvalue().partition(HIDE_CURSOR)[2].partition(SHOW_CURSOR)[0]
+        return drawn.split("\x1b[2K")[-1].strip()
+
+    return draw
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_the_moving_line_has_place_loss_speed_and_time_left_on_one_line(moving_line, width):
+    line = moving_line(width)
+
+    assert "\n" not in line and len(line) <= width
+    for part in (
+        "epoch 3/10",
+        "update 49",
+        "train loss 0.5000",
+        "3,022 samples/s",
+        "3.3s left",
+    ):  # 49 batches in a second
+        assert part in line
+
+
+def test_a_wide_moving_line_has_every_value_and_a_bar(moving_line):
+    line = moving_line(200)
+
+    assert "train loss 0.5000  accuracy 0.7500  |  valid loss 0.2500  accuracy 0.8750" in line
+    assert line.count("━") == 6  # of 20, for 7 batches of 21
+
+
+@pytest.mark.parametrize("kind", [Live, Plain])
+def test_a_metric_named_like_markup_is_shown_by_its_name(kind):
+    file = io.StringIO()
+    where = progress(epoch=1, updates=21)
+    where.latest = {"train": {"recall[red]": 0.5}}
+    shown = kind(Console(file=file, force_terminal=kind is Live, color_system=None, width=160))
+    shown.start(where)
+    shown.epoch_ended(where, 0.1)
+    shown.stop()
+    assert "train recall[red] 0.5000  |  12,950 samples/s" in file.getvalue()
+
+    row = {
+        "split": "valid",
+        "metric": "recall[red]",
+        "best": 0.5,
+        "epoch_of_best": 1,
+        "last": 0.5,
+        "last_epoch": 1,
+    }
+    shown.show({"run_dir": "a[b]", "model": "MLP", "num_parameters": 1, "updates": 21, "seconds": 1.0, "metrics": [row],
+                "param_groups": {}})  # fmt: skip
+    assert "│ recall[red] │" in file.getvalue() and "a[b]" in file.getvalue()
+
+
+def test_every_epoch_leaves_its_line_once_and_in_order():
+    file = io.StringIO()
+    live = Live(Console(file=file, force_terminal=True, color_system=None, width=160))
+    live.start(progress())
+    for epoch in range(1, 8):
+        live.epoch_ended(progress(epoch=epoch, updates=21 * epoch), 0.1)
+    live.stop()
+
+    stayed = [line for line in file.getvalue().splitlines() if "|  12,950 samples/s" in line]
+    assert [line.split("update ")[1].split()[0] for line in stayed] == [
+        str(21 * epoch) for epoch in range(1, 8)
+    ]
+
+
+def test_the_cursor_is_hidden_while_the_line_moves_and_shown_after():
+    file = io.StringIO()
+    live = Live(Console(file=file, force_terminal=True, width=160))
+    live.start(progress())
+    live.stop()
+
+    drawn = file.getvalue()
+    assert drawn.count(HIDE_CURSOR) == drawn.count(SHOW_CURSOR) == 1
+    assert drawn.index(HIDE_CURSOR) < drawn.index(SHOW_CURSOR)
+
+
+def test_stopping_twice_or_before_the_start_draws_nothing():
+    file = io.StringIO()
+    live = Live(Console(file=file, force_terminal=True, width=160))
+    live.stop()
+    assert file.getvalue() == ""
+
+    live.start(progress())
+    live.stop()
+    drawn = file.getvalue()
+    live.stop()
+    assert file.getvalue() == drawn
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_a_real_terminal_ends_the_run_and_gives_the_terminal_back(tmp_path):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
+    before = termios.tcgetattr(theirs)
+    command = [
+        sys.executable,
+        "-c",
+        OWNER,
+        ROOT / "train.py",
+        "num_epochs=100000",
+        f"hydra.run.dir={tmp_path / 'run'}",
+    ]
+    environment = {**os.environ, "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
+    environment.pop("COLUMNS", None)
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen(command, **streams, env=environment, start_new_session=True) as process:
+        drawn = read_until(ours, " left")
+        os.write(ours, b"\x03")
+        drawn += read_until(ours, "interrupted; what was saved until then is in the run folder")
+        assert process.wait(timeout=60) == 130
+    after = termios.tcgetattr(theirs)
+    os.close(theirs)
+    os.close(ours)
+
+    assert drawn.rindex(SHOW_CURSOR) > drawn.rindex(HIDE_CURSOR)
+    assert "Traceback" not in drawn
+    assert after == before
+
+
+def read_until(descriptor, words):
+    drawn = bytearray()
+    while words not in drawn.decode(errors="ignore"):
+        drawn += os.read(descriptor, 65536)
+    return drawn.decode(errors="ignore")

@@ -1,0 +1,162 @@
+"""What a person sees: one line an epoch in a file, a moving line and what stays of it on a terminal."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from andiron import render
+from andiron.protocols import Progress
+from andiron.render import Live, Plain
+
+ROOT = Path(__file__).resolve().parents[3]
+SUMMARY = {
+    "run_dir": "outputs/a/b", "model": "MLP", "num_parameters": 4810, "updates": 42, "epochs": 2, "seconds": 75.0,
+    "metrics": [{"split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1, "last": 0.25, "last_epoch": 2}],
+    "param_groups": {
+        "hidden": {"optimizer": "torch.optim.Muon", "options": {"weight_decay": 0.1, "nesterov": True, "maximize": False},
+                   "lr": 0.02, "clip": 1.0, "num_tensors": 1, "num_parameters": 1234,
+                   "parameters": {"network.1.weight": [617, 2]}},
+        "base": {"optimizer": "torch.optim.Adam", "options": {"betas": [0.9, 0.999], "fused": True}, "lr": 1e-3,
+                 "num_tensors": 8, "num_parameters": 77, "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)}},
+        "body": {"optimizer": None, "options": {}, "lr": None, "num_tensors": 1, "num_parameters": 1,
+                 "parameters": {"network.10.scale": []}},
+    },
+}  # fmt: skip
+
+
+def progress(**state):
+    where = Progress(num_epochs=2, num_batches=21, num_items=1295, **state)
+    where.latest = {"train": {"loss": 0.5}}
+    return where
+
+
+def test_plain_prints_exactly_one_line_an_epoch():
+    file = io.StringIO()
+    shown = Plain(Console(file=file, width=20))
+    shown.start(progress())
+    shown.epoch_ended(progress(epoch=1, updates=21), 0.1)
+    shown.epoch_ended(progress(epoch=2, updates=42), 0.1)
+    shown.stop()
+    begun = [line[:24] for line in file.getvalue().splitlines()]
+    assert begun == ["epoch 1/2  update    21 ", "epoch 2/2  update    42 "]
+
+
+def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
+    file = io.StringIO()
+    Plain(Console(file=file, width=100)).show(SUMMARY)
+    lines = file.getvalue().splitlines()
+    assert any("MLP, 4,810 parameters, 42 updates" in line for line in lines)
+    assert any(
+        line.split("│")[1:-1] == [" valid ", " loss   ", " 0.1250 ", "             1 ", " 0.2500 "]
+        for line in lines
+    )
+    assert [line.strip() for line in lines[-2:]] == [
+        "trained in 1m15s; everything about the run is in",
+        "outputs/a/b",
+    ]
+
+
+def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members():
+    file = io.StringIO()
+    Plain(Console(file=file, width=100)).show(SUMMARY)
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in file.getvalue().splitlines()
+        if line.count("│") == 7
+    ]
+    assert rows == [
+        ["hidden", "Muon", "0.02", "1", "1,234", "1.weight 617x2"],
+        ["", "weight_decay 0.1", "", "", "", ""],
+        ["", "nesterov True", "", "", "", ""],
+        ["", "clip 1.0", "", "", "", ""],
+        ["base", "Adam", "0.001", "8", "77", "2.bias 2"],
+        ["", "betas 0.9, 0.999", "", "", "", "3.bias 3"],
+        *[
+            ["", "", "", "", "", text]
+            for text in ("4.bias 4", "5.bias 5", "... 3 more ...", "9.bias 9")
+        ],
+        ["body", "none", "frozen", "1", "1", "10.scale scalar"],
+    ]
+
+
+def test_a_file_gets_the_plain_one_and_a_terminal_the_live_one(monkeypatch):
+    for is_terminal, kind in ((False, Plain), (True, Live)):
+        monkeypatch.setattr(sys, "stdout", io.StringIO())
+        monkeypatch.setattr(
+            sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False
+        )
+        assert type(render.auto()) is kind
+
+
+def test_the_live_line_is_drawn_from_the_progress_as_it_moves():
+    file = io.StringIO()
+    where = progress(epoch=1, batch=3, updates=3)
+    live = Live(Console(file=file, force_terminal=True, width=140))
+    live.start(where)
+    wait_until(lambda: "update 3" in file.getvalue())
+    where.batch, where.updates = 7, 7
+    wait_until(lambda: "update 7" in file.getvalue())
+    live.stop()
+    assert "epoch 1/2" in file.getvalue() and "train loss 0.5000" in file.getvalue()
+    assert "samples/s" in file.getvalue() and " left" in file.getvalue()
+
+
+def test_an_epoch_that_ends_just_before_the_stop_still_leaves_its_line():
+    file = io.StringIO()
+    live = Live(Console(file=file, force_terminal=True, width=140))
+    live.start(progress())
+    live.epoch_ended(progress(epoch=2, updates=42), 0.1)
+    live.stop()
+    assert "epoch 2/2  update    42" in file.getvalue()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+@pytest.mark.slow
+def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_cursor_back(
+    tmp_path,
+):
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        ROOT / "train.py",
+        "num_epochs=40",
+        f"hydra.run.dir={tmp_path / 'run'}",
+    ]
+    environment = {**os.environ, "COLUMNS": "150", "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment
+    ) as process:
+        os.close(theirs)
+        drawn = read_all(ours)
+    assert process.returncode == 0
+    assert "epoch 40/40  update   840" in drawn  # of the last epoch, which stays
+    for moving in ("━", "samples/s", " left", "valid loss"):
+        assert moving in drawn
+    assert "everything about the run is in" in drawn
+    assert drawn.rindex("\x1b[?25h") > drawn.rindex("\x1b[?25l")  # shown after it was last hidden
+
+
+def read_all(descriptor):
+    drawn = bytearray()
+    while True:
+        try:
+            chunk = os.read(descriptor, 65536)
+        except OSError:  # by which Linux says that the other end is closed
+            chunk = b""
+        if not chunk:
+            os.close(descriptor)
+            return drawn.decode()
+        drawn += chunk

@@ -1,0 +1,45 @@
+"""`docs/records.md`, done: its blocks of Python run one after the other, and its tables say what is so."""
+
+import re
+from pathlib import Path
+
+from andiron import serialization
+from andiron.serialization import layouts, number_formats, safetensors_codec
+from andiron.serialization.recorder import SUFFIXES
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in BLOCKS:
+        exec(compile(block, "docs/records.md", "exec"), names)
+
+    assert len(BLOCKS) == 5
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "model.safetensors", "wrapped.safetensors", "model.mpk.gz", "record.json", "burn.safetensors",
+    }  # fmt: skip
+
+
+def test_the_page_names_every_format_precision_dtype_and_layout():
+    for format, suffix in SUFFIXES.items():
+        assert re.search(
+            rf"^\| `{format}`.*`{suffix}` \| `{suffix}\.gz` \|", PAGE, flags=re.MULTILINE
+        ), format
+    assert set(re.findall(r'"(\w+)"', re.search(r"`precision=\"half\".*? \|", PAGE)[0])) | {
+        "exact"
+    } == set(number_formats.PRECISIONS)
+    for dtype in safetensors_codec.DTYPES:
+        if dtype.is_floating_point or dtype.is_complex:
+            assert str(dtype).removeprefix("torch.").removeprefix("float8_") in PAGE, dtype
+    for kind in layouts.NO_LIKE:
+        assert re.search(
+            rf"`{kind.__name__.removesuffix('CellBase').removesuffix('Base')}`", PAGE
+        ), kind
+
+
+def test_the_page_uses_what_there_is():
+    for name in re.findall(r"records\.(\w+)\(", "".join(BLOCKS)):
+        assert name in serialization.__all__

@@ -1,0 +1,382 @@
+"""TensorBoard's files, read back with TensorBoard's own readers."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.plugins.hparams import api_pb2, metadata
+from tensorboard.util import tensor_util
+
+from andiron import randomness
+from andiron.protocols import Point
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
+
+SOURCE = Path(__file__).resolve().parents[3] / "src"
+POINTS = [
+    Point("train", 20, 1, {"loss": 0.5, "accuracy": 0.25, "lr/base": 0.125}),
+    Point("train", 21, 1, {"loss": 0.25, "accuracy": 0.5, "lr/base": 0.125}),
+    Point("train", 21, 1, {"loss": 0.375, "accuracy": 0.375}, whole_epoch=True),
+    Point("valid", 21, 1, {"loss": 0.75, "accuracy": 0.625}, whole_epoch=True),
+    Point("train", 41, 2, {"loss": 0.125, "accuracy": 0.75, "lr/base": 0.0625}),
+    Point("valid", 42, 2, {"loss": 1.0, "accuracy": 0.875}, whole_epoch=True),
+    Point("test", 42, 2, {"loss": 2.0, "accuracy": 0.0}, whole_epoch=True),
+]
+
+
+def events(folder):
+    """Every record in the folder's own files, as it was written."""
+    files = sorted(folder.glob("events.out.tfevents.*"))
+    return [
+        Event.FromString(record)
+        for file in files
+        for record in RawEventFileLoader(str(file)).Load()
+    ]
+
+
+def scalars(folder):
+    """Steps and values by tag, as TensorBoard reads them."""
+    accumulator = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return {
+        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)]
+        for tag in accumulator.Tags()["scalars"]
+    }
+
+
+def values(folder):
+    return [value for event in events(folder) for value in event.summary.value]
+
+
+def hparams(folder):
+    """The messages to the HParams tab, by tag."""
+    return {value.tag: value.metadata.plugin_data.content for value in values(folder)
+            if value.metadata.plugin_data.plugin_name == "hparams"}  # fmt: skip
+
+
+@pytest.fixture
+def written(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for point in POINTS:
+        writer.write(point)
+    writer.close()
+    return tmp_path
+
+
+def test_tensorboard_reads_back_tags_steps_and_values(written):
+    assert scalars(written / "train") == {
+        "loss": [(20, 0.5), (21, 0.25), (41, 0.125)],
+        "accuracy": [(20, 0.25), (21, 0.5), (41, 0.75)],
+        "lr/base": [(20, 0.125), (21, 0.125), (41, 0.0625)],
+        "epoch": [(20, 1.0), (21, 1.0), (41, 2.0)],
+    }
+    assert scalars(written / "valid") == {
+        "loss": [(21, 0.75), (42, 1.0)],
+        "accuracy": [(21, 0.625), (42, 0.875)],
+        "epoch": [(21, 1.0), (42, 2.0)],
+    }
+
+
+def test_both_splits_use_the_same_tags(written):
+    assert {"loss", "accuracy"} <= set(scalars(written / "train")) & set(scalars(written / "valid"))
+
+
+def test_all_scalars_of_a_log_point_are_one_event(written):
+    version, *points = events(written / "train")
+    assert version.file_version == "brain.Event:2"
+    assert [event.step for event in points] == [20, 21, 41]
+    assert all(
+        {value.tag for value in event.summary.value} == {"loss", "accuracy", "lr/base", "epoch"}
+        for event in points
+    )
+
+
+def test_the_test_set_is_not_shown(written):
+    assert {path.name for path in written.iterdir() if path.is_dir()} == {"train", "valid"}
+    shown = {
+        value
+        for part in ("train", "valid")
+        for curve in scalars(written / part).values()
+        for _, value in curve
+    }
+    assert 0.0 not in shown  # the accuracy on the test set
+
+
+def test_averaged_weights_are_a_run_of_their_own_unless_on_the_test_set(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for split, loss in (("valid", 0.5), ("valid-ema", 0.25), ("test", 2.0), ("test-ema", 4.0)):
+        writer.write(Point(split, 21, 1, {"loss": loss}, whole_epoch=True))
+    writer.close()
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"valid", "valid-ema"}
+    assert scalars(tmp_path / "valid-ema") == {"loss": [(21, 0.25)], "epoch": [(21, 1.0)]}
+
+
+def histograms(folder):
+    """Steps and histograms by tag, as TensorBoard reads them."""
+    accumulator = EventAccumulator(str(folder), size_guidance={"histograms": 0}).Reload()
+    tags = accumulator.Tags()["histograms"]
+    return {
+        tag: {event.step: event.histogram_value for event in accumulator.Histograms(tag)}
+        for tag in tags
+    }
+
+
+def histogram_of(folder, tensor):
+    """The one histogram of a tensor that was written, or None."""
+    writer = TensorBoardWriter(folder)
+    writer.write(Point("train", 1, 1, {"loss": 0.5}, histograms={"weights/a": tensor}))
+    writer.close()
+    return histograms(folder / "train").get("weights/a", {}).get(1)
+
+
+def uneven(*shape, dtype=torch.float32):
+    return torch.randn(shape, generator=randomness.stream(0, "values", *shape)).to(dtype)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64], ids=str
+)
+def test_a_histogram_is_that_of_numpy(tmp_path, dtype):
+    tensor = (10 * uneven(7, 13, 5)).to(dtype)
+    found, values = histogram_of(tmp_path, tensor), tensor.double().numpy()
+    counts, edges = numpy.histogram(values, bins=64)
+    assert found.bucket == counts.tolist()
+    # edges by another formula, each of a few roundings
+    numpy.testing.assert_allclose(
+        found.bucket_limit, edges[1:], rtol=0, atol=4 * 2**-52 * numpy.abs(values).max()
+    )
+    assert (found.min, found.max, found.num) == (values.min(), values.max(), 7 * 13 * 5)
+    assert found.bucket_limit[-1] == found.max
+    # sums of 455 numbers in another order
+    numpy.testing.assert_allclose(
+        found.sum, values.sum(), rtol=0, atol=455 * 2**-52 * numpy.abs(values).sum()
+    )
+    numpy.testing.assert_allclose(found.sum_squares, (values**2).sum(), rtol=455 * 2**-52)
+
+
+def test_a_histogram_by_hand(tmp_path):
+    # from -1 to 1 a bucket is 1/32 wide: -1 is in the first, 0 begins the 33rd, 31/32 begins the last, which has 1 too
+    found = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
+    assert {number: count for number, count in enumerate(found.bucket) if count} == {
+        0: 1.0,
+        31: 1.0,
+        32: 2.0,
+        63: 2.0,
+    }
+    assert found.bucket_limit == [(number + 1) / 32 - 1 for number in range(64)]
+    assert (found.min, found.max, found.num, found.sum) == (-1.0, 1.0, 6, 31 / 32 - 1 / 64)
+    assert found.sum_squares == 2 + (31 / 32) ** 2 + (1 / 64) ** 2
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e38])
+def test_values_that_are_all_equal_are_one_bucket_of_no_width(tmp_path, value):
+    tensor = torch.full((3, 5), value)
+    found = histogram_of(tmp_path, tensor)
+    exact = tensor[0, 0].item()
+    assert (found.min, found.max, found.num) == (exact, exact, 15)
+    assert (found.bucket_limit, found.bucket) == ([exact], [15.0])
+
+
+def test_only_finite_values_are_counted(tmp_path):
+    tensor = torch.tensor([1.0, torch.nan, -1.0, torch.inf, 0.5, -torch.inf])
+    found, expected = (
+        histogram_of(tmp_path / "a", tensor),
+        histogram_of(tmp_path / "b", torch.tensor([1.0, -1.0, 0.5])),
+    )
+    assert found == expected
+    assert (found.num, found.sum, found.sum_squares) == (3, 0.5, 2.25)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.empty(0), torch.empty(3, 0), torch.full((7,), torch.nan)],
+    ids=["0", "3x0", "nan"],
+)
+def test_a_tensor_without_a_finite_value_has_no_histogram_and_the_scalars_are_there(
+    tmp_path, tensor
+):
+    assert histogram_of(tmp_path, tensor) is None
+    assert scalars(tmp_path / "train") == {"loss": [(1, 0.5)], "epoch": [(1, 1.0)]}
+
+
+def test_the_largest_and_the_smallest_numbers_have_a_histogram(tmp_path):
+    extremes = torch.tensor([torch.finfo(torch.float32).min, torch.finfo(torch.float32).max, 0.0])
+    assert [
+        number
+        for number, count in enumerate(histogram_of(tmp_path / "a", extremes).bucket)
+        if count
+    ] == [0, 32, 63]
+    tiny = torch.tensor([1e-45, 3e-45])
+    assert [
+        number for number, count in enumerate(histogram_of(tmp_path / "b", tiny).bucket) if count
+    ] == [0, 63]
+
+
+def test_a_parameter_is_shown_and_left_as_it_was(tmp_path):
+    parameter = torch.nn.Parameter(uneven(7, 3))
+    before = parameter.detach().clone()
+    assert histogram_of(tmp_path, parameter).num == 21
+    assert torch.equal(parameter, before)
+
+
+def test_scalars_and_histograms_of_a_log_point_are_one_event(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for updates in (20, 41):
+        tensors = {"weights/a": uneven(updates), "gradients/a": uneven(3, updates)}
+        writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=tensors))
+    writer.close()
+    _, *points = events(tmp_path / "train")
+    assert [event.step for event in points] == [20, 41]
+    assert all(
+        [value.tag for value in event.summary.value]
+        == ["loss", "epoch", "weights/a", "gradients/a"]
+        for event in points
+    )
+    found = histograms(tmp_path / "train")
+    assert {tag: [histogram.num for histogram in steps.values()] for tag, steps in found.items()} == {
+        "weights/a": [20, 41], "gradients/a": [60, 123],
+    }  # fmt: skip
+
+
+def test_histograms_go_to_tensorboard_alone(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    writer.write(Point("train", 1, 1, {"loss": 0.5}, histograms={"weights/a": uneven(3)}))
+    writer.close()
+    assert "weights/a" not in (tmp_path / "metrics.jsonl").read_text()
+
+
+def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    for number in range(1, 5):
+        writer.write(Point("train", number, 1, {"loss": number / 8}))
+        assert [step for step, _ in scalars(tmp_path / "train")["loss"]] == list(
+            range(1, number + 1)
+        )
+    writer.close()
+
+
+def test_texts_are_pages_of_the_text_tab(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    writer.start_session(
+        {}, {"config": "```json\n{}\n```", "provenance": "| a | b |\n|---|---|\n| ä | 2 |"}
+    )
+    writer.close()
+    pages = {
+        value.tag: tensor_util.make_ndarray(value.tensor).item().decode()
+        for value in values(tmp_path) if value.metadata.plugin_data.plugin_name == "text"
+    }  # fmt: skip
+    assert pages == {
+        "config/text_summary": "```json\n{}\n```",
+        "provenance/text_summary": "| a | b |\n|---|---|\n| ä | 2 |",
+    }
+
+
+def test_hyperparameters_start_a_session_and_never_an_experiment(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    writer.start_session({"lr": 1e-3, "seed": 7, "optimizer": "Adam", "amsgrad": False}, {})
+    writer.end_session(succeeded=True)
+    writer.close()
+    messages = hparams(tmp_path)
+    assert set(messages) == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
+    start = metadata.parse_session_start_info_plugin_data(messages["_hparams_/session_start_info"])
+    found = {
+        name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()
+    }
+    assert found == {"lr": 0.001, "seed": 7.0, "optimizer": "Adam", "amsgrad": "False"}
+
+
+@pytest.mark.parametrize(
+    "succeeded, status", [(True, api_pb2.STATUS_SUCCESS), (False, api_pb2.STATUS_FAILURE)]
+)
+def test_a_session_ends_as_the_run_did(tmp_path, succeeded, status):
+    writer = TensorBoardWriter(tmp_path)
+    writer.start_session({"lr": 0.1}, {})
+    writer.end_session(succeeded=succeeded)
+    writer.close()
+    messages = hparams(tmp_path)
+    start = metadata.parse_session_start_info_plugin_data(messages["_hparams_/session_start_info"])
+    end = metadata.parse_session_end_info_plugin_data(messages["_hparams_/session_end_info"])
+    assert end.status == status
+    assert start.start_time_secs <= end.end_time_secs
+
+
+def test_two_writers_of_one_process_share_no_file(tmp_path):
+    one, other = TensorBoardWriter(tmp_path), TensorBoardWriter(tmp_path)
+    one.write(POINTS[0])
+    other.write(POINTS[4])
+    one.close()
+    other.close()
+    assert len(list((tmp_path / "train").iterdir())) == 2
+    assert {event.step for event in events(tmp_path / "train") if event.step} == {20, 41}
+
+
+SCRIPT_THAT_IS_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from andiron.protocols import Point
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
+folder = Path(sys.argv[1])
+writers = [TensorBoardWriter(folder / "tensorboard"), JsonLinesWriter(folder / "metrics.jsonl")]
+for updates in range(1, 1001):
+    for writer in writers:
+        writer.write(Point("train", updates, 1, {"loss": updates / 8, "accuracy": 0.5}))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_has_lost_no_point(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT_THAT_IS_KILLED, tmp_path],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    expected = [(updates, updates / 8) for updates in range(1, 1001)]
+    assert scalars(tmp_path / "tensorboard" / "train")["loss"] == expected
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["updates"], line["loss"]) for line in lines] == expected
+
+
+def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    colours = torch.arange(24, dtype=torch.uint8).reshape(3, 2, 4)
+    writer.write(
+        Point("valid", 42, 2, {"loss": 1.0}, whole_epoch=True, texts={"confusion": "| a | b |"})
+    )
+    writer.write(
+        Point(
+            "valid",
+            42,
+            2,
+            {},
+            texts={"sample": "to be"},
+            images={"colour": colours, "grey": colours[:1]},
+        )
+    )
+    writer.close()
+
+    read = EventAccumulator(str(tmp_path / "valid"), size_guidance={"images": 0}).Reload()
+
+    assert read.Tags()["scalars"] == ["loss", "epoch"]
+    assert [event.step for event in read.Scalars("epoch")] == [
+        42
+    ]  # once, by the point that has values
+    for tag, text in (("confusion", "| a | b |"), ("sample", "to be")):
+        (event,) = read.Tensors(f"{tag}/text_summary")
+        assert (event.step, tensor_util.make_ndarray(event.tensor_proto).item().decode()) == (
+            42,
+            text,
+        )
+    for tag, pixels in (("colour", colours), ("grey", colours[:1])):
+        (event,) = read.Images(tag)
+        assert (event.step, event.width, event.height) == (42, 4, 2)
+        shown = numpy.array(Image.open(io.BytesIO(event.encoded_image_string)))
+        assert numpy.array_equal(shown.reshape(2, 4, -1), pixels.permute(1, 2, 0).numpy())

@@ -1,0 +1,470 @@
+"""A resume proved exact, and one that is not found out, by the script.
+
+Most have the pieces of a run made one after the other in one process, which shows as much of the learner's state and is three
+times as fast; that a piece is a process of its own, and what a signal sent to it does, is shown apart.
+"""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from andiron import errors
+from proofs import stop_points, verify_resume
+from proofs.stop_points import Moment
+from proofs.segment import Ended
+from proofs.verify_resume import Trial
+
+ROOT = Path(__file__).resolve().parents[3]
+EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")
+SMALL = ("data=partial", "num_epochs=2", "batch_size=20", "log_every=4", "device=cpu")
+SETUPS = {
+    "adam": ("optimizer=adam",),
+    "dropout and augmentation": ("model=convnet", "model.hidden=32", "augmentation=[crop,shift]"),
+    "two optimizers and a short last group": (
+        "param_groups=muon",
+        "model.hidden=[32,32]",
+        "grads_accumulation=4",
+        "batch_size=10",
+    ),
+    "average": ("averages=ema", "model.hidden=[32]"),
+    "plateau": (
+        "scheduler=plateau",
+        "scheduler.patience=0",
+        "scheduler.threshold=0.5",
+        "num_epochs=3",
+        "model.hidden=[32]",
+    ),
+    "fp16": ("precision=fp16", "model._target_=parts.Loud", "batch_size=10"),
+    "text": (
+        "data=text",
+        "data.path=squares.txt",
+        "data.context_length=16",
+        "model.layers=1",
+        "model.heads=2",
+        "model.dim=16",
+        "model.dropout=0.1",
+    ),  # fmt: skip
+}
+PARTS = """
+import random
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class Network(nn.Module):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+
+
+class Loud(Network):
+    def forward(self, inputs):
+        return self.body(inputs) * 100  # gradients of a loss scaled by 65,536 overflow at first
+
+
+class Forgetful(Network):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__(input_shape, num_classes, hidden, dropout)
+        self.register_buffer("seen", torch.zeros(()), persistent=False)
+
+    def forward(self, inputs):
+        if self.training:
+            self.seen += 1
+        return self.body(inputs) / (1 + self.seen)
+
+
+class Careful(Network):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__(input_shape, num_classes, hidden, dropout)
+        self.register_buffer("seen", torch.zeros(()))
+
+    forward = Forgetful.forward
+
+
+class Drawing(Network):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__(input_shape, num_classes, hidden, dropout)
+        self.steps = 0
+        self.noise, self.idle = torch.Generator().manual_seed(7), torch.Generator()
+        self.python, self.numpy, self.old_numpy = random.Random(7), np.random.default_rng(7), np.random.RandomState(7)
+
+    def forward(self, inputs):
+        self.steps += 1
+        inputs = inputs + self.python.random() + self.numpy.random() + self.old_numpy.rand()
+        return self.body(inputs + torch.rand(inputs.shape, generator=self.noise))
+
+
+class Unsteady(Network):
+    def forward(self, inputs):
+        return self.body(inputs) * (1 + time.time() % 1)
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How the script ended, and the lines it printed."""
+
+    code: int
+    lines: list[str]
+    errors: str
+
+
+@pytest.fixture
+def proof(tmp_path):
+    """`python scripts/verify_resume.py` with some arguments, from an empty folder with a module `parts` of one's own."""
+    (tmp_path / "parts.py").write_text(PARTS)
+    (tmp_path / "squares.txt").write_text(
+        "".join(f"{number} by {number} is {number * number}\n" for number in range(300))
+    )
+
+    def run(*arguments):
+        command = [sys.executable, ROOT / "scripts" / "verify_resume.py", *arguments]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400
+        )
+        return Said(done.returncode, done.stdout.splitlines(), done.stderr)
+
+    return run
+
+
+def places(said):
+    """The lines about the pieces, without their seconds."""
+    return [
+        re.sub(r", \d+\.\d s$", "", line)
+        for line in said.lines
+        if line.startswith(("straight", "piece"))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETUPS)
+def test_a_run_stopped_everywhere_with_other_workers_each_time_ends_with_the_same_bits(
+    tmp_path, proof, name
+):
+    points = (*EVERYWHERE, "epoch:2") if name == "plateau" else EVERYWHERE
+    said = proof(
+        *SMALL, *SETUPS[name], "--at", *points, "--workers", "1", "2", "--here", "--keep", "runs"
+    )
+
+    assert (said.code, said.errors) == (0, ""), said.lines
+    assert re.fullmatch(
+        r"exact: \d+ tensors, \d+ logged values, \d+ TensorBoard scalars are the same bits",
+        said.lines[-2],
+    )
+    straight, *stopped, rest = places(said)
+    assert (
+        straight == "straight: to the end"
+        and rest == f"piece {len(points) + 1} (the rest): to the end"
+    )
+    words = [
+        re.fullmatch(
+            r"piece \d+ \((.*)\): stopped at update \d+, after \d+ batch(es)? of \w+", place
+        )[1]
+        for place in stopped
+    ]
+    assert sorted(words) == sorted(points) and words[0] == "0" and words[-2:] == ["end", "test"]
+    recorded = json.loads((tmp_path / "runs" / "interrupted" / "provenance.json").read_text())[
+        "resumes"
+    ]
+    workers = [0, *(1 + number % 2 for number in range(len(points)))]
+    assert [resume["changes"] for resume in recorded] == [
+        {"num_workers": [*pair]} for pair in itertools.pairwise(workers)
+    ]
+
+
+def logged(tmp_path, name):
+    lines = (tmp_path / "runs" / "straight" / "metrics.jsonl").read_text().splitlines()
+    return [value for value in (json.loads(line).get(name) for line in lines) if value is not None]
+
+
+@pytest.mark.slow
+def test_a_plateau_and_a_loss_scale_are_in_use_in_what_was_proved(tmp_path, proof):
+    assert (
+        proof(*SMALL, *SETUPS["plateau"], "--at", "epoch:2", "--here", "--keep", "runs").code == 0
+    )
+    assert len({*logged(tmp_path, "lr/base")}) > 1
+
+    shutil.rmtree(tmp_path / "runs")
+    assert proof(*SMALL, *SETUPS["fp16"], "--at", "1", "--here", "--keep", "runs").code == 0
+    assert (
+        logged(tmp_path, "loss_scale")[-1] < 65536 and logged(tmp_path, "skipped_updates")[-1] > 1
+    )
+
+
+@pytest.mark.slow
+def test_pieces_are_processes_of_their_own_and_a_signal_from_outside_ends_one(tmp_path, proof):
+    said = proof(
+        *SMALL,
+        "num_epochs=4",
+        "--at",
+        "signal",
+        "validation:2",
+        "end",
+        "--random",
+        "1",
+        "--seed",
+        "31",
+        "--workers",
+        "1",
+    )
+
+    assert (said.code, said.errors) == (0, "")
+    assert said.lines[0] == "stops are drawn with --seed 31"
+    assert said.lines[-1].startswith("exact: ")
+    made = [place for place in places(said) if "stopped at" in place]
+    assert any("(signal)" in place for place in made) and any(
+        "(validation:2)" in place for place in made
+    )
+    assert not any(
+        (tmp_path / "outputs" / "verify_resume").iterdir()
+    )  # they are the same: nothing is left to be looked at
+
+
+@pytest.mark.slow
+def test_a_buffer_that_no_checkpoint_holds_is_found_and_named(tmp_path, proof):
+    said = proof(*SMALL, "log_every=1", "model._target_=parts.Forgetful", "--at", "3", "--here")
+
+    assert said.code == 1 and said.errors == ""
+    cause, folder = said.lines[-2:]
+    first = next(line for line in said.lines if line.startswith("not exact: "))
+    assert re.match(
+        r"not exact: metrics.jsonl: train, epoch 1, of the window, update 4: loss is \S+, not \S+$",
+        first,
+    )
+    assert re.fullmatch(r"and \d+ more", said.lines[said.lines.index(first) + 1])
+    assert cause == (
+        "likely cause: state that is not saved (made straight a second time the run is the same). The first difference was "
+        "logged 1 update after the resume at 3 (update 3, after 3 batches of train). the non-persistent buffer 'seen' of "
+        "network (Forgetful) changes in training (0.0 to 3.0) and is in no checkpoint: register it with persistent=True"
+    )
+    kept = Path(folder.removeprefix("the runs are in "))
+    assert kept.parent == tmp_path / "outputs" / "verify_resume"
+    assert {path.name for path in kept.iterdir()} == {"straight", "interrupted", "straight_again"}
+
+
+@pytest.mark.slow
+def test_the_same_counter_in_a_buffer_that_is_saved_is_exact(proof):
+    said = proof(*SMALL, "model._target_=parts.Careful", "--at", "3", "--here")
+
+    assert said.code == 0 and said.lines[-1].startswith("exact: ")
+
+
+@pytest.mark.slow
+def test_generators_and_a_counter_of_ones_own_are_named_and_nothing_that_does_not_change(proof):
+    said = proof(*SMALL, "model._target_=parts.Drawing", "--at", "mid", "--here")
+
+    assert said.code == 1
+    named = re.findall(
+        r"the (generator|attribute) '(\w+)' of network \(Drawing\) changes in training",
+        said.lines[-2],
+    )
+    generators = [("generator", name) for name in ("noise", "python", "numpy", "old_numpy")]
+    assert named == [("attribute", "steps"), *generators]
+    assert "(0 to 4)" in said.lines[-2]  # 3 updates and a batch of validation
+    assert (
+        "draw from torch's default generators, which start anew at every update" in said.lines[-2]
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_is_not_reproducible_by_itself_is_told_from_a_state_that_is_not_saved(proof):
+    said = proof(*SMALL, "model._target_=parts.Unsteady", "--at", "mid", "--here")
+
+    assert said.code == 1
+    cause = "likely cause: the run is not reproducible by itself: made straight a second time it differs too, first in metrics"
+    assert said.lines[-2].startswith(cause)
+
+
+MOMENTS = [
+    Moment("train", 0, 0),
+    *(Moment("train", number, number) for number in range(1, 7)),
+    Moment("valid", 6, 0),
+]
+
+
+class Scripted:
+    """Stands in for the pieces: a run of one epoch whose folders all hold the same weights, and signals that are late."""
+
+    def __init__(self, late=0, code=0):
+        self.late, self.code, self.arguments = late, code, []
+
+    def __call__(self, piece):
+        self.arguments.append(list(piece.arguments))
+        folder = Path(
+            piece.arguments[-1 if "dir=" in piece.arguments[-1] else 0].partition("=")[2].strip("'")
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        safetensors.torch.save_file({"weight": torch.ones(2)}, folder / "model.safetensors")
+        if piece.stop is None:
+            return Ended(self.code, MOMENTS, "it broke\n", 1.0)
+        last = MOMENTS.index(piece.stop.moment) + (self.late if piece.stop.by_signal else 0)
+        return (
+            Ended(130, MOMENTS[: last + 1], "", 1.0)
+            if last < len(MOMENTS)
+            else Ended(0, MOMENTS, "", 1.0)
+        )
+
+
+def test_each_resume_goes_on_in_the_same_folder_with_the_next_number_of_workers(tmp_path):
+    pieces = Scripted()
+    trial = Trial(["seed=1"], ["1", "3", "end"], workers=[2, 0])
+
+    assert verify_resume.verify(trial, tmp_path, pieces)
+    resume = f"resume='{tmp_path / 'interrupted'}'"
+    assert pieces.arguments == [
+        ["seed=1", f"hydra.run.dir='{tmp_path / 'straight'}'"],
+        ["seed=1", f"hydra.run.dir='{tmp_path / 'interrupted'}'"],
+        [resume, "num_workers=2"],
+        [resume, "num_workers=0"],
+        [resume, "num_workers=2"],
+    ]
+
+
+def test_without_workers_the_run_goes_on_as_configured(tmp_path):
+    pieces = Scripted()
+    verify_resume.verify(Trial([], ["1"]), tmp_path, pieces)
+
+    assert pieces.arguments[-1] == [f"resume='{tmp_path / 'interrupted'}'"]
+
+
+def test_stops_that_a_late_signal_has_passed_are_left_out_and_said_to_be(tmp_path, capsys):
+    late = next(
+        seed
+        for seed in range(99)
+        if stop_points.chosen(["signal"], MOMENTS, seed=seed)[0].moment == MOMENTS[2]
+    )
+
+    assert verify_resume.verify(
+        Trial([], ["signal", "3", "5"], seed=late), tmp_path, Scripted(late=2)
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "straight: to the end, 1.0 s",
+        "piece 1 (signal): stopped at update 4, after 4 batches of train, 1.0 s",
+        "3 (update 3, after 3 batches of train): left out, the run was there before the signal was heard",
+        "piece 2 (5): stopped at update 5, after 5 batches of train, 1.0 s",
+        "piece 3 (the rest): to the end, 1.0 s",
+        "exact: 1 tensors, 0 logged values, 0 TensorBoard scalars are the same bits",
+    ]
+
+
+def test_a_run_that_ends_before_its_signal_is_compared_all_the_same_and_says_so(tmp_path, capsys):
+    assert verify_resume.verify(Trial([], ["1", "signal"], seed=1), tmp_path, Scripted(late=99))
+
+    said = capsys.readouterr().out.splitlines()
+    assert said[2] == "piece 2 (signal): to the end, 1.0 s"
+    assert said[3].startswith("signal (about update ") and said[3].endswith(
+        ": the run was at its end before it could be stopped"
+    )
+
+
+def test_a_piece_that_fails_ends_the_proof_with_what_it_said(tmp_path):
+    with pytest.raises(errors.RunFolderError) as failed:
+        verify_resume.verify(Trial([], ["1"]), tmp_path, Scripted(code=1))
+
+    assert (
+        str(failed.value)
+        == "`straight` ended with exit code 1, so there is nothing to compare:\nit broke"
+    )
+
+
+def test_what_cannot_be_proved_is_refused_before_anything_runs():
+    own = ["resume=latest", "-m", "hydra.run.dir=x", "overwrite=true", "interrupted_exit_code=3"]
+    with pytest.raises(errors.ConfigError) as refused:
+        Trial([*own, "lr=1"], ["1"])
+    assert refused.value.problems == tuple(
+        f"{override}: the proof says this itself; leave it out" for override in own
+    )
+
+    with pytest.raises(errors.ConfigError, match="--at noon: no point to stop at"):
+        Trial([], ["noon"])
+    with pytest.raises(
+        errors.ConfigError, match="--workers 1 -1 --random 0: should be numbers from 0 up"
+    ):
+        Trial([], ["1"], workers=[1, -1])
+    with pytest.raises(
+        errors.ConfigError, match="--at: names no point, and --random no number of them; give one"
+    ):
+        Trial([], [])
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """The script in this process, with other pieces."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, pieces):
+        monkeypatch.setattr(sys, "argv", ["verify_resume.py", *arguments])
+        monkeypatch.setattr(verify_resume, "run_apart", pieces)
+        code = verify_resume.main()
+        captured = capsys.readouterr()
+        return Said(code, captured.out.splitlines(), captured.err)
+
+    return run
+
+
+def test_by_default_it_stops_at_every_kind_of_moment_and_at_two_random_ones(script):
+    said = script("seed=1", pieces=Scripted())
+
+    words = [re.search(r"\((.*)\)", line)[1] for line in said.lines if line.startswith("piece")]
+    assert said.code == 0 and sorted(words) == [
+        "0",
+        "1",
+        "edge",
+        "mid",
+        "random",
+        "random",
+        "the rest",
+        "validation",
+    ]
+    assert re.fullmatch(r"stops are drawn with --seed \d+", said.lines[0])
+
+
+def test_a_folder_to_keep_must_be_new_and_is_kept(script, tmp_path):
+    said = script("--at", "1", "--keep", "mine", pieces=Scripted())
+    assert said.lines[-1] == f"the runs are in {tmp_path / 'mine'}"
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"straight", "interrupted"}
+
+    said = script("--at", "1", "--keep", "mine", pieces=Scripted())
+    assert (said.code, said.errors) == (
+        2,
+        f"error: {tmp_path / 'mine'} is there already; name another with --keep\n",
+    )
+
+
+def test_ctrl_c_ends_it_with_the_exit_code_of_a_shell_and_keeps_what_there_is(script, tmp_path):
+    def is_interrupted(piece):
+        Path(tmp_path / "runs" / "straight").mkdir()
+        raise KeyboardInterrupt
+
+    said = script("--keep", "runs", pieces=is_interrupted)
+
+    assert (said.code, said.errors) == (130, f"interrupted; the runs are in {tmp_path / 'runs'}\n")
+    assert (tmp_path / "runs" / "straight").is_dir()
+
+
+def test_a_mistake_leaves_no_folder_behind(script, tmp_path):
+    def fails(piece):
+        return Ended(2, [], "error: no such data", 0.1)
+
+    said = script("data=nothing", pieces=fails)
+
+    assert (
+        said.code == 2
+        and "`straight` ended with exit code 2" in said.errors
+        and "error: no such data" in said.errors
+    )
+    assert not any((tmp_path / "outputs" / "verify_resume").iterdir())

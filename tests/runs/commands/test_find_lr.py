@@ -1,0 +1,96 @@
+"""The learning-rate range test: on a curve that is known, and on the digits as a real process."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from andiron.commands import find_lr
+from andiron.commands.find_lr import Range
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():
+    tried = Range(1e-4, 1.0, 5)
+    assert [tried(update) for update in range(5)] == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1.0])
+
+
+def test_the_smoothed_loss_of_a_constant_is_the_constant():
+    assert find_lr.smoothed([2.0] * 7) == pytest.approx([2.0] * 7)
+    assert find_lr.smoothed([1.0, 0.0]) == pytest.approx(
+        [1.0, 0.09 / 0.19]
+    )  # 0.9 * 0.1 / (1 - 0.81)
+
+
+def test_the_suggestion_is_where_a_sigmoid_over_log_lr_falls_fastest():
+    tried = Range(1e-6, 1.0, 400)
+    rates = [tried(update) for update in range(400)]
+    losses = [2 / (1 + math.exp(3 * (math.log10(rate) + 3))) for rate in rates]  # steepest at 1e-3
+    assert find_lr.suggestion(rates, losses) == pytest.approx(
+        1e-3, rel=0.5
+    )  # smoothing lags by ten of 66 rates a decade
+
+
+def run(*arguments):
+    command = [sys.executable, str(ROOT / "scripts" / "find_lr.py"), *arguments]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve(tmp_path):
+    code, said, error = run(
+        "--updates", "120", f"hydra.run.dir={tmp_path}", "param_groups=layerwise"
+    )
+    assert (code, error) == (0, "")
+    found = json.loads((tmp_path / "find_lr.json").read_text())
+    assert 1e-4 < found["lr"] < 2e-2  # Adam's own default is 1e-3
+    assert said.startswith(f"lr={found['lr']:.2g}: where the smoothed loss falls fastest")
+    assert len(found["rates"]) == len(found["losses"]) and found["losses"][-1] > min(
+        found["losses"]
+    )
+    assert (tmp_path / "find_lr.png").read_bytes()[:4] == b"\x89PNG"
+    events = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload()
+    rates = [event.value for event in events.Scalars("lr/layer_2")]
+    assert rates == pytest.approx(found["rates"], rel=1e-6)  # TensorBoard keeps float32
+    assert [event.value for event in events.Scalars("lr/layer_0")] == pytest.approx(
+        [0.75**2 * rate for rate in rates], rel=1e-6
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--first", "1", "--last", "0.1"], "should be 0 < first < last, and at least 10 updates"),
+        (["--updates", "3"], "should be 0 < first < last, and at least 10 updates"),
+        (["optimizer=adamm"], "optimizer=adamm: no such optimizer; did you mean 'adam'?"),
+        (
+            ["--first", "1e30", "--last", "1e31", "optimizer=sgd"],
+            "--first=1e+30: the loss diverged after",
+        ),
+    ],
+)
+def test_nonsense_is_refused_by_its_words(tmp_path, options, words):
+    code, _, error = run(f"hydra.run.dir={tmp_path}", *options)
+    assert code == 2
+    assert words in error
+
+
+def test_the_noise_of_the_first_batches_suggests_nothing():
+    rates = [1e-6 * 1.1**number for number in range(100)]
+    losses = [4.0, 2.0, *[3.0] * 58, *[3.0 - 0.08 * number for number in range(30)], *[9.0] * 10]
+
+    assert rates[60] <= find_lr.suggestion(rates, losses) <= rates[90]

@@ -1,0 +1,217 @@
+"""Weights that torch saved, imported without running what is in the file."""
+
+import collections
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import serialization
+from andiron.commands import import_state_dict
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Ran:
+    """What a malicious file would make."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.fixture
+def imported(here, capsys):
+    """The script on a value that torch saved: exit code, lines printed, line of error."""
+
+    def run(value, *arguments, target="out.safetensors", **options):
+        torch.save(value, "weights.pt", **options)
+        code = import_state_dict.main(["weights.pt", target, *arguments])
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err.rstrip("\n")
+
+    return run
+
+
+def loaded():
+    return serialization.load(Path("out.safetensors")).tensors
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["zip", "before torch 1.6"])
+def test_a_state_dict_becomes_safetensors_bit_for_bit(is_old, imported):
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    code, lines, _ = imported(model.state_dict(), _use_new_zipfile_serialization=not is_old)
+
+    assert (code, lines) == (0, ["out.safetensors: 7 tensors"])
+    assert loaded().keys() == model.state_dict().keys()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded()[name], tensor) and loaded()[name].dtype == tensor.dtype
+    other = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    serialization.load_file(other, Path("out.safetensors"))
+    assert torch.equal(other[0].weight, model[0].weight)
+
+
+def test_tensors_that_share_memory_or_lie_otherwise_are_written_apart(imported):
+    whole = torch.arange(6.0).reshape(2, 3)
+    parameter = nn.Parameter(whole)
+    imported(
+        {
+            "a": parameter,
+            "b": parameter,
+            "part": whole[0],
+            "turned": whole.t(),
+            "step": whole[1, ::2],
+        }
+    )
+
+    assert loaded()["a"].tolist() == loaded()["b"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert (loaded()["part"].tolist(), loaded()["step"].tolist()) == ([0.0, 1.0, 2.0], [3.0, 5.0])
+    assert loaded()["turned"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+
+
+def test_a_key_leads_into_nested_dicts_and_what_is_no_tensor_is_listed(imported):
+    inner = collections.OrderedDict(
+        {"w": torch.ones(2), "epoch": 3, "deeper": {"x": torch.ones(1)}, 7: torch.ones(1)}
+    )
+    code, lines, _ = imported(
+        {"model": {"state_dict": inner}, "args": None}, "--key", "model.state_dict"
+    )
+
+    assert code == 0 and loaded().keys() == {"w"}
+    assert lines == [
+        "out.safetensors: 1 tensors",
+        "left out: epoch (a int)",
+        "left out: deeper (a dict of 1)",
+        "left out: 7 (a tensor under a name that is no string)",
+    ]
+
+
+def test_names_are_changed_in_the_order_given(imported):
+    imported(
+        {"module.0.w": torch.ones(1)},
+        "--rename",
+        r"^module\.=net.",
+        "--rename",
+        r"\.w$=.weight",
+        "--rename",
+        "(?=net)=x.",
+    )
+
+    assert loaded().keys() == {"x.net.0.weight"}
+
+
+@pytest.mark.parametrize(
+    ("value", "arguments", "told"),
+    [
+        ({"model": {"net": {"w": torch.ones(1)}}, "epoch": 1}, [],
+         "no plain state_dict; there are tensors under model.net: name one with --key"),
+        ({"epoch": 1, "best": {"a": 2}}, [], "no plain state_dict; it holds epoch (a int), best (a dict of 1)"),
+        ({}, [], "no plain state_dict; it holds nothing"),
+        ({"model": {"epoch": 1}}, ["--key", "model"], "no plain state_dict under 'model'; it holds epoch (a int)"),
+        ({"model": {}}, ["--key", "modle"], "no key 'modle' in it; there are model; did you mean 'model'?"),
+        ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
+        ({"model": [1]}, ["--key", "model"], "holds a list under 'model', and no state_dict"),
+        ([torch.ones(1)], [], "holds a list, and no state_dict"),
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_state_dict_is_told_with_what_there_is(value, arguments, told, imported):
+    assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
+    assert not Path("out.safetensors").exists()
+
+
+def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
+    code, lines, told = imported({"w": torch.ones(1), "x": Ran(here / "ran")})
+
+    assert (
+        (code, lines) == (1, [])
+        and not (here / "ran").exists()
+        and not Path("out.safetensors").exists()
+    )
+    assert told.startswith("error: weights.pt: holds more than tensors (")
+    assert told.endswith(
+        "; where it was made, write torch.save(model.state_dict(), path) and import that"
+    )
+
+
+def test_a_whole_model_is_refused_with_its_class(imported):
+    _, _, told = imported(nn.Linear(1, 1))
+
+    assert told == (
+        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which nothing reads without running what "
+        "is in the file; where it was made, write torch.save(model.state_dict(), path) and import that"
+    )
+
+
+@pytest.mark.parametrize("length", [0, 1, 30, 200, -30])
+def test_a_cut_file_is_told(length, here, capsys):
+    torch.save({"w": torch.ones(100)}, "weights.pt")
+    whole = Path("weights.pt").read_bytes()
+    Path("weights.pt").write_bytes(whole[:length])
+
+    assert import_state_dict.main(["weights.pt", "out.safetensors"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: weights.pt: not a whole file of torch.save (") and told.endswith(
+        "); restore it from a copy\n"
+    )
+    assert len(told.splitlines()) == 1 and not Path("out.safetensors").exists()
+
+
+def test_a_file_that_is_not_there_is_told(here, capsys):
+    assert import_state_dict.main(["none.pt", "out.safetensors"]) == 1
+    assert capsys.readouterr().err == "error: none.pt: no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target", "told"),
+    [
+        (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
+        (
+            ["--rename", "v=u"],
+            "out.safetensors",
+            "rename 'v' matches none of the names; there are w: mend it, or leave it out",
+        ),
+        (
+            [],
+            "weights.pt",
+            "weights.pt: its name does not say what record it is; end it with .safetensors, .mpk or .json, "
+            "and .gz if compressed",
+        ),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_told(arguments, target, told, imported):
+    assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {told}")
+
+
+def test_a_folder_that_is_not_there_is_told(imported):
+    code, lines, told = imported({"w": torch.ones(1)}, target="none/out.safetensors")
+
+    assert (code, lines) == (1, []) and told.startswith(
+        "error: [Errno 2] No such file or directory: 'none/"
+    )
+
+
+def test_a_dtype_that_safetensors_has_not_is_told(imported):
+    _, _, told = imported({"w": torch.ones(1, dtype=torch.complex128)})
+
+    assert told.startswith(
+        "error: tensor 'w' is torch.complex128; a record has dense tensors of bool,"
+    )
+
+
+def test_the_script_runs_from_anywhere(here):
+    torch.save({"w": torch.ones(2)}, "weights.pt")
+    script = [
+        sys.executable,
+        str(ROOT / "scripts" / "import_state_dict.py"),
+        "weights.pt",
+        "out.safetensors",
+    ]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, done.stdout) == (0, "out.safetensors: 1 tensors\n"), done.stderr
+    assert loaded()["w"].tolist() == [1.0, 1.0]

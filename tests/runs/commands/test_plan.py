@@ -1,0 +1,102 @@
+"""A run shown before it is run: as a real process, held to numbers worked out by hand."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from andiron.schedules import Cosine
+
+ROOT = Path(__file__).resolve().parents[3]
+WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP
+
+
+def plan(folder, *overrides):
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "plan.py"),
+        f"hydra.run.dir={folder}",
+        *overrides,
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def cells(text):
+    return [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in text.splitlines()
+        if "│" in line
+    ]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plan")
+    code, said, error = plan(
+        folder, "optimizer=adam", "scheduler=cosine", "grads_accumulation=4", "num_epochs=5",
+        "+param_groups.head={match:{tag:last},lr_scale:10}", "averages=ema",
+    )  # fmt: skip
+    assert (code, error) == (0, "")
+    return folder, said
+
+
+@pytest.mark.slow
+def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
+    rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
+    assert [
+        rows[name] for name in ("training samples", "batches an epoch", "of samples, the last")
+    ] == ["1,295", "21", "15"]
+    assert [
+        rows[name] for name in ("updates an epoch", "of batches, the last", "epochs", "updates")
+    ] == ["6", "1", "5", "30"]
+
+
+@pytest.mark.slow
+def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
+    schedule = Cosine(1e-3, 30)
+    rows = [row for row in cells(planned[1]) if len(row) == 3 and re.fullmatch(r"\d+", row[0])]
+    assert [int(row[0]) for row in rows] == [0, 3, 6, 9, 12, 14, 17, 20, 23, 26, 29]
+    for update, head, base in rows:
+        assert (head, base) == (f"{10 * schedule(int(update)):.3g}", f"{schedule(int(update)):.3g}")
+    events = EventAccumulator(str(planned[0] / "tensorboard" / "plan")).Reload()
+    assert [event.step for event in events.Scalars("lr/head")] == list(range(30))
+
+
+@pytest.mark.slow
+def test_the_memory_is_counted_to_the_byte(planned):
+    rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
+    state = 2 * WEIGHTS + 6 * 4  # Adam: two moments of each weight, and a counter a tensor
+    for name, size in (
+        ("weights", WEIGHTS),
+        ("gradients", WEIGHTS),
+        ("optimizer state", state),
+        ("averages", WEIGHTS),
+    ):
+        assert rows[name] == f"{size / 2**20:,.2f} MiB"
+    inputs, hidden = (
+        64 * 64 * 4,
+        64 * (512 + 256) * 4,
+    )  # what linear layers and ReLU keep of a batch of 64
+    logits = (
+        64 * 10 * 4 + 64 * 8 + 2 * 4
+    )  # the log-probabilities, the targets, two scalars of the loss
+    kept = float(rows["kept for the way back, a batch"].removesuffix(" MiB")) * 2**20
+    assert kept == pytest.approx(inputs + hidden + logits, abs=0.02 * 2**20)
+
+
+@pytest.mark.slow
+def test_nothing_is_trained(planned):
+    assert [path.name for path in planned[0].iterdir()] == ["tensorboard"]
+
+
+@pytest.mark.slow
+def test_a_mistake_is_told_as_train_tells_it(tmp_path):
+    code, _, error = plan(tmp_path / "plan", "optimizer=muon")
+    assert code == 2
+    assert "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512]" in error

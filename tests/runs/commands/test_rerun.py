@@ -1,0 +1,216 @@
+"""A run repeated from its record: the same bits, and told what has changed since when they are not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from andiron import errors
+from andiron.commands import rerun
+from andiron.config.schema import Train
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def run(cwd, script, *arguments):
+    command = [sys.executable, ROOT / script, *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=240, env=ENVIRONMENT
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def change(path, changed):
+    plain = json.loads(path.read_text())
+    changed(plain)
+    path.write_text(json.dumps(plain))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder of a finished run."""
+    folder = tmp_path_factory.mktemp("made") / "run"
+    options = (
+        "data=partial",
+        "num_epochs=2",
+        "model=convnet",
+        "model.hidden=32",
+        "averages=ema",
+        "overwrite=true",
+    )
+    code, _, error = run(folder.parent, "train.py", *options, f"hydra.run.dir={folder}")
+    assert (code, error) == (0, "")
+    return folder
+
+
+@pytest.fixture
+def finished(made, tmp_path):
+    """A copy of it, to be changed."""
+    return shutil.copytree(made, tmp_path / "run")
+
+
+def changes(folder):
+    return list(rerun.changes(folder, Train.load(folder / "config.json")))
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_bit_for_bit_in_a_new_folder(finished, tmp_path):
+    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
+    code, said, error = run(tmp_path, "scripts/rerun.py", finished)
+
+    assert (code, error) == (0, "")
+    assert said[0].startswith("changed since: ")
+    # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for each. An epoch: 5 values
+    # of the window, 2 of the whole, 2 of each validation; in TensorBoard without the whole and with the epoch's number
+    assert (
+        said[-2] == "exact: 56 tensors, 26 logged values, 24 TensorBoard scalars are the same bits"
+    )
+    (again,) = (tmp_path / "outputs" / "rerun").iterdir()
+    assert said[-1] == f"the repeated run is in {again}"
+    assert (again / "model-ema.safetensors").read_bytes() == (
+        finished / "model-ema.safetensors"
+    ).read_bytes()
+    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_a_run_that_comes_out_otherwise_has_the_first_difference_and_what_changed_since_told(
+    finished, tmp_path
+):
+    change(finished / "config.json", lambda plain: plain["data"].update(seed=1))
+    change(finished / "provenance.json", lambda plain: plain["packages"].update(numpy="1.0"))
+    code, said, _ = run(tmp_path, "scripts/rerun.py", finished, "--into", "again")
+
+    assert code == 1
+    first = next(line for line in said if line.startswith("not exact: "))
+    assert first.startswith(
+        "not exact: metrics.jsonl: train, epoch 1, of the window, update 3: loss is "
+    )
+    cause = next(line for line in said if line.startswith("likely cause: changed since: "))
+    assert "packages.numpy: 1.0, now " in cause
+    assert (
+        said[-1] == f"the repeated run is in {tmp_path / 'again'}"
+        and (tmp_path / "again" / "summary.json").exists()
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_was_interrupted_and_went_on_with_other_workers_is_repeated_as_one(tmp_path):
+    interrupted = tmp_path / "runs" / "interrupted"
+    options = (
+        "data=partial",
+        "num_epochs=2",
+        "--at",
+        "1",
+        "--workers",
+        "1",
+        "--here",
+        "--keep",
+        "runs",
+    )
+    assert run(tmp_path, "scripts/verify_resume.py", *options)[0] == 0
+    code, said, error = run(tmp_path, "scripts/rerun.py", interrupted)
+
+    assert (code, error) == (0, "") and said[-2].startswith("exact: ")
+
+
+@pytest.mark.slow
+def test_what_changed_since_is_listed(finished):
+    found = changes(finished)
+    assert [
+        line
+        for line in found
+        if not line.startswith(("untracked", "git", "the changes", "hardware"))
+    ] == []
+
+    def age(origin):
+        origin["git"] = {"revision": "0123", "dirty": True, "untracked": ["gone.py"]}
+        origin["python"] = "3.0.0"
+        origin["packages"]["torch"] = "1.0"
+        origin["hardware"]["threads"] = 99
+        origin["data"]["sha256"] = "beef"
+
+    change(finished / "provenance.json", age)
+    (finished / "dirty.patch").write_bytes(b"another\n")
+    found = changes(finished)
+    assert any(line.startswith("git revision: 0123, now ") for line in found)
+    assert "untracked file gone.py: gone" in found
+    assert "the changes that were not committed (dirty.patch) are others" in found
+    assert f"python: 3.0.0, now {sys.version.split()[0]}" in found
+    assert any(line.startswith("packages.torch: 1.0, now ") for line in found)
+    assert any(line.startswith("hardware.threads: 99, now ") for line in found)
+    assert any(line.startswith("data.sha256: beef, now ") for line in found)
+
+
+def record(folder, **resume):
+    """A finished run as far as its record is looked at, taken up again with `resume`."""
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"")
+    (folder / "config.json").write_text("{}")
+    (folder / "provenance.json").write_text(json.dumps({"resumes": [resume]}))
+    return folder
+
+
+def test_a_run_that_went_on_with_other_options_is_refused_and_they_are_named(tmp_path):
+    folder = record(
+        tmp_path / "run",
+        updates=40,
+        changes={"lr": [0.1, 0.01], "num_workers": [0, 2], "scheduler.factor": [1, 2]},
+    )
+
+    with pytest.raises(errors.RunFolderError) as refused:
+        rerun.rerun(folder, tmp_path / "again")
+    assert str(refused.value) == (
+        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no one configuration describes such a "
+        "run, so it cannot be repeated from its record"
+    )
+    assert not (tmp_path / "again").exists()
+
+
+def said_by(main, *arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["rerun.py", *map(str, arguments)])
+    code = main()
+    return code, capsys.readouterr().err
+
+
+def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
+    tmp_path, monkeypatch, capsys
+):
+    def refusal(folder):
+        code, error = said_by(
+            rerun.main, folder, "--into", tmp_path / "again", monkeypatch=monkeypatch, capsys=capsys
+        )
+        assert code == 2 and not (tmp_path / "again").exists()
+        return error.removeprefix("error: ").removesuffix("\n")
+
+    nowhere = tmp_path / "nowhere"
+    assert (
+        refusal(nowhere)
+        == f"{nowhere}: there is no such folder; name the folder of a run that is finished"
+    )
+
+    folder = record(tmp_path / "run")
+    assert f"{folder / 'config.json'}: " in refusal(folder) or "in the configuration" in refusal(
+        folder
+    )
+    (folder / "provenance.json").write_text("[]")
+    assert (
+        refusal(folder)
+        == f"{folder / 'provenance.json'}: holds list, not a run's origin; restore it from a copy"
+    )
+    (folder / "provenance.json").write_text('{"git')
+    assert refusal(folder).startswith(f"{folder / 'provenance.json'}: cannot be read (")
+    (folder / "config.json").unlink()
+    assert (
+        refusal(folder)
+        == f"{folder / 'config.json'}: no such file; without it there is nothing to repeat the run by"
+    )
+    (folder / "model.safetensors").unlink()
+    assert refusal(folder).endswith(
+        "there is no model.safetensors in it; name the folder of a run that is finished"
+    )

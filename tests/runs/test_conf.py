@@ -1,0 +1,271 @@
+"""The configuration as it ships: every file composes with all others and builds, and the command line has the last word."""
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from andiron import experiment
+from andiron.config import diagnosis
+from andiron.config.schema import Train
+from andiron.models import ResNet
+from andiron.tasks import Classifier
+
+ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+GROUPS = diagnosis.groups(CONF)
+CHOICES = [f"{group}={name}" for group, names in GROUPS.items() for name in names]
+MNIST = "MNIST/raw/train-images-idx3-ubyte"
+FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
+    "mnist": MNIST, "fashion_mnist": f"Fashion{MNIST}", "cifar10": "cifar-10-batches-bin",
+    "cifar100": "cifar-100-binary", "image_folder": "images", "convnet_mnist": MNIST, "mnist_strong": MNIST,
+    "cifar10_resnet": "cifar-10-batches-bin", "cifar10_cpu": "cifar-10-batches-bin", "text_bytes": "tinyshakespeare",
+}  # fmt: skip
+TABLE = "height,weight,tall\n" + "".join(
+    f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60)
+)
+EXAMPLES = (
+    "python train.py optimizer=adam lr=1e-3",
+    "python train.py data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
+    "python train.py -m optimizer=adam,sgd lr=1e-3,1e-4",
+)
+
+
+def composed(*overrides, conf=CONF):
+    """The configuration of a command line, found to be sound."""
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        config = compose("train", overrides=list(overrides))
+    assert diagnosis.problems(config) == []
+    return Train(**diagnosis.plain(config))
+
+
+def train(*arguments, cwd):
+    """What a real `python train.py` says on its standard output."""
+    command = [sys.executable, ROOT / "train.py", *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def asked_for(choice, folder):
+    """What a choice leaves to the command line, said: paths to small files that are there."""
+    (folder / "table.csv").write_text(TABLE)
+    (folder / "text.txt").write_text("to be, or not to be. " * 900)
+    safetensors.torch.save_file(
+        {"inputs": torch.zeros(60, 1, 5, 5, dtype=torch.uint8), "targets": torch.arange(60) % 3},
+        folder / "arrays.safetensors",
+    )
+    weights = Classifier(ResNet((1, 28, 28), 10, depth=8)).state_dict()
+    safetensors.torch.save_file(weights, folder / "weights.safetensors")
+    regression = ("data=diabetes",)
+    yes_or_no = ("data=csv", f"data.path={folder}/table.csv", "data.target=tall", "task=binary")
+    several = ("data=digit_pairs", "data.num_pairs=100")
+    text = ("data=text", f"data.path={folder}/text.txt", "data.context_length=16")
+    return {
+        "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
+        "data=text": text[1:],
+        "data=safetensors": (f"data.path={folder}/arrays.safetensors",),
+        "experiment=transfer_digits": (f"start_from={folder}/weights.safetensors",),
+        "task=binary": yes_or_no, "metrics=binary": yes_or_no, "loss=binary_cross_entropy": yes_or_no,
+        "task=multilabel": several, "metrics=multilabel": several,
+        "task=regression": regression, "metrics=regression": regression, "loss=mean_squared_error": regression,
+        "loss=huber": regression, "loss=mean_absolute_error": regression,
+        "task=language_model": text, "metrics=language": text, "metrics=token": text, "model=gpt": text,
+        "metrics=adversarial": ("task=adversarial",), "model=gan": ("task=adversarial",),
+    }.get(choice, ())  # fmt: skip
+
+
+@pytest.fixture
+def data_dir(request, monkeypatch):
+    """`ANDIRON_DATA_DIR` set for a choice that needs it; skips where its files are not there."""
+    name = request.getfixturevalue("choice").partition("=")[2]
+    if name in FILES:
+        root = Path(os.environ.get("ANDIRON_DATA_DIR", "data")).absolute()
+        if not (root / FILES[name]).exists():
+            pytest.skip(f"needs {FILES[name]} in {root}")
+        monkeypatch.setenv("ANDIRON_DATA_DIR", str(root))
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_file_composes_with_the_defaults_of_all_others(choice, tmp_path):
+    group, _, name = choice.partition("=")
+    config = composed(choice, *asked_for(choice, tmp_path))
+
+    if group in {field.name for field in dataclasses.fields(Train)}:
+        stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
+        defaults = [entry for entry in stated.pop("defaults", []) if isinstance(entry, dict)]
+        brought = {
+            key.partition("@")[2]
+            for entry in defaults
+            for key in entry
+            if not key.startswith("override ")
+        }
+        stated = stated.get(group, stated)
+        assert set(getattr(config, group)) == set(stated) | {
+            key for key in brought if "." not in key
+        }
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, data_dir, tmp_path):
+    if choice == "optimizer=muon":
+        pytest.skip(
+            "takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here"
+        )
+    config = composed(choice, "device=cpu", *asked_for(choice, tmp_path))
+
+    built = experiment.build(config, tmp_path)
+    with built.learner as learner:
+        tally = learner.journal.valid_tally
+        with torch.no_grad():
+            tally.add(learner.model.valid_step(next(iter(built.parts.valid))))
+
+    assert set(tally.close_epoch()) <= set(config.metrics) | {"loss"}
+    assert set(learner.optimizer.parameters) == {
+        name for name, _ in learner.model.named_parameters()
+    }
+    assert learner.schedule(0) > 0
+    assert learner.journal.renderer is not None and learner.checkpointer is not None
+
+
+@pytest.mark.parametrize("name", GROUPS["optimizer"])
+def test_every_optimizer_brings_its_own_learning_rate(name):
+    (rate,) = [
+        line
+        for line in (CONF / "optimizer" / f"{name}.yaml").read_text().splitlines()
+        if line.startswith("lr: ")
+    ]
+
+    assert composed(f"optimizer={name}").lr == float(rate.removeprefix("lr: ").partition("#")[0])
+    assert composed(f"optimizer={name}", "lr=0.125").lr == 0.125
+
+
+@pytest.mark.parametrize("name", GROUPS["scheduler"])
+def test_every_schedule_starts_from_the_one_learning_rate(name):
+    config = composed(f"scheduler={name}", "lr=0.125")
+
+    def values(node):
+        inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        return [*inner, *(value for part in inner for value in values(part))]
+
+    assert 0.125 in values(config.scheduler)
+
+
+def test_the_command_line_beats_the_experiment_and_the_experiment_the_groups_and_the_page(tmp_path):
+    conf = shutil.copytree(CONF, tmp_path / "conf")
+    (conf / "experiment" / "probe.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - override /optimizer: sgd\nnum_epochs: 77\nlr: 0.5\nmodel:\n  hidden: [3]\n"
+    )
+    page = OmegaConf.load(CONF / "train.yaml")
+
+    config = composed("experiment=probe", conf=conf)
+    assert config.optimizer["_target_"] == "torch.optim.SGD"
+    assert (config.num_epochs, config.lr, config.model["hidden"]) == (77, 0.5, [3])
+    assert (config.seed, config.batch_size) == (page.seed, page.batch_size)
+
+    config = composed(
+        "experiment=probe",
+        "lr=0.25",
+        "num_epochs=5",
+        "optimizer=adamw",
+        "model.hidden=[2]",
+        conf=conf,
+    )
+    assert config.optimizer["_target_"] == "torch.optim.AdamW"
+    assert (config.num_epochs, config.lr, config.model["hidden"]) == (5, 0.25, [2])
+
+
+def test_the_shipped_experiment_gives_way_to_the_command_line():
+    assert composed("experiment=convnet_mnist").lr == 1e-4
+    assert composed("experiment=convnet_mnist").model["_target_"] == "andiron.models.ConvNet"
+    assert composed("experiment=convnet_mnist", "lr=0.5", "model=mlp").lr == 0.5
+    assert (
+        composed("experiment=convnet_mnist", "model=mlp").model["_target_"] == "andiron.models.MLP"
+    )
+
+
+def test_the_page_has_every_option_of_the_schema_and_no_other():
+    page = OmegaConf.load(CONF / "train.yaml")
+    in_defaults = {key for entry in page.defaults if OmegaConf.is_dict(entry) for key in entry}
+    options = {field.name for field in dataclasses.fields(Train)}
+    restarts = [OmegaConf.load(path) for path in (CONF / "restart").glob("*.yaml")]
+
+    assert options <= set(page) | in_defaults | set(restarts[0])
+    assert all(set(restart) == set(restarts[0]) <= options for restart in restarts)
+    assert set(page) - {"defaults", "hydra"} <= options
+
+
+def test_the_defaults_on_the_page_are_those_of_the_schema():
+    page = OmegaConf.load(CONF / "train.yaml")
+
+    for field in dataclasses.fields(Train):
+        if field.name in page and field.default is not dataclasses.MISSING:
+            assert page[field.name] == field.default, field.name
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CONF.rglob("*.yaml")), ids=lambda path: path.relative_to(CONF).as_posix()
+)
+def test_a_file_is_short_enough_to_be_read_at_a_glance(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+
+    assert lines <= (40 if path.name == "train.yaml" else 25) or path.parent.name == "help"
+
+
+def test_help_names_every_group_with_its_choices_every_option_and_three_examples(tmp_path):
+    text = train("--help", cwd=tmp_path)
+
+    for group, names in GROUPS.items():
+        assert f"\n{group}: {', '.join(names)}\n" in text
+    for option in yaml.safe_load(train("--cfg", "job", cwd=tmp_path)):
+        assert re.search(rf"^{option}:", text.split("Options")[1], flags=re.MULTILINE), option
+    for example in EXAMPLES:
+        assert f"\n  {example}\n" in text
+    assert text.startswith("Train a model, see it, keep everything about the run in its folder.\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_the_help_is_sound(example):
+    overrides = example.removeprefix("python train.py ").split()
+
+    assert diagnosis.explain(overrides, CONF, Exception("sound")) == ["sound"]
+
+
+def test_cfg_job_prints_the_configuration_of_a_run_and_starts_none(tmp_path):
+    text = train("--cfg", "job", "--resolve", "optimizer=sgd", "num_epochs=3", cwd=tmp_path)
+
+    assert Train(**OmegaConf.to_container(OmegaConf.create(text))) == composed(
+        "optimizer=sgd", "num_epochs=3"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_started_elsewhere_writes_its_folder_there_and_nothing_beside_it(tmp_path):
+    (tmp_path / "here").mkdir()
+
+    train("num_epochs=1", "render=plain", cwd=tmp_path / "here")
+
+    (run_dir,) = (tmp_path / "here" / "outputs").glob("*/*")
+    assert (run_dir / "summary.json").is_file()
+    assert os.listdir(tmp_path / "here") == ["outputs"]
+    assert os.listdir(tmp_path) == ["here"]
+
+
+@pytest.mark.parametrize("name", GROUPS["experiment"])
+def test_an_experiment_opens_with_what_it_has_come_to_or_that_it_was_not_run(name):
+    header = (
+        (CONF / "experiment" / f"{name}.yaml").read_text(encoding="utf-8").split("defaults:")[0]
+    )
+
+    is_measured = re.search(r"\d.*seeds?.*\d+ (s|min).*\bat [0-9a-f]{7}\b", header, flags=re.DOTALL)
+    assert is_measured or "Not run yet: " in header

@@ -1,0 +1,353 @@
+"""A whole run by its folder: everything about it is there and agrees, and it is a function of its config."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import api_pb2, metadata
+
+from andiron import checkpoint, devices, errors, experiment, serialization
+from andiron.run import hyperparameters
+from andiron.config import diagnosis
+from andiron.config.schema import Train
+from andiron.run import folder as run_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+THREE_EPOCHS = ("num_epochs=3", "log_every=9")
+CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 1e9}
+
+
+def run(folder: Path, *overrides: str) -> Path:
+    """A real `python train.py` into `folder`."""
+    command = [sys.executable, ROOT / "train.py", f"hydra.run.dir={folder}", *overrides]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env=environment, cwd=folder.parent
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of three epochs, looked at from many sides."""
+    return run(tmp_path_factory.mktemp("experiment") / "run", *THREE_EPOCHS)
+
+
+def read(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+def points(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_everything_about_the_run_is_in_its_folder(folder):
+    names = {path.name for path in folder.iterdir()}
+    assert names - {"dirty.patch"} == {
+        "config.json", ".hydra", "provenance.json", "data.json", "param_groups.json", "metrics.jsonl", "experiment.log",
+        "status.json", "tensorboard", "checkpoints", "model.safetensors", "summary.json",
+    }  # fmt: skip
+    assert {path.name for path in (folder / ".hydra").iterdir()} == {
+        "config.yaml",
+        "hydra.yaml",
+        "overrides.yaml",
+    }
+    assert all(
+        any((folder / "tensorboard" / split).glob("events.*")) for split in (".", "train", "valid")
+    )
+    assert not (folder / "tensorboard" / "test").exists()
+    assert read(folder, "status.json")["status"] == "done"
+
+
+def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
+    names = {path.name for path in folder.iterdir()}
+    names |= {
+        "dirty.patch",
+        "nonfinite",
+    }  # which a clean checkout and a run that went well have not
+    assert names == {*run_folder.OWN_FILES, *run_folder.OWN_FOLDERS}
+
+
+def test_the_config_is_what_hydra_composed_from_the_overrides_on_record(folder):
+    overrides = yaml.safe_load((folder / ".hydra" / "overrides.yaml").read_text())
+    assert overrides == list(THREE_EPOCHS)
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        composed = compose("train", overrides=overrides)
+    assert Train.load(folder / "config.json") == Train(**diagnosis.plain(composed))
+    assert OmegaConf.load(folder / ".hydra" / "config.yaml") == composed
+
+
+def test_provenance_has_the_command_the_seed_and_every_sample(folder):
+    provenance = read(folder, "provenance.json")
+    assert provenance["command"][1:] == [f"hydra.run.dir={folder}", *THREE_EPOCHS]
+    assert (provenance["seed"], sum(provenance["data"]["sizes"].values())) == (42, 1797)
+
+
+def test_a_checkpoints_files_are_those_of_its_manifest(folder):
+    for saved in (folder / "checkpoints").glob("step-*"):
+        contents = {
+            path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"
+        }
+        assert read(saved, "manifest.json")["files"] == {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in contents.items()
+        }
+
+
+def test_tensorboard_has_the_values_of_the_metrics_file(folder):
+    for split, over in (("train", "window"), ("valid", "epoch")):
+        shown = EventAccumulator(str(folder / "tensorboard" / split)).Reload()
+        written = [
+            point for point in points(folder) if (point["split"], point["over"]) == (split, over)
+        ]
+        for tag in ("loss", "accuracy"):
+            events = [(event.step, event.value) for event in shown.Scalars(tag)]
+            assert events == [
+                (point["updates"], float(np.float32(point[tag]))) for point in written
+            ]
+
+
+def test_the_config_is_plain_resolved_and_loads(folder):
+    config = Train.load(folder / "config.json")
+    assert (config.lr, config.scheduler["lr"], config.num_epochs, config.seed) == (
+        1e-3,
+        1e-3,
+        3,
+        42,
+    )
+    assert "${" not in (folder / "config.json").read_text()
+
+
+def test_the_config_alone_makes_the_same_weights_again(folder, tmp_path):
+    """`config.json` re-runs on its own, without Hydra."""
+    torch.set_num_threads(1)
+    experiment.build(Train.load(folder / "config.json"), tmp_path).run()
+    assert (tmp_path / "model.safetensors").read_bytes() == (
+        folder / "model.safetensors"
+    ).read_bytes()
+
+
+def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(folder):
+    (group,) = read(folder, "param_groups.json").values()
+    weights = serialization.load_tensors(folder / "model.safetensors")
+    assert {name: list(tensor.shape) for name, tensor in weights.items()} == group["parameters"]
+    assert group["num_parameters"] == sum(tensor.numel() for tensor in weights.values())
+
+
+def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folder):
+    windows = [
+        point["updates"]
+        for point in points(folder)
+        if (point["split"], point["over"]) == ("train", "window")
+    ]
+    assert windows == [9, 18, 21, 27, 36, 42, 45, 54, 63]  # 21 updates an epoch
+    epochs = [
+        (point["split"], point["updates"], point["epoch"])
+        for point in points(folder)
+        if point["over"] == "epoch"
+    ]
+    each = [(split, 21 * epoch, epoch) for epoch in (1, 2, 3) for split in ("train", "valid")]
+    assert epochs == [*each, ("test", 63, 3)]
+
+
+def test_the_summary_is_what_the_points_say(folder):
+    for row in read(folder, "summary.json")["metrics"]:
+        of_epochs = [
+            p for p in points(folder) if p["over"] == "epoch" and p["split"] == row["split"]
+        ]
+        values = [point[row["metric"]] for point in of_epochs]
+        best = max(values) if row["metric"] == "accuracy" else min(values)
+        assert (row["best"], row["last"]) == (best, values[-1])
+        assert row["epoch_of_best"] == of_epochs[values.index(best)]["epoch"]
+
+
+def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_model(folder):
+    losses = {p["updates"]: p["loss"] for p in points(folder) if p["split"] == "valid"}
+    kept = {f"step-{updates}" for updates in (42, 63, min(losses, key=losses.get))}
+    assert {path.name for path in (folder / "checkpoints").glob("*-*")} == kept
+    last = checkpoint.load(folder / "checkpoints" / "step-63")
+    weights = serialization.load_tensors(folder / "model.safetensors")
+    assert all(torch.equal(last.model[name], weights[name]) for name in weights)
+    assert (last.state["updates"], last.state["epoch"]) == (63, 3)
+
+
+def test_the_log_tells_of_data_and_epochs(folder):
+    text = (folder / "experiment.log").read_text()
+    assert "data digits: 1295 train, 143 valid, 359 test, in the memory of cpu" in text
+    assert [f"epoch {epoch}/3" in text for epoch in (1, 2, 3)] == [True] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides", [(), ("num_workers=1",), ("num_workers=2", "render=plain")], ids=["same", "1", "2"]
+)
+def test_the_same_seed_gives_the_same_weights_with_any_number_of_workers(
+    folder, tmp_path, overrides
+):
+    again = run(tmp_path / "run", *THREE_EPOCHS, *overrides)
+    assert (again / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    if overrides:
+        assert (
+            f"gathered by {overrides[0][-1]} worker process"
+            in (again / "experiment.log").read_text()
+        )
+
+
+@pytest.mark.slow
+def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path):
+    seeds = {"a": 1, "b": 1, "c": 2}
+    runs = [
+        run(tmp_path / name, "num_epochs=1", "model=convnet", f"seed={seed}")
+        for name, seed in seeds.items()
+    ]
+    a, b, c = [(folder / "model.safetensors").read_bytes() for folder in runs]
+    assert a == b != c
+
+
+def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(folder, tmp_path):
+    config = Train.load(folder / "config.json")
+    diverging = dataclasses.replace(
+        config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None
+    )
+    with pytest.raises(errors.NonFiniteError):
+        experiment.build(diverging, tmp_path).run()
+
+    assert session_end(tmp_path / "tensorboard").status == api_pb2.STATUS_FAILURE
+    assert session_end(folder / "tensorboard").status == api_pb2.STATUS_SUCCESS
+    assert open_below(tmp_path) == []
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
+    config = Train.load(folder / "config.json")
+    with pytest.raises(errors.ConfigError) as caught:
+        experiment.build(
+            dataclasses.replace(config, checkpoint={**config.checkpoint, "metric": "f1"}), tmp_path
+        )
+
+    assert caught.value.problems == (
+        "checkpoint.metric=f1: not measured on valid; there is: loss, accuracy",
+    )
+    assert open_below(tmp_path) == []
+
+
+def session_end(logdir):
+    """How the run's row in the HParams tab ends."""
+    plugin = (
+        EventAccumulator(str(logdir))
+        .Reload()
+        .summary_metadata[metadata.SESSION_END_INFO_TAG]
+        .plugin_data
+    )
+    return metadata.parse_session_end_info_plugin_data(plugin.content)
+
+
+def open_below(path):
+    """The files below `path` that this process has open."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        pytest.skip("only Linux tells which files are open")
+    links = [
+        descriptor.readlink() for descriptor in descriptors.iterdir() if descriptor.is_symlink()
+    ]
+    return [link for link in links if link.is_relative_to(path)]
+
+
+def test_validating_on_the_test_set_is_said(tmp_path):
+    folder = run(tmp_path / "run", "num_epochs=1", "data.valid=test")
+    assert (
+        "data.valid=test: validation runs on the test set"
+        in (folder / "experiment.log").read_text()
+    )
+    assert "1438 train, 359 valid, 359 test" in (folder / "experiment.log").read_text()
+    assert read(folder, "provenance.json")["data"]["sizes"] == {
+        "train": 1438,
+        "valid": 359,
+        "test": 359,
+    }
+
+
+def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
+    flat = hyperparameters.of(Train.load(folder / "config.json"))
+    assert flat == {
+        "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42,
+        "optimizer": "Adam", "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,
+        "optimizer.amsgrad": False, "model": "MLP", "model.hidden": "[512, 256]", "model.dropout": 0.0,
+        "data": "digits", "data.valid": 0.1, "data.split_seed": 0, "data.size": 8, "task": "Classifier",
+        "loss": "CrossEntropy", "loss.label_smoothing": 0.0,
+        "scheduler": "Constant",
+    }  # fmt: skip
+
+
+def test_auto_is_the_best_device_there_is():
+    best = (
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
+    )
+    assert devices.resolve("auto").type == best
+    assert devices.resolve("cpu") == torch.device("cpu")
+    with pytest.raises(
+        errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"
+    ):
+        devices.resolve("cuda:77")
+
+
+@pytest.mark.slow
+def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
+    weights = folder / "model.safetensors"
+    again = run(tmp_path / "run", "num_epochs=1", "lr=1e-30", f"start_from={weights}")
+    told = (again / "experiment.log").read_text()
+
+    assert f"weights from {weights}: 6 tensors\n" in told
+    before, after = (
+        serialization.load_tensors(weights),
+        serialization.load_tensors(again / "model.safetensors"),
+    )
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
+    assert (
+        "5 tensors, but for network.layers.1.weight 512x81 (512x64)"
+        in (other / "experiment.log").read_text()
+    )
+
+
+def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
+    trained = serialization.load_tensors(folder / "model.safetensors")
+    config = Train.load(folder / "config.json")
+    model = experiment.parts(dataclasses.replace(config, start_from=str(folder))).model
+    for name, layout, recorder in (
+        ("a.safetensors", "burn", serialization.Recorder()),
+        ("a.mpk.gz", "torch", serialization.Recorder(format="msgpack", gzip=True)),
+    ):
+        serialization.save_file(model, tmp_path / name, recorder, layout=layout)
+        found = experiment.parts(
+            dataclasses.replace(config, start_from=str(tmp_path / name))
+        ).model.state_dict()
+        assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
+
+
+def test_weights_that_do_not_fit_at_all_are_refused(folder):
+    config = Train.load(folder / "config.json")
+    slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
+    with pytest.raises(
+        errors.ConfigError,
+        match=f"start_from={slots}: no tensor fits by name and shape; there are ",
+    ):
+        experiment.parts(dataclasses.replace(config, start_from=str(slots)))
+    with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
+        experiment.parts(dataclasses.replace(config, start_from=str(folder / "summary.json")))

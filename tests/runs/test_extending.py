@@ -1,0 +1,88 @@
+"""`docs/extending.md`, done: its files written outside the repository, its command run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(
+    r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL
+)
+(COMMAND,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """`my_project`, each file put together from the blocks that begin with its name."""
+    above = tmp_path_factory.mktemp("elsewhere")
+    for name, text in BLOCKS:
+        file = above / "my_project" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as opened:
+            opened.write(text)
+    return above / "my_project"
+
+
+def said(project, command):
+    """What the shell command of the page, run above the project, prints."""
+    python = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "ANDIRON": str(ROOT),
+        "PATH": f"{python}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=project.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_page_shows_each_file_it_lists(project):
+    listed = re.findall(r"conf/\S+\.yaml", PAGE.split("```text")[1].split("```")[0])
+
+    assert sorted(str(path.relative_to(project)) for path in project.rglob("*.yaml")) == sorted(
+        listed
+    )
+    assert (project / "parts.py").is_file() and len(listed) == 4
+
+
+@pytest.mark.slow
+def test_the_command_trains_with_all_four_parts(project):
+    printed = said(project, COMMAND.replace("scheduler=cosine", "scheduler=cosine render=plain"))
+
+    (run_dir,) = (project / "outputs").glob("*/*")
+    summary = json.loads((run_dir / "summary.json").read_text())
+    (group,) = summary["param_groups"].values()
+    values = {(row["split"], row["metric"]): row["last"] for row in summary["metrics"]}
+    assert (summary["model"], group["optimizer"], group["options"]["decay"]) == (
+        "Residual",
+        "parts.SignSGD",
+        0.01,
+    )
+    # E|noise| of 0.1 is 0.08; a mean alone, learning nothing, is 0.8 off
+    assert 0.07 < values["valid", "mae"] < 0.15 and 0.07 < values["test", "mae"] < 0.15
+    assert "epoch 40/40" in printed and re.search(r"valid loss \S+  mae \S+", printed)
+    assert json.loads((run_dir / "data.json").read_text()) == {"input_shape": [2], "num_outputs": 1}
+
+
+@pytest.mark.slow
+def test_a_mistake_in_ones_own_part_is_told_like_any_other(project):
+    command = COMMAND.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
+
+    assert "model.wdith: Residual has no such argument; did you mean 'width'?" in said(
+        project, command
+    )

@@ -1,0 +1,102 @@
+"""Reading a run runs nothing: from training to export, nothing is ever unpickled."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REFUSING = f"""
+import pickle, sys
+
+met = []
+
+def refuse(*arguments, **options):
+    met.append("unpickled")
+    raise AssertionError("something is unpickled")
+
+class Refusing(pickle.Unpickler):
+    def __init__(self, *arguments, **options):
+        refuse()
+
+pickle.loads = pickle.load = pickle._loads = pickle._load = refuse
+pickle.Unpickler = pickle._Unpickler = Refusing
+sys.path.insert(0, {str(ROOT / "src")!r})
+import torch
+torch.load = refuse
+"""
+STORY = """
+import json
+from pathlib import Path
+
+from andiron import experiment, records
+from andiron.commands import train
+from andiron.config.schema import Train
+from andiron.interrupter import StopsAt
+
+def train_py(*arguments):
+    sys.argv = ["train.py", *arguments]
+    return train.main()
+
+whole = train.train
+train.train = lambda *arguments: whole(*arguments[:3], StopsAt("train", updates=30))
+assert train_py("hydra.run.dir=run", "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain") == 130
+train.train = whole
+assert train_py("resume=run") == 0
+
+run = Path("run").absolute()
+config = Train.load(run / "config.json")
+built = experiment.parts(config)
+learner = experiment.learner(config, built, run)
+for name, tensor in records.load_tensors(run / "model.safetensors").items():
+    learner.model.state_dict()[name].copy_(tensor)
+found = learner.measure(built.test, "test")
+rows = {row["metric"]: row["last"] for row in json.loads((run / "summary.json").read_text())["metrics"] if row["split"] == "test"}
+assert found == rows, (found, rows)
+
+recorders = {"m.safetensors": records.Recorder(), "m.json": records.Recorder(format="json"), "m.mpk.gz": records.CompactRecorder()}
+for name, recorder in recorders.items():
+    records.save_file(learner.model, run / name, recorder)
+    records.load_file(learner.model, run / name)
+    learner.save_file(run / ("run-" + name), recorder)
+    learner.load_file(run / ("run-" + name))
+assert not met
+print("read without unpickling")
+"""
+
+
+def run(script, folder):
+    command = [sys.executable, "-c", script]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=alone
+    )
+
+
+def test_training_resuming_measuring_and_exporting_unpickle_nothing(tmp_path):
+    done = run(REFUSING + STORY, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "read without unpickling"
+
+
+def test_the_guard_would_see_it(tmp_path):
+    for reading in ("torch.load('x.pt')", "pickle.loads(b'N.')", "pickle.Unpickler(None)"):
+        done = run(f"{REFUSING}{reading}", tmp_path)
+        assert "AssertionError: something is unpickled" in done.stderr, reading
+
+
+def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
+    """The one is scripts/import_state_dict.py's, with weights_only=True; torchvision's own weights are read by torchvision."""
+    naming = [
+        path.relative_to(ROOT / "src" / "andiron").as_posix()
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if any(
+            word in path.read_text()
+            for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle")
+        )
+    ]
+    assert naming == ["commands/import_state_dict.py"]
+    assert (
+        "weights_only=True"
+        in (ROOT / "src" / "andiron" / "commands" / "import_state_dict.py").read_text()
+    )
