@@ -63,7 +63,7 @@ CASES = (
     Case("lion", f"{SMALL} optimizer=lion scheduler=warmup"),
     Case("schedule_free", f"{SMALL} optimizer=schedule_free_adamw"),
     Case("muon_groups", f"{SMALL} param_groups=muon model.hidden=[32,32] scheduler=warmup"),
-    Case("layerwise", f"{SMALL} param_groups=[layerwise,no_decay] optimizer=adamw"),
+    Case("layerwise", f"{SMALL} param_groups=layerwise optimizer=adamw"),
     Case(
         "own_groups",
         "num_epochs=3 log_every=5 optimizer=adamw model.hidden=[32,32] scheduler=cosine clip=2.0 "
@@ -106,7 +106,7 @@ CASES = (
     Case("gan", "experiment=gan_digits num_epochs=2 log_every=3"),
     Case(
         "convnet",
-        f"{SMALL} model=convnet model.hidden=64 augmentation=[shift,cutout] optimizer=adamw",
+        f"{SMALL} model=convnet model.hidden=64 augmentation=[shift,cutout] augmentation.cutout.size=3 optimizer=adamw",
     ),
     Case(
         "mnist_convnet",

@@ -9,51 +9,8 @@ from omegaconf import OmegaConf
 from andiron.config import node_checks, schema
 from andiron.config.signatures import Unchecked, signature
 
-<<<<<<<< HEAD:tests/fast/config/test_node_checks.py
-ROOT = Path(__file__).resolve().parents[2]
-OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
-========
 ROOT = Path(__file__).resolve().parents[3]
-SWITCHES = {
-    "foreach",
-    "fused",
-    "maximize",
-    "capturable",
-    "differentiable",
-    "decoupled_weight_decay",
-}  # how, not what
-SUPPLIED = {  # by the run, or by who uses the class in Python
-    "andiron.data": {"name"},
-    "andiron.data.Mixup": {"name", "num_classes"},
-    "andiron.metrics": {"name", "num_classes", "class_names"},
-    "andiron.models": {
-        "input_shape",
-        "num_classes",
-        "num_outputs",
-        "vocabulary_size",
-        "context_length",
-    },
-    "andiron.tasks": {"network", "loss", "class_counts", "vocabulary", "bytes_per_token"},
-    "andiron.optim": {"model"},
-    "andiron.render": {"console"},
-    "torch.nn": {"reduction", "size_average", "reduce"},
-    "torch.optim": {"params", "lr"} | SWITCHES,
-    "schedulefree": {"params", "lr"} | SWITCHES,
-    "lion_pytorch": {"params", "lr", "use_triton"} | SWITCHES,
-}
-TARGETS = sorted(nodes.SCHEMAS)
-
-
-def parameters(target: str) -> dict[str, inspect.Parameter]:
-    """What the callable takes, less what the config has no say in."""
-    supplied = SUPPLIED.get(target, SUPPLIED.get(target.rpartition(".")[0], set()))
-    taken = inspect.signature(hydra.utils.get_object(target)).parameters
-    return {name: parameter for name, parameter in taken.items() if name not in supplied}
-
-
-def fields(target: str) -> dict[str, dataclasses.Field[Any]]:
-    return {field.name: field for field in dataclasses.fields(nodes.SCHEMAS[target])}
->>>>>>>> 36cf04e (Three tiers of tests: fast, runs, proofs; the bits of two checkouts compared run by run):tests/fast/config/test_nodes.py
+OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
 
 
 def stated(node: dict[str, Any]) -> dict[str, Any]:
