@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, files, serialization
+from andiron.config.leaves import leaves
 from proofs import logged_values
 from proofs.logged_values import Logged, Place
 
@@ -176,25 +177,16 @@ def _plain(folder: Path | None, name: str) -> dict[str, str]:
     if path is None or not path.exists():
         return {}
     left_out = tuple(LEFT_OUT[name])
+    values = {".".join(key): each for key, each in leaves(files.read_json(path), opens_lists=True)}
     return {
-        key: value
-        for key, value in _flat(files.read_json(path), "")
+        key: logged_values.written(value)
+        for key, value in values.items()
         if not _is_below(key, left_out)
     }
 
 
 def _is_below(key: str, names: tuple[str, ...]) -> bool:
     return any(key == name or key.startswith(f"{name}.") for name in names)
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    if (
-        not isinstance(value, dict | list) or not value
-    ):  # an empty one is a value too: it differs from a missing one
-        yield name, logged_values.written(value)
-        return
-    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-        yield from _flat(part, f"{name}.{key}" if name else str(key))
 
 
 def _weights(folder: Path | None, kind: str) -> dict[str, Path]:

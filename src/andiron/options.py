@@ -82,3 +82,8 @@ class LearnerOptions:
     )
     validate_first: bool = option(False, "validate before the first update too", resume="free")
     histograms: bool = option(False, "of weights and gradients, at each log point", resume="free")
+
+    def __post_init__(self) -> None:
+        """Lets `num_updates` win over the default of `num_epochs`."""
+        if self.num_updates is not None and self.num_epochs == type(self).num_epochs:
+            object.__setattr__(self, "num_epochs", None)

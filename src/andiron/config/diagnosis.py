@@ -1,6 +1,5 @@
 """What is wrong with a command line or a composed config: everything at once, where Hydra stops at the first."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.config import schema
+from andiron.config.leaves import leaves
 
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
@@ -48,7 +48,8 @@ def problems(config: DictConfig) -> list[str]:
 
     A value that only repeats another (`initial_lr: ${lr}`) is not complained about beside the one it repeats.
     """
-    raw = dict(_leaves(OmegaConf.to_container(config, resolve=False)))
+    unresolved = OmegaConf.to_container(config, resolve=False)
+    raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
     missing = [option for option, value in raw.items() if value == "???"]
     filled = config.copy()
     for option in missing:
@@ -69,15 +70,6 @@ def plain(config: DictConfig) -> dict[str, Any]:
     """The config as plain values, interpolations resolved once."""
     resolved = OmegaConf.to_container(config, resolve=True)
     return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
-
-
-def _leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is neither a mapping nor a list, by its dotted name."""
-    if not isinstance(node, dict | list):
-        yield prefix, node
-        return
-    for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
-        yield from _leaves(inner, f"{prefix}.{key}" if prefix else str(key))
 
 
 def _repeats(value: Any) -> bool:

@@ -1,75 +1,102 @@
-"""The typed shape of a run's configuration, its check, and its record as JSON."""
+"""The typed shape of a run's configuration, its check, and its record as JSON.
+
+Each option stands once, with its type, range, default, meaning and resume policy: the learner's in
+`andiron.options`, the others here.
+"""
 
 import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pydantic
 from pydantic import Field
 
 from andiron import errors, files
 from andiron.config import node_checks, rules, violations
-from andiron.options import Clip
+from andiron.options import LearnerOptions, Resume, option
+from andiron.ranges import Count, Index, Positive
 
-Node = dict[
-    str, Any
-]  # one `_target_` and its arguments; each is checked against its own dataclass in nodes.py
-TARGET_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
-NAMED_GROUPS = (
-    "metrics",
-    "averages",
-    "augmentation",
-    "early_stopping",
-)  # of several nodes, each under a name
+Node = dict[str, Any]  # one `_target_` and its arguments, held to the signature of the target
+Nodes = dict[str, Any]  # nodes by name
+NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
+NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class Train(LearnerOptions):
     """One training run: what `conf/train.yaml` composes and what `config.json` records."""
 
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
 
-    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    data: Node
-    task: Node
-    model: Node
-    optimizer: Node
-    scheduler: Node
-    metrics: dict[str, Any]  # a node each
-    loss: Node | None = None
-    checkpoint: Node | None = None
-    render: Node | None = None
-    param_groups: dict[str, Any] | None = (
-        None  # rules, each checked against nodes.param_groups; the rest is the base's
+    lr: Positive = option(
+        MISSING, "learning rate; each optimizer brings its usual one", resume="ask", hparam=True
     )
-    averages: dict[str, Any] | None = None  # a node each, as in the next two
-    augmentation: dict[str, Any] | None = None
-    early_stopping: dict[str, Any] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 42
-    num_epochs: Annotated[int, Field(ge=1)] = 10
-    batch_size: Annotated[int, Field(ge=1)] = 64
-    num_workers: Annotated[int, Field(ge=0)] = 0
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
-    grads_accumulation: Annotated[int, Field(ge=1)] = 1
-    clip: Clip | None = None
-    sam: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
-    compile: bool = False
-    channels_last: bool = False
-    activation_checkpointing: str | None = None
-    start_from: str | None = None
-    on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
-    log_every: Annotated[int, Field(ge=1)] = 20
-    histograms: bool = False
-    overwrite: bool = False
-    resume: str | None = None  # the run's own folder; or auto: whatever run hydra.run.dir holds
-    resume_allow: list[str] = dataclasses.field(default_factory=list)
-    interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = None
+    data: Node = option(MISSING, "data set", resume="never", hparam=True)
+    task: Node = option(
+        MISSING, "training and validation step around the network", resume="ask", hparam=True
+    )
+    model: Node = option(MISSING, "network", resume="never", hparam=True)
+    loss: Node | None = option(None, "what the task minimises", resume="ask", hparam=True)
+    metrics: Nodes = option(MISSING, "measured on training and validation data", resume="never")
+    augmentation: Nodes | None = option(
+        None, "random changes to training samples", resume="ask", hparam="if set"
+    )
+    optimizer: Node = option(
+        MISSING, "owns every parameter that no group claims", resume="ask", hparam=True
+    )
+    param_groups: dict[str, Any] | None = option(
+        None, "rules that give parameters their own settings", resume="never", hparam="if set"
+    )
+    scheduler: Node = option(
+        MISSING, "learning rate as a function of the update", resume="ask", hparam=True
+    )
+    gradients: Nodes | None = option(
+        None, "transformations of the gradients, in order", resume="ask", hparam="if set"
+    )
+    averages: Nodes | None = option(None, "averages of the weights", resume="ask", hparam="if set")
+    early_stopping: Nodes | None = option(
+        None, "rules that end the run early", resume="free", hparam="if set"
+    )
+    checkpoint: Node | None = option(
+        None, "when checkpoints are written and which are kept", resume="free"
+    )
+    writers: Nodes | None = option(None, "where logged values go", resume="free")
+    render: Node | None = option(None, "progress on the terminal", resume="free")
+    batch_size: Count = option(64, "samples in a training batch", resume="ask", hparam=True)
+    num_workers: Index = option(
+        0, "processes that load data; data in memory needs none", resume="free"
+    )
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = option(
+        "auto", "auto, cpu, cuda, cuda:1 or mps", resume="free"
+    )
+    compile: bool = option(False, "torch.compile the network", resume="ask")
+    channels_last: bool = option(False, "memory layout of images", resume="ask")
+    activation_checkpointing: str | None = option(
+        None, "regex of modules whose activations are recomputed in backward", resume="ask"
+    )
+    start_from: str | None = option(
+        None,
+        "another run's model.safetensors: tensors that fit by name and shape are loaded",
+        resume="never",
+        hparam="if set",
+    )
+    overwrite: bool = option(
+        False, "true removes the run that hydra.run.dir already holds", resume="free"
+    )
+    resume: str | None = option(
+        None, "a run's folder; latest; or auto: the run in hydra.run.dir", resume="free"
+    )
+    resume_allow: list[str] = option(
+        [], "options that a resumed run may change: [lr, batch_size]", resume="free"
+    )
+    interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(
+        None, "null: 130 after Ctrl-C, 143 after SIGTERM, 138 after SIGUSR1", resume="free"
+    )
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""
@@ -116,10 +143,27 @@ def _absolute(node: Node) -> Node:
     return made
 
 
+def resume_policy() -> dict[str, Resume]:
+    """For each option whether a resumed run may change it: free, ask (if allowed), or never."""
+    return {field.name: field.metadata["resume"] for field in dataclasses.fields(Train)}
+
+
+def hyperparameters(config: Train) -> dict[str, Any]:
+    """The options that distinguish one run from another, those that are rarely set only if set."""
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(Train)}
+    counted = {field.name: field.metadata["hparam"] for field in dataclasses.fields(Train)}
+    defaults = {field.name: field.default for field in dataclasses.fields(Train)}
+    return {
+        name: value
+        for name, value in values.items()
+        if counted[name] is True or (counted[name] == "if set" and value != defaults[name])
+    }
+
+
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
     """Everything that is wrong with a composed configuration: a line for each option; empty when it is sound."""
-    found = violations.found(schema, plain, prefix="")
-    for group in TARGET_GROUPS:
+    found = _length_problems(plain) | violations.found(schema, plain, prefix="")
+    for group in NODE_GROUPS:
         if isinstance(plain.get(group), dict):
             found |= node_checks.problems(group, plain[group])
     for group in NAMED_GROUPS:
@@ -133,3 +177,15 @@ def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
                     continue
                 found |= node_checks.problems(f"{group}.{name}", node)
     return found | rules.problems(plain)
+
+
+def _length_problems(plain: Mapping[str, Any]) -> dict[str, str]:
+    """A run is as long as num_epochs or num_updates says; the default of num_epochs gives way."""
+    default = LearnerOptions().num_epochs
+    num_epochs, num_updates = plain.get("num_epochs", default), plain.get("num_updates")
+    if num_epochs is None and num_updates is None:
+        return {"num_epochs": "num_epochs: no value; give num_epochs or num_updates"}
+    if num_updates is None or num_epochs in (None, default):
+        return {}
+    option = f"num_epochs={num_epochs}"
+    return {"num_epochs": f"{option}: num_updates={num_updates} is given too; set one to null"}

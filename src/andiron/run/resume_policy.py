@@ -1,37 +1,21 @@
 """Options of a resumed run beside its record: what may change, what must be allowed, what cannot."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron import errors
+from andiron.config import schema
+from andiron.config.leaves import Path, leaves
 
-Path = tuple[str, ...]
-INSTRUCTIONS = (
-    "resume",
-    "resume_allow",
-    "overwrite",
-)  # say what to do with a run and are no part of it
-FREE = ("num_epochs", "device", "num_workers", "log_every", "histograms", "checkpoint", "render", "early_stopping",
-        "interrupted_exit_code", *INSTRUCTIONS)  # fmt: skip
-GUARDED = ("lr", "batch_size", "grads_accumulation", "clip", "sam", "precision", "compile", "channels_last", "seed", "scheduler",
-           "activation_checkpointing", "on_nonfinite", "optimizer", "loss", "task", "augmentation", "averages")  # fmt: skip
-LENGTHENING = ("num_epochs", "early_stopping")  # of the free ones
-OF_STATE = (
-    "amsgrad",
-    "centered",
-    "momentum",
-)  # options of an optimizer that say what it remembers of each parameter
-PLACES = (
-    "root",
-    "path",
-    "cache",
-)  # of data, which may have moved; its checksum tells whether it is the same
+INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # about a run, and no part of it
+LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # could let a finished run continue
+OF_STATE = ("amsgrad", "centered", "momentum")  # they decide what an optimizer remembers
 MISSING = object()
 
 
 def changes(record: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[Path, tuple[Any, Any]]:
     """The options that differ, instructions left out: what each was and is now, MISSING where it is not there."""
-    before, now = dict(_leaves(record)), dict(_leaves(asked))
+    before, now = dict(leaves(record)), dict(leaves(asked))
     return {
         path: (before.get(path, MISSING), now.get(path, MISSING))
         for path in {**before, **now}
@@ -55,7 +39,10 @@ def check(found: Mapping[Path, tuple[Any, Any]], allowed: Sequence[str]) -> None
 
     Raises: ConfigError with all of them.
     """
-    problems = [_unknown(name) for name in allowed if name.partition(".")[0] not in GUARDED]
+    guarded = _names("ask")
+    problems = [
+        _unknown(name, guarded) for name in allowed if name.partition(".")[0] not in guarded
+    ]
     other_classes = {
         path[0]
         for path in found
@@ -104,33 +91,31 @@ def as_plain(found: Mapping[Path, tuple[Any, Any]]) -> dict[str, list[Any]]:
     }
 
 
+def _names(policy: str) -> list[str]:
+    return [name for name, kind in schema.resume_policy().items() if kind == policy]
+
+
 def _is_free(path: Path) -> bool:
-    return path[0] in FREE or (path[0] == "data" and path[-1] in PLACES)
+    is_moved = path[0] == "data" and path[-1] in schema.PATH_ARGUMENTS  # its checksum is compared
+    return path[0] in _names("free") or is_moved
 
 
 def _is_guarded(path: Path) -> bool:
-    is_class = (
-        path[0] in ("optimizer", "task", "averages") and path[-1] == "_target_"
-    )  # whose state is another's
+    is_class = path[-1] == "_target_"  # whose state is another's
+    has_state = path[0] in ("optimizer", "task", "averages")
     return (
-        path[0] in GUARDED
-        and not is_class
+        path[0] in _names("ask")
+        and not (has_state and is_class)
         and not (path[0] == "optimizer" and path[-1] in OF_STATE)
     )
 
 
-def _unknown(name: str) -> str:
-    hint = errors.nearest(name, GUARDED)
-    return f"resume_allow=[{name}]: names no option that can be allowed{hint}; there is: {', '.join(GUARDED)}"
-
-
-def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every value that is no object, by its path; an empty object too."""
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from _leaves(inner, (*path, str(name)))
-    elif path:
-        yield path, value
+def _unknown(name: str, guarded: list[str]) -> str:
+    hint = errors.nearest(name, guarded)
+    return (
+        f"resume_allow=[{name}]: names no option that can be allowed{hint}; "
+        f"there is: {', '.join(guarded)}"
+    )
 
 
 def _put(node: dict[str, Any], path: Path, value: Any) -> None:

@@ -104,8 +104,8 @@ def test_the_default_configuration_has_no_problems():
 
 def test_several_missing_values_are_all_asked_for():
     assert problems("lr=???", "seed=???", "model.dropout=???") == [
-        "lr: no value; give one as lr=...",
         "seed: no value; give one as seed=...",
+        "lr: no value; give one as lr=...",
         "model.dropout: no value; give one as model.dropout=...",
     ]
 

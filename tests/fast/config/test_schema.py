@@ -25,6 +25,10 @@ PLAIN: dict[str, Any] = {
     },
     "metrics": {"loss": {"_target_": "andiron.metrics.Loss"}},
 }
+EVERY = (
+    "should be a number of updates (500), epochs (2epochs) or minutes (10minutes), "
+    "or {updates: 500, minutes: 10}"
+)
 
 
 def said(**changes: Any) -> list[str]:
@@ -35,6 +39,39 @@ def said(**changes: Any) -> list[str]:
 def said_of(group: str, **changes: Any) -> list[str]:
     """What is wrong once these arguments of the group's node are changed."""
     return said(**{group: {**PLAIN[group], **changes}})
+
+
+def test_the_default_number_of_epochs_gives_way_to_a_number_of_updates(tmp_path):
+    config = Train(**PLAIN, num_updates=500)
+
+    config.save(tmp_path / "config.json")
+
+    assert (config.num_epochs, config.num_updates) == (None, 500)
+    assert Train.load(tmp_path / "config.json") == config
+    assert said(num_updates=500) == said(num_updates=500, num_epochs=10) == []
+
+
+def test_a_run_is_as_long_as_one_option_says():
+    assert said(num_epochs=None) == ["num_epochs: no value; give num_epochs or num_updates"]
+    assert said(num_epochs=20, num_updates=500) == [
+        "num_epochs=20: num_updates=500 is given too; set one to null"
+    ]
+
+
+def test_every_option_says_what_it_means_and_what_a_resumed_run_may_do():
+    for field in dataclasses.fields(Train):
+        assert field.metadata["meaning"] and field.metadata["resume"] in ("free", "ask", "never")
+
+    policy = schema.resume_policy()
+    assert (policy["num_epochs"], policy["lr"], policy["model"]) == ("free", "ask", "never")
+
+
+def test_options_that_are_rarely_set_are_hyperparameters_only_if_set():
+    counted = set(schema.hyperparameters(Train(**PLAIN)))
+
+    assert {"lr", "batch_size", "num_epochs", "seed", "model", "optimizer"} <= counted
+    assert not {"device", "log_every", "clip", "averages"} & counted
+    assert "clip" in schema.hyperparameters(Train(**PLAIN, clip=1.0))
 
 
 def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
@@ -147,7 +184,9 @@ def test_a_learning_rate_is_finite(value):
         ("num_epochs", 0, "should be greater than or equal to 1"),
         ("batch_size", -4, "should be greater than or equal to 1"),
         ("num_workers", -1, "should be greater than or equal to 0"),
-        ("log_every", 0, "should be greater than or equal to 1"),
+        ("log_every", 0, EVERY),
+        ("validate_every", "2weeks", EVERY),
+        ("num_updates", 0, "should be greater than or equal to 1"),
         ("seed", -1, "should be greater than or equal to 0"),
         ("seed", 2**63, "should be less than 9223372036854775808"),
         ("device", "gpu", "should be auto, cpu, mps, cuda or cuda:<index>"),
@@ -186,7 +225,7 @@ def test_a_pair_with_one_value_has_a_value_missing_and_is_not_missing_itself():
 
 def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
     assert said(learning_rates=3)[0].startswith(
-        "learning_rates: no such option; allowed here: lr, data, task, model, optimizer"
+        "learning_rates: no such option; allowed here: num_epochs, num_updates, seed, "
     )
     assert said(num_epoch=3) == ["num_epoch: no such option; did you mean 'num_epochs'?"]
     assert said_of("model", hiden=[3]) == ["model.hiden: no such option; did you mean 'hidden'?"]
