@@ -147,7 +147,7 @@ CASES = (
     ),
     Case(
         "terminated_lbfgs",
-        "num_epochs=6 log_every=1 optimizer=lbfgs batch_size=256 model.hidden=[16]",
+        "num_epochs=6 log_every=1 optimizer=lbfgs lr=0.1 batch_size=256 model.hidden=[16]",
         then="",
         is_terminated=True,
     ),
