@@ -74,15 +74,19 @@ class Ticker:
         self._last_time = now()
 
     def due(self, *, updates: int, epochs: int | None) -> bool:
-        """Whether it is due after so many completed updates; `epochs` counts completed epochs at the end of one, else None."""
+        """Whether it is due after so many updates; `epochs` counts the completed ones at the end of one, else None."""
         every = self.cadence
-        if updates == self._last_update:
+        if self.was_done(updates):
             return False
         return (
             (every.updates is not None and updates > 0 and updates % every.updates == 0)
             or (every.epochs is not None and epochs is not None and epochs % every.epochs == 0)
             or (every.minutes is not None and self._now() - self._last_time >= 60 * every.minutes)
         )
+
+    def was_done(self, updates: int) -> bool:
+        """Whether it was last met after this update."""
+        return updates == self._last_update
 
     def done(self, updates: int) -> None:
         """Counts from here on: it is not due again after the same update."""

@@ -33,6 +33,19 @@ class SampleError(DataError):
 
     places: Sequence[int] = ()
 
+    def located(self, loader: object, epoch: int, batch: int) -> DataError:
+        """The same error with the samples' indices in the data set; epoch and batch count from 0.
+
+        It stays as it is where the loader has no `indices(epoch, batch)`.
+        """
+        indices = getattr(loader, "indices", None)
+        if indices is None:
+            return self
+        of_batch = indices(epoch, batch)
+        named = ", ".join(str(of_batch[place]) for place in self.places)
+        where = f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data"
+        return DataError(f"{where}: {self}")
+
 
 class MismatchError(AndironError, ValueError):
     """Parts that do not fit each other, such as a metric or a loss and the task whose output it is given."""

@@ -1,4 +1,4 @@
-"""A copy of a model's weights at the epoch that was best, to come back to."""
+"""A copy of a model's weights at the best validation, to come back to."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 
 class BestWeights:
-    """What `model.state_dict()` saved when it was last taken, buffers included, in tensors that are made once.
+    """What `model.state_dict()` saved when it was last taken, in tensors that are allocated once.
 
-    They lie on `device`, by default each where the model's own is. What a model has under two names is kept once.
+    They are on `device`, by default each on the model's own. A tensor with two names is kept once.
     """
 
     def __init__(self, model: nn.Module, device: torch.device | str | None = None):
@@ -18,16 +18,15 @@ class BestWeights:
         copies: dict[int, Tensor] = {}
         for tensor in entries.values():
             if id(tensor) not in copies:
-                copies[id(tensor)] = torch.empty_like(
-                    tensor, device=device or tensor.device, requires_grad=False
-                )
+                where = device or tensor.device
+                copies[id(tensor)] = torch.empty_like(tensor, device=where, requires_grad=False)
         self._tensors = {name: copies[id(tensor)] for name, tensor in entries.items()}
         self.is_taken = False
 
     def take(self, model: nn.Module) -> None:
         """Keeps the weights that `model` has now, in place of those kept before.
 
-        Raises: ValueError if it is not of the names of the model that this was made for.
+        Raises: ValueError if its names are not those of the model given at first.
         """
         _copy(self._checked(_entries(model)), self._tensors)
         self.is_taken = True
@@ -44,21 +43,21 @@ class BestWeights:
     @contextmanager
     def swapped_in(self, model: nn.Module) -> Iterator[None]:
         """Within it `model` has the kept weights; afterwards its own, bit for bit."""
-        own = {name: tensor.detach().clone() for name, tensor in _entries(model).items()}
+        before = {name: tensor.detach().clone() for name, tensor in _entries(model).items()}
         self.restore(model)
         try:
             yield
         finally:
-            _copy(own, _entries(model))
+            _copy(before, _entries(model))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The kept weights under the names of the model's own `state_dict()`, which can load them; empty if none were taken."""
+        """The kept weights under the names of the model's own `state_dict()`; empty if none were taken."""
         return dict(self._tensors) if self.is_taken else {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Goes on from what `state_dict` gave.
+        """Continues from what `state_dict` gave.
 
-        Raises: ValueError if it is not of this model's names.
+        Raises: ValueError if it has other names than this model.
         """
         if state:
             _copy(self._checked(state), self._tensors)
@@ -67,14 +66,13 @@ class BestWeights:
     def _checked(self, entries: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         differing = sorted(entries.keys() ^ self._tensors.keys())
         if differing:
-            raise ValueError(
-                f"not the model whose weights are kept: only one of the two has {', '.join(map(repr, differing))}"
-            )
+            names = ", ".join(map(repr, differing))
+            raise ValueError(f"not the model whose weights are kept: only one of the two has {names}")
         return entries
 
 
 def _entries(model: nn.Module) -> dict[str, Tensor]:
-    """What `model.state_dict()` saves: the tensors themselves, looked up anew because a forward may replace a buffer."""
+    """The tensors that `model.state_dict()` saves, looked up anew: a forward may replace a buffer."""
     return dict(model.state_dict(keep_vars=True))
 
 

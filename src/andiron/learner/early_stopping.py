@@ -1,14 +1,27 @@
-"""When a run has learnt what it will: a decision after every epoch, as data."""
+"""When a run has learnt what it will: a decision after every validation, as data.
 
+    >>> rule = EarlyStopping("loss", patience=1)
+    >>> rule.observe({"valid": {"loss": 0.5}}, epoch=1)
+    >>> rule.observe({"valid": {"loss": 0.6}}, epoch=2).reason
+    'valid loss has not improved for 1 validation (best 0.5 at epoch 1)'
+"""
+
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from andiron import improvement
+from torch import Tensor, nn
+
+from andiron import errors, improvement
+from andiron.learner.best_weights import BestWeights
 from andiron.protocols import Values
+from andiron.ranges import Count, Direction, Horizon, NonNegative, Number
 
-MODES = ("absolute", "relative")
+BEST = "best_epoch"  # the name of the best weights in a checkpoint
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -19,13 +32,14 @@ class Stop:
 
 
 class EarlyStopping:
-    """Ends a run when `metric` on `split` stays without a gain for `patience` epochs, reaches `goal`, or passes `divergence`.
+    """Ends a run when `metric` on `split` has no gain for `patience` validations, reaches `goal`, or passes `divergence`.
 
-    A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that part of it). A goal is
-    reached by a value as good or better; `divergence` is passed by one that is worse, and by one that is no finite number
-    whether there is a limit or not. After `patience` epochs in a row without a gain the run ends, where Plateau waits for
-    one more. With `restores_best` the run comes back with the weights of its best epoch.
-    Raises: ValueError for arguments that no run could fit.
+    A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that part of
+    it). A goal is reached by a value as good or better; `divergence` is passed by a value that is worse.
+    A non-finite value always ends the run. Before update `not_before` nothing else does, and validations
+    do not count towards `patience`. With `restores_best` the run comes back with the weights of its
+    best validation.
+    Raises: ValueError for arguments that contradict each other or leave nothing to stop for.
     """
 
     def __init__(
@@ -33,49 +47,43 @@ class EarlyStopping:
         metric: str,
         split: str = "valid",
         *,
-        direction: str = "lowest",
-        patience: int | None = None,
-        min_delta: float = 0.0,
-        min_delta_mode: str = "absolute",
-        goal: float | None = None,
-        divergence: float | None = None,
+        direction: Direction | None = "lowest",
+        patience: Count | None = None,
+        min_delta: NonNegative = 0.0,
+        min_delta_mode: Literal["absolute", "relative"] = "absolute",
+        goal: Number | None = None,
+        divergence: Number | None = None,
+        not_before: Horizon | None = None,
         restores_best: bool = False,
     ):
-        _check_choices(
-            direction=(direction, improvement.DIRECTIONS), min_delta_mode=(min_delta_mode, MODES)
-        )
-        _check_numbers(patience, min_delta, min_delta_mode)
-        _check_limits(direction, goal, divergence)
-        if patience is None and goal is None and divergence is None and not restores_best:
-            raise ValueError(
-                "there is nothing to stop for; give patience, goal or divergence, or restores_best"
-            )
         self.metric = metric
         self.split = split
-        self.direction = direction
+        self.direction = direction or "lowest"
         self.patience = patience
         self.min_delta = min_delta
         self.min_delta_mode = min_delta_mode
         self.goal = goal
         self.divergence = divergence
+        self.not_before: int = not_before or 0
         self.restores_best = restores_best
+        self._check()
         self.best: float | None = None
-        self.epoch_of_best = 0
-        self._value_at_gain: float | None = (
-            None  # below `best` in merit where smaller gains came after it
-        )
-        self._epoch_of_gain = 0
+        self.epoch_of_best = self.update_of_best = 0
+        self.is_best = False  # the last validation: by however little, and the earliest of equals
+        self._value_at_gain: float | None = None  # worse than `best` where smaller gains followed
+        self._since_gain = 0  # validations
         self._last: float | None = None
-        self._last_epoch = 0
+        self._last_update = 0
 
-    def observe(self, latest: Mapping[str, Values], epoch: int) -> Stop | None:
-        """Takes note of the values after `epoch`, counted from 1, and decides.
+    def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
+        """Takes the values of a validation in `epoch`, counted from 1, after `updates`, and decides.
 
         Raises: KeyError if the metric was not measured.
         """
         value = improvement.measured(latest, self.split, self.metric, waiting="early stopping")
-        if improvement.is_better(value, self.best, self.direction):
-            self.best, self.epoch_of_best = value, epoch
+        self.is_best = improvement.is_better(value, self.best, self.direction)
+        if self.is_best:
+            self.best, self.epoch_of_best, self.update_of_best = value, epoch, updates
         is_relative = self.min_delta_mode == "relative"
         if improvement.is_better(
             value,
@@ -84,102 +92,153 @@ class EarlyStopping:
             margin=self.min_delta,
             is_relative=is_relative,
         ):
-            self._value_at_gain, self._epoch_of_gain = value, epoch
-        self._last, self._last_epoch = value, epoch
+            self._value_at_gain, self._since_gain = value, 0
+        elif updates >= self.not_before:
+            self._since_gain += 1
+        self._last, self._last_update = value, updates
         return self.decision
 
     @property
-    def of(self) -> list[str]:
-        """What its observations are of: metric, split and direction."""
+    def observes(self) -> list[str]:
+        """Metric, split and direction: a saved state of others is not continued."""
         return [self.metric, self.split, self.direction]
 
     @property
-    def is_best(self) -> bool:
-        """Whether the epoch observed last is the best so far: by however little, and of equals the earliest."""
-        return 0 < self._last_epoch == self.epoch_of_best
-
-    @property
     def decision(self) -> Stop | None:
-        """What follows from the epochs observed so far: nothing, or the end of the run."""
+        """What follows from the validations so far: nothing, or the end of the run."""
         if self._last is None:
             return None
         name, value = f"{self.split} {self.metric}", self._last
         if not math.isfinite(value):
             return Stop(f"{name} is {value}{self._best_in_words}")
+        if self._last_update < self.not_before:
+            return None
         if self.divergence is not None and self._is_worse(value, self.divergence):
-            return Stop(
-                f"{name} is {value:.4g}, worse than divergence={self.divergence}{self._best_in_words}"
-            )
+            limit = f"worse than divergence={self.divergence}"
+            return Stop(f"{name} is {value:.4g}, {limit}{self._best_in_words}")
         if self.goal is not None and not self._is_worse(value, self.goal):
             return Stop(f"{name} is {value:.4g}: goal={self.goal} is reached")
-        epochs = self._last_epoch - self._epoch_of_gain
-        if self.patience is not None and epochs >= self.patience:
-            unit = "epoch" if epochs == 1 else "epochs"
-            return Stop(
-                f"{name} has not improved{self._margin_in_words} for {epochs} {unit}{self._best_in_words}"
-            )
+        if self.patience is not None and self._since_gain >= self.patience:
+            number = f"{self._since_gain} validation{'s' * (self._since_gain > 1)}"
+            reason = f"{name} has not improved{self._margin_in_words} for {number}"
+            return Stop(reason + self._best_in_words)
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """What was observed, as plain JSON values; a last value that JSON has no number for as text."""
+        """What was observed, as plain JSON values; a non-finite last value as text."""
         last = self._last if self._last is None or math.isfinite(self._last) else str(self._last)
         return {
-            "of": self.of,
+            "of": self.observes,
             "best": self.best,
             "epoch_of_best": self.epoch_of_best,
+            "update_of_best": self.update_of_best,
+            "is_best": self.is_best,
             "value_at_gain": self._value_at_gain,
-            "epoch_of_gain": self._epoch_of_gain,
+            "since_gain": self._since_gain,
             "last": last,
-            "last_epoch": self._last_epoch,
+            "last_update": self._last_update,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state_dict` gave."""
+        """Continues from what `state_dict` gave."""
         self.best, self.epoch_of_best = state["best"], state["epoch_of_best"]
-        self._value_at_gain, self._epoch_of_gain = state["value_at_gain"], state["epoch_of_gain"]
+        self.update_of_best, self.is_best = state["update_of_best"], state["is_best"]
+        self._value_at_gain, self._since_gain = state["value_at_gain"], state["since_gain"]
         self._last = None if state["last"] is None else float(state["last"])
-        self._last_epoch = state["last_epoch"]
+        self._last_update = state["last_update"]
 
     def _is_worse(self, value: float, limit: float) -> bool:
         return value > limit if self.direction == "lowest" else value < limit
 
     @property
     def _margin_in_words(self) -> str:
-        if not self.min_delta:
-            return ""
-        return f" by {self.min_delta}" + (" of itself" if self.min_delta_mode == "relative" else "")
+        relative = " of itself" if self.min_delta_mode == "relative" else ""
+        return f" by {self.min_delta}{relative}" if self.min_delta else ""
 
     @property
     def _best_in_words(self) -> str:
-        return "" if self.best is None else f" (best {self.best:.4g} at epoch {self.epoch_of_best})"
+        if self.best is None:
+            return ""
+        update = f", update {self.update_of_best}" if self.update_of_best else ""
+        return f" (best {self.best:.4g} at epoch {self.epoch_of_best}{update})"
 
-
-def _check_choices(**choices: tuple[str, Sequence[str]]) -> None:
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
+    def _check(self) -> None:
+        """Refuses what the types of the arguments cannot: a rule that never stops, or stops at once."""
+        if not (self.patience or self.restores_best) and self.goal is self.divergence is None:
+            raise ValueError("nothing to stop for; give patience, goal, divergence or restores_best")
+        if self.min_delta_mode == "relative" and self.min_delta >= 1:
+            raise ValueError(f"min_delta={self.min_delta}: should be below 1 where it is relative")
+        if self.goal is None or self.divergence is None:
+            return
+        if self.divergence == self.goal or self._is_worse(self.goal, self.divergence):
+            better = "above" if self.direction == "lowest" else "below"
             raise ValueError(
-                f"{name}={value}: should be {' or '.join(allowed)}; choose one of these"
+                f"divergence={self.divergence}: should be {better} goal={self.goal}, for "
+                f"direction={self.direction}; swap the two"
             )
 
 
-def _check_numbers(patience: int | None, min_delta: float, mode: str) -> None:
-    if patience is not None and patience < 1:
-        raise ValueError(
-            f"patience={patience}: should be 1 or more epochs, or null to wait for ever"
-        )
-    if not 0 <= min_delta < (1 if mode == "relative" else math.inf):
-        allowed = "from 0 to below 1" if mode == "relative" else "a finite number from 0 up"
-        raise ValueError(f"min_delta={min_delta}: should be {allowed}; 0 counts the smallest gain")
+class StoppingRules:
+    """Rules by name, observed after every validation; the run ends as soon as one of them decides so."""
 
+    def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
+        self.rules = dict(rules)
+        restoring = [name for name, rule in self.rules.items() if rule.restores_best]
+        if len(restoring) > 1:
+            options = ", ".join(f"early_stopping.{name}.restores_best" for name in restoring)
+            why = "a run can come back with one set of weights; set it for one of these"
+            raise errors.ConfigError([f"{options}: {why}"])
+        self.best = BestWeights(model) if restoring else None
 
-def _check_limits(direction: str, goal: float | None, divergence: float | None) -> None:
-    for name, value in (("goal", goal), ("divergence", divergence)):
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"{name}={value}: should be a finite number, or null for none")
-    if goal is None or divergence is None:
-        return
-    if divergence <= goal if direction == "lowest" else divergence >= goal:
-        better = "above" if direction == "lowest" else "below"
-        raise ValueError(
-            f"divergence={divergence}: should be {better} goal={goal}, for direction={direction}; swap the two"
-        )
+    @property
+    def decision(self) -> Stop | None:
+        """The end of the run, for the reasons of all rules that have one; or nothing."""
+        stops = [rule.decision for rule in self.rules.values()]
+        reasons = [stop.reason for stop in stops if stop]
+        return Stop("; ".join(reasons)) if reasons else None
+
+    def observe(
+        self, latest: Mapping[str, Values], model: nn.Module, *, epoch: int, updates: int
+    ) -> None:
+        """Gives every rule the values of a validation, and keeps the model's weights if they are the best."""
+        for rule in self.rules.values():
+            rule.observe(latest, epoch, updates)
+            if self.best is not None and rule.restores_best and rule.is_best:
+                self.best.take(model)
+        if self.decision:
+            where = f"in epoch {epoch}, after update {updates}"
+            log.info("stopped early %s: %s", where, self.decision.reason)
+
+    @contextmanager
+    def restored(self, model: nn.Module) -> Iterator[None]:
+        """Within it `model` has the best weights, where a rule restores them; afterwards its own."""
+        if self.best is None or not self.best.is_taken:
+            yield
+            return
+        with self.best.swapped_in(model):
+            yield
+
+    def state_dict(self) -> dict[str, Any]:
+        """What every rule observed, as plain values."""
+        return {name: rule.state_dict() for name, rule in self.rules.items()}
+
+    def weights(self) -> dict[str, dict[str, Tensor]]:
+        """The best weights under their name in a checkpoint, if any were kept."""
+        if self.best is None or not self.best.is_taken:
+            return {}
+        return {BEST: self.best.state_dict()}
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
+    ) -> None:
+        """Continues from a saved state; a rule that was not there, or observed another metric, begins now."""
+        known = {
+            name: rule
+            for name, rule in self.rules.items()
+            if name in state and state[name]["of"] == rule.observes
+        }
+        for name, rule in known.items():
+            rule.load_state_dict(state[name])
+        if self.best is not None:
+            is_known = any(rule.restores_best for rule in known.values())
+            self.best.load_state_dict(weights.get(BEST, {}) if is_known else {})

@@ -1,59 +1,40 @@
-"""Measuring a learner's model: with its own weights, with each average of them, and what it has to show."""
+"""One pass of a model over a loader that measures and trains nothing."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from torch import nn
 
-from andiron import errors, inference, randomness
-from andiron.learner import naming, state
-from andiron.protocols import Loader, Shows, Values
+from andiron import errors, inference
+from andiron.metrics import Tally
+from andiron.protocols import Loader, Values
 
-if TYPE_CHECKING:
-    from andiron.learner.learner import Learner
-
-
-def validate(learner: "Learner", loader: Loader, split: str) -> None:
-    """Measures the model on `loader` as `split`, and with each average of its weights as `split`-<average>."""
-    with learner.optimizer.evaluated():
-        measure(learner, loader, split)
-    for name, average in learner.averages.items():
-        if not average.count:
-            continue  # nothing but the initial weights so far
-        with average.swapped_in(learner.model):
-            measure(learner, loader, f"{split}-{name}")
-    if split == "valid":
-        _show(learner, split)
-        for schedule in state.stateful_schedules(learner):
-            if hasattr(schedule, "observe"):
-                schedule.observe(dict(learner.journal.progress.latest))
+Stop = Callable[[int], BaseException | None]  # from the number of a batch to why to stop before it
 
 
-def measure(learner: "Learner", loader: Loader, split: str) -> Values:
-    """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`.
+def measure(
+    model: nn.Module,
+    loader: Loader,
+    tally: Tally,
+    *,
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    stop: Stop | None = None,
+) -> Values:
+    """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    Raises: Interrupted before a batch at which the run is asked to stop.
+    Raises: what `stop` returns; DataError naming the samples that no model can be measured on.
     """
-    learner.journal.start_pass()
-    randomness.start_stream(
-        learner.seed, split, learner.updates
-    )  # whatever was drawn before, and where a run was taken up
-    with inference.valid(learner.model) as model:
+    tally.forget()
+    with inference.valid(model):
         for number, batch in enumerate(loader.epoch(0)):
-            if learner.interrupter.at(split, learner.updates, number) and learner.interrupter.asked:
-                raise learner.interrupter.asked
+            reason = stop and stop(number)
+            if reason is not None:
+                raise reason
             try:
-                with learner.precision.autocast():
-                    item = model.valid_step(batch)
+                with autocast():
+                    item = model.valid_step(batch)  # type: ignore[operator]
             except errors.SampleError as error:
-                raise naming.located(error, loader, 0, number) from error
-            learner.journal.measured(item)
-    return learner.journal.close_pass(split)
-
-
-def _show(learner: "Learner", split: str) -> None:
-    """Writes the samples of a model that has some; what they draw has a stream of its own."""
-    model: nn.Module = learner.model
-    if isinstance(model, Shows):
-        randomness.start_stream(learner.seed, "samples")
-        with learner.optimizer.evaluated(), inference.valid(model):
-            learner.journal.shown(split, model.samples())
+                raise error.located(loader, 0, number) from error
+            tally.add(item)
+    return tally.close_epoch()

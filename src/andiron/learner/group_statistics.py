@@ -1,7 +1,7 @@
-"""What an update does to each group of parameters, seen at a log point."""
+"""Gradient norms and update ratios of each parameter group, measured around one update."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,40 +13,39 @@ from andiron.protocols import Values
 SMALLEST = 1e-12  # weights of zeros have a ratio all the same
 
 
-class Watch:
-    """Taken before an update with its gradients, read after it; between the two it holds a copy of the weights.
+class GroupStatistics:
+    """Made before an update with its gradients, read after it; in between it holds a copy of the weights.
 
-    An optimizer may write on the gradients it is given: what is told of them is taken before. All tensors of all groups
-    go through each operation together: for a small network it is the number of operations that costs.
+    An optimizer may overwrite the gradients it is given, so their norms are computed at once. Each
+    operation takes the tensors of all groups together: for a small network the number of operations
+    is what costs.
     """
 
     def __init__(
         self,
         optimizer: GroupedOptimizer,
-        found: Gradients,
-        groups: list[str],
+        gradients: Gradients,
+        groups: Sequence[str],
         *,
         histograms: bool = False,
     ):
-        owned = {
-            group: [name for name in optimizer.groups[group].parameters if name in found]
+        names = {
+            group: [name for name in optimizer.groups[group].parameters if name in gradients]
             for group in groups
         }
-        self._owned = {group: names for group, names in owned.items() if names}
-        names = [name for members in self._owned.values() for name in members]
-        self._parameters: dict[str, Tensor] = {name: optimizer.parameters[name] for name in names}
+        self._names = {group: members for group, members in names.items() if members}
+        every = [name for members in self._names.values() for name in members]
+        self._parameters: dict[str, Tensor] = {name: optimizer.parameters[name] for name in every}
+        self._has_histograms = histograms
         with torch.no_grad():
-            self._negated = torch._foreach_neg([*self._parameters.values()]) if names else ()
-            self._norms = (
-                torch._foreach_norm([*(found[name] for name in names), *self._negated])
-                if names
-                else ()
-            )
-        self._gradients = {name: found[name].clone() for name in names} if histograms else {}
+            self._negated = torch._foreach_neg([*self._parameters.values()]) if every else ()
+            both = [*(gradients[name] for name in every), *self._negated]
+            self._norms = torch._foreach_norm(both) if every else ()
+        self._gradients = {name: gradients[name].clone() for name in every} if histograms else {}
 
     def readings(self) -> Values:
-        """`grad_norm/<group>`, before any clipping, and `update_ratio/<group>`: ||w' - w|| / ||w||, w' after the update."""
-        if not self._owned:
+        """`grad_norm/<group>` before any clipping, and `update_ratio/<group>`: ||w' - w|| / ||w||."""
+        if not self._names:
             return {}
         with torch.no_grad():
             moved = torch._foreach_add(self._negated, [*self._parameters.values()])
@@ -55,19 +54,19 @@ class Watch:
         ratios = [
             update / max(weight, SMALLEST) for update, weight in zip(updates, weights, strict=True)
         ]
-        named = {
-            f"grad_norm/{group}": norm for group, norm in zip(self._owned, gradients, strict=True)
-        }
+        named = {f"grad_norm/{group}": n for group, n in zip(self._names, gradients, strict=True)}
         return named | {
-            f"update_ratio/{group}": ratio for group, ratio in zip(self._owned, ratios, strict=True)
+            f"update_ratio/{group}": ratio for group, ratio in zip(self._names, ratios, strict=True)
         }
 
     def _joint(self, norms: Iterator[float]) -> Iterator[float]:
-        """The norm of each group, from the norms of its tensors that come next."""
-        for members in self._owned.values():
+        """The norm of each group, from the norms of its tensors, which come next in `norms`."""
+        for members in self._names.values():
             yield math.hypot(*(next(norms) for _ in members))
 
     def histograms(self) -> dict[str, Tensor]:
-        """The weights after the update and the gradients before any clipping, by `weights/` and `gradients/` and name."""
+        """Weights after the update and gradients before any clipping, by `weights/` or `gradients/` and name."""
+        if not self._has_histograms:
+            return {}
         weights = {f"weights/{name}": tensor.detach() for name, tensor in self._parameters.items()}
         return weights | {f"gradients/{name}": tensor for name, tensor in self._gradients.items()}

@@ -1,4 +1,4 @@
-"""The training loop, on one screen."""
+"""The training loop, on one screen: `Learner.fit`."""
 
 import copy
 import time
@@ -12,179 +12,263 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, serialization
+from andiron import checkpoint, errors, inference, randomness, serialization
+from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, FileCheckpointer
-from andiron.gradients import Gradients
 from andiron.interrupter import Interrupter
-from andiron.learner import evaluation, loaders, micro_batches, state, summary
-from andiron.learner.nonfinite import Guard
-from andiron.learner.metric_log import Journal
-from andiron.learner.stopping import Stopping
-from andiron.learner.group_statistics import Watch
-from andiron.optim import GroupedOptimizer
+from andiron.learner import evaluation, summary
+from andiron.learner.early_stopping import StoppingRules
+from andiron.learner.metric_log import MetricLog
+from andiron.learner.state import LearnerState, upgraded
+from andiron.learner.state_record import as_record, from_record
+from andiron.learner.update import Position, Updated, Updater
+from andiron.optim import group_table
 from andiron.optim.averaging import WeightAverage
-from andiron.optim.clipping import Clip
-from andiron.protocols import Loader, Values
-from andiron.schedules import Schedule
+from andiron.options import LearnerOptions
+from andiron.protocols import Loader, Shows, Values
 
 
 class Learner:
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
-    Its state is the model's, the optimizers', `updates` (completed updates of the model), `epoch` (completed epochs) and
-    `batch` (those taken of the epoch under way); everything random is a function of `seed`, those, and the batch's number
-    in its update.
+    Where the run stands is its `position`: completed updates and epochs, and the batches taken from the
+    epoch under way. Everything random is a function of the seed and those counters.
     """
 
     def __init__(
         self,
-        model: nn.Module,
-        optimizer: GroupedOptimizer,
-        schedule: Schedule,
+        updater: Updater,
+        options: LearnerOptions,
         *,
-        journal: Journal,
+        metric_log: MetricLog,
+        early_stopping: StoppingRules,
+        averages: Mapping[str, WeightAverage],
         checkpointer: FileCheckpointer | None = None,
-        run_dir: Path | None = None,
-        writes_summary: bool = False,
-        num_epochs: int = 10,
-        log_every: int = 20,
-        seed: int = 42,
-        grads_accumulation: int = 1,
-        clip: Clip | None = None,
-        sam: float | None = None,
-        guard: Guard | None = None,
-        averages: Mapping[str, WeightAverage] | None = None,
-        histograms: bool = False,
-        stopping: Stopping | None = None,
         interrupter: Interrupter | None = None,
     ):
-        self.model: Any = model
-        self.optimizer = optimizer
-        self.schedule = schedule
-        self.journal = journal
+        self.model: Any = updater.model
+        self.updater = updater
+        self.optimizer = updater.optimizer
+        self.options = options
+        self.metric_log = metric_log
+        self.early_stopping = early_stopping
+        self.averages = dict(averages)
         self.checkpointer = checkpointer
-        self.run_dir = run_dir
-        self.writes_summary = writes_summary
-        self.num_epochs = num_epochs
-        self.log_every = log_every
-        self.seed = seed
-        self.grads_accumulation = grads_accumulation
-        self.clip = clip
-        self.sam = sam
-        self.guard = guard or Guard()
-        self.precision = self.guard.precision
-        self.averages = dict(averages or {})
-        self.histograms = histograms
-        self.stopping = stopping or Stopping({}, model)
         self.interrupter = interrupter or Interrupter()
-        self.updates = self.epoch = self.batch = 0
-        self.loader: Loader | None = None  # where the batches of the epoch under way come from
-        self.first_batch = 0  # the first batch of the update under way
-        self._saved: tuple[int, int, int] | None = (
-            None  # updates, epoch and batch of what was saved last
+        self.position = Position(options.seed)
+        self._logs = Ticker(Cadence.of(options.log_every))
+        self._validations = Ticker(Cadence.of(options.validate_every))
+        self._saves = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
+        self._saved: tuple[int, ...] | None = None  # the place that was saved last
+        self._evaluation = ExitStack()  # holds other weights than those in training
+        parts = {
+            "position": self.position,
+            "nonfinite": updater.nonfinite,
+            "validation": self._validations,
+        }
+        self._state = LearnerState(
+            self.model, self.optimizer, updater.schedule, self.averages, early_stopping, metric_log, parts
         )
-        self._evaluation = (
-            ExitStack()
-        )  # entered while the model has other weights than those that are trained
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """The learning rate of every group that is not frozen, for the update to come."""
-        return self.optimizer.learning_rates(self.schedule(self.updates), self.updates)
 
     @property
     def is_over(self) -> bool:
-        """Whether no epoch is left to train."""
-        return self.epoch >= self.num_epochs or self.stopping.decision is not None
+        """Whether no update is left to make."""
+        at, options = self.position, self.options
+        return (
+            (options.num_epochs is not None and at.epoch >= options.num_epochs)
+            or (options.num_updates is not None and at.updates >= options.num_updates)
+            or self.early_stopping.decision is not None
+        )
+
+    @property
+    def updates(self) -> int:
+        """Completed updates."""
+        return self.position.updates
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The learning rate of every group that is not frozen, for the next update."""
+        return self.updater.rates(self.position.updates)
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
-        """The model after at most `num_epochs` epochs over `train`, measured on `valid` after each and on `test` at the end.
+        """The model after training on `train`, validated on `valid`, and measured on `test` at the end.
 
-        It comes back with the weights to be evaluated, where an optimizer has its own, or with those of the best epoch.
-        Raises: TypeError for a loader without epochs; NonFiniteError when the loss or a gradient is no number; Interrupted,
-        the state saved, when `interrupter` was told to stop.
+        It has the weights to evaluate where an optimizer has its own, or the best where early stopping
+        restores them. Raises: TypeError for a loader without epochs; NonFiniteError as `on_nonfinite`
+        says; Interrupted, the state saved, when `interrupter` is asked to stop.
         """
-        loaders.check(train, valid, *([] if test is None else [test]))
-        self._evaluation.close()
-        self.precision.apply()
-        if not self.model.training:  # a part of it that was frozen in evaluation mode stays so
-            self.model.train()
-        self.journal.start(
-            train, self.epoch - self.is_over, self.updates, self.batch
-        )  # of one that is over, its last
-        with self._settling():
-            self.save()  # what goes on from here can be taken up again before its first epoch is over
+        at, size = self.position, len(train)
+        with self.training(train, valid, *([test] if test else [])):
+            self.save()  # the state to resume from before the first epoch is over
+            self._validate_if_due(valid)
             while not self.is_over:
-                self._train_epoch(train)
-                self._end_epoch(valid)
+                for batches in self.batches_of_epoch(train):
+                    is_log_point = self._is_log_point(size)
+                    updated = self.updater.update(batches, at, train, is_log_point, self.state)
+                    self._count(updated, batches)
+                    if at.batch < size:
+                        self._validate_if_due(valid)
+                        self._save_if_due()
+                    self._stop_if_asked()
+                    if self.is_over:
+                        break
+                if at.batch == size:
+                    self._end_epoch(valid)
+            self._end_run(valid)
             self.save()
             with self._saved_if_interrupted():
                 self._evaluation.enter_context(self.optimizer.evaluated())
-                self._evaluation.enter_context(self.stopping.restored(self.model))
+                self._evaluation.enter_context(self.early_stopping.restored(self.model))
                 if test is not None:
-                    evaluation.validate(self, test, "test")
-        if self.writes_summary and self.run_dir:
-            summary.leave(self, self.run_dir)
-        trained: nn.Module = self.model
-        return trained
+                    self.validate(test, "test")
+        model: nn.Module = self.model
+        return model
 
-    def _train_epoch(self, train: Loader) -> None:
-        """The updates of the epoch that are left."""
-        self.journal.start_epoch(self.epoch, self.batch)
-        self._stop_if_asked()
-        for batches in self.grouped(train):
+    @contextmanager
+    def training(self, train: Loader, *others: Loader) -> Iterator[None]:
+        """Within it the model trains, progress is shown, and the run can be asked to stop.
+
+        Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this too.
+        Raises: TypeError for a loader without epochs.
+        """
+        for loader in (train, *others):
+            if not isinstance(loader, Loader):
+                remedy = "make it with andiron.data.DataLoaderBuilder"
+                raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")
+        self._evaluation.close()
+        self.updater.precision.apply()
+        if not self.model.training:  # submodules that are frozen in evaluation mode stay so
+            self.model.train()
+        at = self.position
+        last_epoch = at.epoch - self.is_over if at.batch == 0 else at.epoch
+        self.metric_log.start(train, last_epoch, at.updates, at.batch)
+        self.interrupter.is_heard = True
+        try:
+            yield
+        except BaseException:
+            at.put_back()
+            raise
+        finally:
+            self.interrupter.is_heard = False
             try:
-                self.update(batches)
-            except BaseException:
-                self.batch = self.first_batch  # whoever goes on makes this update again
-                raise
-            if (
-                self.checkpointer
-                and self.batch < len(train)
-                and self.checkpointer.due(self.updates)
-            ):
-                self.save()
-            self._stop_if_asked()
+                if self.checkpointer:
+                    self.checkpointer.wait()
+            finally:
+                self.metric_log.stop()
 
-    def _end_epoch(self, valid: Loader) -> None:
-        with self._saved_if_interrupted():
-            self.journal.log_window({})  # the short window that is left
-            self.journal.close_train_epoch()
-            evaluation.validate(self, valid, "valid")
-        self.journal.epoch_ended()
-        self.epoch, self.batch = self.epoch + 1, 0
-        with self.optimizer.evaluated():
-            self.stopping.observe(self.journal.progress.latest, self.epoch, self.model)
-        checkpointer = self.checkpointer
-        if checkpointer and (
-            checkpointer.due(self.updates) or checkpointer.due_after_epoch(self.epoch)
-        ):
-            self.save()
-
-    def grouped(self, train: Loader) -> Iterator[list[Any]]:
-        """The batches left of the epoch, as many at a time as go into one update; the last group may be short."""
-        self.loader = train
-        batches = iter(
-            train.epoch(self.epoch, self.batch) if self.batch else train.epoch(self.epoch)
-        )
+    def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
+        """The batches left in the epoch, in groups that make one update; the last group may be short."""
+        at = self.position
+        self.metric_log.start_epoch(at.epoch, at.batch)
+        self._stop_if_asked()
+        batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
         while True:
             asked = time.perf_counter()
-            group = list(islice(batches, self.grads_accumulation))
+            group = list(islice(batches, self.options.grads_accumulation))
             if not group:
                 return
-            self.journal.waited(time.perf_counter() - asked)
-            self.first_batch, self.batch = self.batch, self.batch + len(group)
+            self.metric_log.throughput.waited(time.perf_counter() - asked)
+            at.take(len(group))
             yield group
 
+    def batches(self, train: Loader) -> Iterator[list[Any]]:
+        """Groups of batches for one update after another, epoch after epoch, without end."""
+        while True:
+            yield from self.batches_of_epoch(train)
+            self.position.next_epoch()
+
+    def update(self, batches: Sequence[Any], train: Loader) -> bool:
+        """One update outside `fit`, within `training`; whether it was made, and not left out."""
+        is_log_point = self._is_log_point(len(train))
+        updated = self.updater.update(batches, self.position, train, is_log_point, self.state)
+        self._count(updated, batches)
+        return updated is not None
+
+    def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
+        """Counts an update in the averages and the log; None is one that was left out."""
+        at = self.position
+        at.use()
+        if updated is None:
+            return
+        for average in self.averages.values():
+            average.update(self.model, at.updates)
+        with torch.no_grad():  # an item that was not detached must not keep its graph alive
+            self.metric_log.updated(updated.items, batches, at.updates)
+        if updated.statistics is not None:
+            rates = {f"lr/{name}": lr for name, lr in updated.rates.items()}
+            readings = updated.statistics.readings() | self.updater.nonfinite.readings()
+            self.metric_log.log_window(rates | readings, updated.statistics.histograms())
+            self._logs.done(at.updates)
+
+    def _is_log_point(self, num_batches: int) -> bool:
+        """Whether the update under way is logged: when it is due, and after an epoch's last."""
+        at = self.position
+        is_last = at.batch == num_batches
+        return is_last or self._logs.due(updates=at.updates + 1, epochs=None)
+
+    def _validate_if_due(self, valid: Loader) -> None:
+        """Validates within an epoch: also before the first update, and where one was interrupted."""
+        at = self.position
+        is_first = self.options.validate_first and at.updates == 0
+        is_due = is_first and not self._validations.was_done(0)
+        if is_due or self._validations.due(updates=at.updates, epochs=None):
+            with self._saved_if_interrupted():
+                self.validate(valid)
+            self._observe()
+
+    def _save_if_due(self) -> None:
+        if self.checkpointer and self._saves.due(updates=self.position.updates, epochs=None):
+            self.save()
+
+    def _end_epoch(self, valid: Loader) -> None:
+        at = self.position
+        is_due = self._validations.due(updates=at.updates, epochs=at.epoch + 1)
+        with self._saved_if_interrupted():
+            self.metric_log.close_epoch()
+            if is_due:
+                self.validate(valid)
+        self.metric_log.epoch_ended()
+        at.next_epoch()
+        if is_due:
+            self._observe()
+        if self.checkpointer and self._saves.due(updates=at.updates, epochs=at.epoch):
+            self.save()
+
+    def _end_run(self, valid: Loader) -> None:
+        """Closes an epoch that the run ends in, and validates unless the last update was."""
+        at = self.position
+        is_validated = self._validations.was_done(at.updates)
+        if is_validated and not at.batch:
+            return
+        with self._saved_if_interrupted():
+            if at.batch:
+                self.metric_log.close_epoch()
+            if not is_validated:
+                self.validate(valid)
+        if at.batch:
+            self.metric_log.epoch_ended()
+        if not is_validated:
+            self._observe()
+
+    def _observe(self) -> None:
+        """Shows a validation to the rules of early stopping."""
+        at = self.position
+        epoch = at.epoch + (at.batch > 0)
+        with self.optimizer.evaluated():
+            self.early_stopping.observe(
+                self.metric_log.latest, self.model, epoch=epoch, updates=at.updates
+            )
+
     def _stop_if_asked(self) -> None:
-        if self.interrupter.at("train", self.updates, self.batch) and self.interrupter.asked:
+        at = self.position
+        if self.interrupter.at("train", at.updates, at.batch) and self.interrupter.asked:
             self.save()
             raise self.interrupter.asked
 
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:
-        """Where a pass that measures is left, the state before it is saved: it will be measured from its start."""
-        before = self.journal.state_dict()
+        """If the pass within is interrupted, saves the state from before it; resuming repeats the whole pass."""
+        before = self._state.measured()
         try:
             yield
         except errors.Interrupted:
@@ -192,130 +276,113 @@ class Learner:
             self.save(before)
             raise
 
-    @contextmanager
-    def _settling(self) -> Iterator[None]:
-        """Within it the run can be asked to stop; afterwards what was saved is on the disk."""
-        self.interrupter.is_heard = True
-        try:
-            yield
-        finally:
-            self.interrupter.is_heard = False
-            try:
-                if self.checkpointer:
-                    self.checkpointer.wait()
-            finally:
-                self.journal.stop()
-
-    def update(self, batches: Sequence[Any]) -> bool:
-        """One update of the parameters by the mean gradients of `batches`; False if it was left out.
-
-        Raises: NonFiniteError, the weights as they were, if `on_nonfinite` says so.
-        """
-        self.optimizer.thaw(self.updates)
-        rates = self.rates
-        gradients, items = self.gradients(batches)
-        if not self.guard.passes(gradients):
-            self.guard.leave_out(
-                micro_batches.step(self, len(batches)), self.model, gradients, batches, self.state
-            )
-            return False
-        watch = (
-            Watch(self.optimizer, gradients, [*rates], histograms=self.histograms)
-            if self._at_log_point()
-            else None
-        )
-        clipped = (
-            gradients if self.clip is None else self.clip(gradients)
-        )  # the mean: clipping each part would bias it
-        due = self.optimizer.due(rates, self.updates)
-        with (
-            torch.no_grad()
-        ):  # an item that was not detached must not keep its graph alive in the metrics
-            self.model = self.optimizer.step(
-                due, self.model, clipped, lambda: self.gradients(batches)[0]
-            )
-            self.updates += 1
-            self._updated(items)
-        if watch is not None:
-            self.journal.log_window(
-                self._readings(rates, watch), watch.histograms() if self.histograms else None
-            )
-        return True
-
-    def gradients(self, batches: Sequence[Any]) -> tuple[Gradients, list[Any]]:
-        """The gradients to update by, and the batches' items; taken again for the same update they are the same."""
-        return micro_batches.gradients(self, batches)
-
-    def _updated(self, items: Sequence[Any]) -> None:
-        self.guard.updated()
-        for average in self.averages.values():
-            average.update(self.model, self.updates)
-        self.journal.trained(items, self.updates)
-
-    def _at_log_point(self) -> bool:
-        """Whether values are logged after the update under way: every `log_every`, and after an epoch's last."""
-        is_last = self.loader is not None and self.batch == len(self.loader)
-        return is_last or (self.updates + 1) % self.log_every == 0
-
-    def _readings(self, rates: Mapping[str, float], watch: Watch) -> Values:
-        return (
-            {f"lr/{name}": lr for name, lr in rates.items()}
-            | watch.readings()
-            | self.guard.readings()
-        )
+    def validate(self, loader: Loader, split: str = "valid") -> None:
+        """Measures the model as `split`, and with each average of its weights as `split`-<average>."""
+        with self.optimizer.evaluated():
+            self.measure(loader, split)
+        for name, average in self.averages.items():
+            if average.count:  # else it is nothing but the initial weights
+                with average.swapped_in(self.model):
+                    self.measure(loader, f"{split}-{name}")
+        if split == "valid":
+            self._show_samples(split)
+            for schedule in self._state.observers():
+                schedule.observe(dict(self.metric_log.latest))
+            self._validations.done(self.position.updates)
 
     def measure(self, loader: Loader, split: str) -> Values:
-        """The metrics' means over one pass through `loader` with the weights as they are, recorded as `split`."""
-        return evaluation.measure(self, loader, split)
+        """The metrics over one pass through `loader` with the present weights, recorded as `split`."""
+        updates, interrupter = self.position.updates, self.interrupter
+
+        def stop(batch: int) -> BaseException | None:
+            return interrupter.asked if interrupter.at(split, updates, batch) else None
+
+        randomness.start_stream(self.position.seed, split, updates)  # whatever was drawn before
+        tally, autocast = self.metric_log.valid_tally, self.updater.precision.autocast
+        values = evaluation.measure(self.model, loader, tally, autocast=autocast, stop=stop)
+        self.metric_log.record_pass(split, values)
+        return values
+
+    def _show_samples(self, split: str) -> None:
+        """Records the samples of a model that has some; what they draw has a stream of its own."""
+        if isinstance(self.model, Shows):
+            randomness.start_stream(self.position.seed, "samples")
+            with self.optimizer.evaluated(), inference.valid(self.model):
+                self.metric_log.show_samples(split, self.model.samples())
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
-        return state.exported(self)
+        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
+        return {"model": self._state.evaluation_weights(copies=True)} | averages
 
-    def state(self) -> Checkpoint:
-        """Everything needed to go on from here, the caller's own."""
-        return copy.deepcopy(state.captured(self, self.journal.state_dict()))
-
-    def save(self, journal: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
-        """Has the checkpointer, if there is one, keep the state as it is, unless it did: at an epoch's edge with its values."""
-        place = self.updates, self.epoch, self.batch
-        if self.checkpointer and place != self._saved:
-            values = {} if self.batch else dict(self.journal.progress.latest)
-            self.checkpointer.save(
-                self.updates, state.captured(self, journal or self.journal.state_dict()), values
-            )
-            self._saved = place
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Goes on from a checkpoint: the next `fit` makes the updates that are left.
-
-        Raises: OwnershipError if its optimizer state is of other groups; ValueError if it is of another model, averages or metrics.
-        """
-        self._evaluation.close()
-        state.restore(self, checkpoint)
-        if self.checkpointer:
-            self.checkpointer.turn_back(self.updates)
-        self._saved = self.updates, self.epoch, self.batch
-
-    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
-        """Goes on from the newest whole checkpoint below `run_dir`, whose folder comes back; what was logged after it is removed.
-
-        `found` is that one where it was looked up already. Raises: DataError if there is none; what `load` raises.
-        """
-        return state.resume(self, found)
-
-    def save_file(self, path: Path | str, recorder: serialization.Recorder | None = None) -> None:
-        """Writes the whole state to one file, in the format and precision of `recorder`; by default exactly, as safetensors."""
-        (recorder or serialization.Recorder()).record(
-            state.as_record(state.captured(self, self.journal.state_dict())), path
+    def summary(self, run_dir: Path) -> dict[str, Any]:
+        """The finished run in one value: what was trained for how long, and each metric's best and last."""
+        return summary.summarise(
+            self.metric_log, self.model, run_dir, group_table.param_groups(self.optimizer.groups, self.rates)
         )
 
-    def load_file(self, path: Path | str) -> None:
-        """Goes on from what `save_file` wrote, in whatever format and precision.
+    def state(self) -> Checkpoint:
+        """Everything needed to resume from here; it shares no memory with the learner."""
+        return copy.deepcopy(self._state.capture(self._state.measured()))
 
-        Raises: DataError if it is no such file; what `load` raises.
+    def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
+        """Has the checkpointer, if there is one, keep the present state, unless it already did."""
+        at = self.position
+        is_validated = self._validations.was_done(at.updates)
+        place = at.updates, at.epoch, at.batch, is_validated
+        if self.checkpointer is None or place == self._saved:
+            return
+        values = dict(self.metric_log.latest) if is_validated and measured is None else {}
+        state = self._state.capture(measured or self._state.measured())
+        self.checkpointer.save(at.updates, state, values)
+        self._saved = place
+        self._saves.done(at.updates)
+
+    def load(self, saved: Checkpoint) -> None:
+        """Continues from a checkpoint: the next `fit` makes the updates that are left.
+
+        Raises: OwnershipError if its optimizer state belongs to other groups; ValueError if it is of
+        another model, averages or metrics.
         """
-        self.load(state.from_record(serialization.load(path), Path(path)))
+        self._evaluation.close()
+        self._state.restore(saved)
+        at = self.position
+        if self.checkpointer:
+            self.checkpointer.turn_back(at.updates)
+        self._saved = at.updates, at.epoch, at.batch, self._validations.was_done(at.updates)
+
+    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
+        """Continues from the newest whole checkpoint and returns its folder; later log entries are removed.
+
+        `found` is that checkpoint where it was looked up already.
+        Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
+        """
+        if found is None:
+            if self.checkpointer is None:
+                remedy = "build it with with_file_checkpointer()"
+                raise errors.RunFolderError(f"this learner has no checkpoints to resume from; {remedy}")
+            found = checkpoint.newest_whole(self.checkpointer.folder)
+        folder, newest = found
+        self.load(newest)
+        if self.checkpointer:
+            self.checkpointer.adopt(folder, newest)
+        positions = upgraded(newest.state)["metric_log"]["writers"]
+        self.metric_log.writers.rewind(positions, self.position.updates)
+        return folder
+
+    def save_file(
+        self, path: Path | str, recorder: serialization.Recorder | None = None
+    ) -> None:
+        """Writes the whole state to one file as `recorder` says; by default exactly, as safetensors."""
+        state = self._state.capture(self._state.measured())
+        (recorder or serialization.Recorder()).record(as_record(state), path)
+
+    def load_file(self, path: Path | str) -> None:
+        """Continues from what `save_file` wrote, in any format and precision.
+
+        Raises: DataError if the file holds something else; what `load` raises.
+        """
+        self.load(from_record(serialization.load(path), Path(path)))
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""
@@ -323,7 +390,7 @@ class Learner:
             if self.checkpointer:
                 self.checkpointer.close()
         finally:
-            self.journal.close()
+            self.metric_log.close()
 
     def __enter__(self) -> "Learner":
         return self

@@ -1,151 +1,118 @@
-"""Everything a run measures, and where each value goes: the writers, the history, the screen."""
+"""Everything a run measures, and where each value goes: the writers, the history, the display."""
 
 import logging
-import math
-import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron.learner.throughput import Throughput
 from andiron.metrics import History, Tally
-from andiron.protocols import (
-    Loader,
-    Metric,
-    Point,
-    Progress,
-    Renderer,
-    Rewinds,
-    Statistic,
-    Values,
-    Writer,
-)
+from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values
 from andiron.render import plain
-from andiron.learner.machine_usage import Usage
+from andiron.writers import Writers
 
-SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at every log point
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
-class Journal:
-    """Counts what the steps return and hands the means to every writer at each log point and epoch."""
+class CheckLoss(Protocol):
+    """Raises where a measured loss should end the run."""
+
+    def __call__(self, split: str, values: Values, *, updates: int, epoch: int) -> None: ...
+
+
+class MetricLog:
+    """Counts the items of steps, and hands the values to every writer at log points and after passes."""
 
     def __init__(
         self,
         *,
         train_metrics: Sequence[Metric | Statistic],
         valid_metrics: Sequence[Metric | Statistic],
-        writers: Sequence[Writer],
+        writers: Writers,
         renderer: Renderer | None,
         num_epochs: int,
-        refuses_nonfinite: bool = True,
+        check_loss: CheckLoss | None = None,
         device: torch.device | None = None,
     ):
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
-        self.writers = list(writers)
+        self.writers = writers
         self.renderer = renderer
         self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs)
-        self.refuses_nonfinite = refuses_nonfinite
-        self.seconds = 0.0  # spent in training epochs, validation and checkpoints left out
-        self._window_started = self._epoch_started = 0.0
-        self._window_batches = self._window_updates = 0
-        self._window_waited = 0.0  # seconds
-        self._usage, self._usage_read = Usage(device), time.perf_counter()
+        self.throughput = Throughput(device)
+        self._check_loss = check_loss
+
+    @property
+    def latest(self) -> dict[str, Values]:
+        """The newest values of each split."""
+        return self.progress.latest
 
     def start(self, train: Loader, epoch: int, updates: int, batch: int = 0) -> None:
-        """Before the first update: where the run stands, for the renderer to show."""
-        self.progress.num_batches, self.progress.num_items = len(train), train.num_items
-        self.progress.updates = updates
-        self.progress.epoch = self.progress.first_epoch = epoch + 1
-        self.progress.first_batch = batch
+        """Tells the renderer where the run starts: completed updates, epoch and batch counted from 0."""
+        progress = self.progress
+        progress.num_batches, progress.num_items = len(train), train.num_items
+        progress.updates = updates
+        progress.epoch = progress.first_epoch = epoch + 1
+        progress.batch = progress.first_batch = batch
         if self.renderer:
-            self.renderer.start(self.progress)
+            self.renderer.start(progress)
 
     def start_epoch(self, epoch: int, batch: int = 0) -> None:
-        """Before the first batch of an epoch that is trained here; both are counted from 0."""
+        """Before the first batch of an epoch in this process; both are counted from 0."""
         self.progress.epoch, self.progress.batch = epoch + 1, batch
-        self._epoch_started = self._window_started = time.perf_counter()
+        self.throughput.start_epoch()
 
-    def waited(self, seconds: float) -> None:
-        """After each time that the step had to wait for its batches."""
-        self._window_waited += seconds
-
-    def trained(self, items: Sequence[Any], updates: int) -> None:
-        """After each update, with the item of every batch in it; nothing is read back from the device."""
+    def updated(self, items: Sequence[Any], batches: Sequence[Any], updates: int) -> None:
+        """Counts the items of an update; nothing is read back from the device."""
         for item in items:
             self.train_tally.add(item)
-        self.progress.batch += len(items)
-        self.progress.updates = updates
-        self._window_batches += len(items)
-        self._window_updates += 1
+        progress = self.progress
+        progress.batch += len(items)
+        progress.updates = updates
+        self.throughput.updated(len(items))
 
-    def start_pass(self) -> None:
-        """Before the first batch of a pass that only measures; of one that was left nothing is counted."""
-        self.valid_tally.forget()
-
-    def measured(self, item: Any) -> None:
-        """After each batch of a pass that only measures."""
-        self.valid_tally.add(item)
-
-    def log_window(self, readings: Values, histograms: Mapping[str, Tensor] | None = None) -> None:
-        """The means since the last log point, what was read at the last update, and the speed."""
+    def log_window(
+        self, readings: Values | None = None, histograms: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """Records the means since the last log point, the readings of the last update, and the speed."""
         values = self.train_tally.close_window()
-        now = time.perf_counter()
-        if self._window_batches:
-            readings = {**readings, **self._speed(now - self._window_started), **self._machine(now)}
-            self._record("train", values, readings, histograms=histograms)
-        self._window_started, self._window_waited = now, 0.0
-        self._window_batches = self._window_updates = 0
+        progress = self.progress
+        speed = self.throughput.close_window(progress.num_items / max(progress.num_batches, 1))
+        if speed:
+            self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
 
-    def _speed(self, seconds: float) -> Values:
-        """Of the window: seconds an update, the fraction of them that it waited for data, and samples a second."""
-        samples = self._window_batches * self.progress.num_items / self.progress.num_batches
-        return {
-            "time/step": seconds / self._window_updates,
-            "time/data": self._window_waited / seconds,
-            "time/samples_per_second": samples / seconds,
-        }
+    def close_epoch(self) -> None:
+        """Records the short window that is left and the means of the training epoch."""
+        self.log_window()
+        self.throughput.close_epoch()
+        values = self.train_tally.close_epoch()
+        self._record("train", values, whole_epoch=True)
 
-    def _machine(self, now: float) -> Values:
-        """What the process takes of the machine, unless that was read less than a second ago."""
-        if now - self._usage_read < SECONDS_BETWEEN_READINGS:
-            return {}
-        self._usage_read = now
-        return self._usage.readings()
+    def record_pass(self, split: str, values: Values) -> None:
+        """Records what a pass over `split` measured, with the texts and images of its metrics."""
+        tally = self.valid_tally
+        images = getattr(tally, "images", {})
+        self._record(split, values, whole_epoch=True, texts=tally.texts, images=images)
 
-    def close_train_epoch(self) -> None:
-        """After the last batch of an epoch: its own means."""
-        self.seconds += time.perf_counter() - self._epoch_started
-        self._record("train", self.train_tally.close_epoch(), whole_epoch=True)
-
-    def close_pass(self, split: str) -> Values:
-        """After a pass that only measured: its means."""
-        values = self.valid_tally.close_epoch()
-        self._record(split, values, whole_epoch=True, texts=self.valid_tally.texts)
-        return values
-
-    def shown(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
-        """After a validation: what the model has to show, text or images."""
+    def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
+        """Records the texts and images that the model itself shows after a validation."""
         texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
         images = {name: sample for name, sample in samples.items() if isinstance(sample, Tensor)}
-        point = Point(
-            split, self.progress.updates, self.progress.epoch, {}, texts=texts, images=images
-        )
-        for writer in self.writers:
-            writer.write(point)
+        progress = self.progress
+        point = Point(split, progress.updates, progress.epoch, {}, texts=texts, images=images)
+        self.writers.write(point)
 
     def epoch_ended(self) -> None:
-        """After training and validation."""
-        seconds = self._window_started - self._epoch_started
+        """Shows the line of an epoch, after training and validation."""
+        seconds = self.throughput.seconds_of_epoch
         log.info(plain.line(self.progress, seconds))
         if self.renderer:
             self.renderer.epoch_ended(self.progress, seconds)
 
     def stop(self) -> None:
-        """After the last epoch, or when something went wrong."""
+        """Takes the display down."""
         if self.renderer:
             self.renderer.stop()
 
@@ -155,43 +122,31 @@ class Journal:
             self.renderer.show(summary)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What was measured, the window under way included, and how far each writer has come: plain values, and tensors."""
+        """What was measured, the open window included, and each writer's position: plain values, and tensors."""
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,
-            "window": [self._window_batches, self._window_updates],
+            **self.throughput.state_dict(),
             "history": self.history.state_dict(),
-            "latest": {split: dict(values) for split, values in self.progress.latest.items()},
-            "seconds": self.seconds,
-            "writers": [
-                writer.position() if isinstance(writer, Rewinds) else None
-                for writer in self.writers
-            ],
+            "latest": {split: dict(values) for split, values in self.latest.items()},
+            "writers": self.writers.positions(),
         }, tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
-        """Goes on from what `state_dict` gave; the writers stay where they are.
+        """Continues from what `state_dict` gave; the writers stay where they are.
 
-        Raises: ValueError if it is of other metrics.
+        Raises: ValueError if other metrics were measured.
         """
         self.train_tally.load_state_dict(plain["tally"], tensors, device)
-        self._window_batches, self._window_updates = plain["window"]
+        self.throughput.load_state_dict({name: plain[name] for name in ("seconds", "window")})
         self.history.load_state_dict(plain["history"])
         self.progress.latest = {split: dict(values) for split, values in plain["latest"].items()}
-        self.seconds = plain["seconds"]
-
-    def rewind(self, positions: Sequence[Mapping[str, Any] | None], updates: int) -> None:
-        """Takes the writers back to where they were, so that nothing is there twice; those that cannot go back stay."""
-        for writer, position in zip(self.writers, positions, strict=False):
-            if isinstance(writer, Rewinds) and position is not None:
-                writer.rewind(position, updates)
 
     def close(self) -> None:
         """Closes the writers."""
-        for writer in self.writers:
-            writer.close()
+        self.writers.close()
 
     def _record(
         self,
@@ -200,26 +155,15 @@ class Journal:
         more: Values | None = None,
         *,
         whole_epoch: bool = False,
-        histograms: Mapping[str, Tensor] | None = None,
-        texts: Mapping[str, str] | None = None,
+        **shown: Mapping[str, Any] | None,
     ) -> None:
         progress = self.progress
-        for name, value in values.items():
-            if self.refuses_nonfinite and name == "loss" and not math.isfinite(value):
-                raise errors.NonFiniteError(
-                    f"{split} loss is {value} after update {progress.updates} (epoch {progress.epoch}); "
-                    "the weights are no good from there on: lower lr, or look at the batches just before"
-                )
-        point = Point(
-            split,
-            progress.updates,
-            progress.epoch,
-            {**values, **(more or {})},
-            whole_epoch,
-            histograms or {},
-            texts or {},
-        )
+        if self._check_loss is not None:
+            self._check_loss(split, values, updates=progress.updates, epoch=progress.epoch)
+        given = {name: value for name, value in shown.items() if value}
+        every = {**values, **(more or {})}
+        point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **given)
         progress.latest[split] = values
-        self.history.add(point)
-        for writer in self.writers:
-            writer.write(point)
+        if whole_epoch:
+            self.history.add(point)
+        self.writers.write(point)

@@ -1,4 +1,4 @@
-"""What happens to an update whose loss or gradients are no numbers: before the weights are touched."""
+"""The one policy for non-finite values: what becomes of an update or a measured loss with a NaN or an infinity."""
 
 import hashlib
 import logging
@@ -18,95 +18,94 @@ from andiron.learner.precision import Precision
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]
-FOLDER = "nonfinite"  # in a run's folder
 MOST_LISTED = 8  # samples of a batch in a message
 log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where in the run a step stands: the update it would have been, its epoch and batches, counted from 1."""
+    """The place of an update in the run: its number, epoch and batches, counted from 1."""
 
     update: int
     epoch: int
     first_batch: int
     num_batches: int
-    samples: (
-        list[list[int]] | None
-    )  # indices into the training data; None where the loader does not tell
+    samples: list[list[int]] | None  # indices into the training data; None where the loader has none
 
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
-        return f"update {self.update} (epoch {self.epoch}, batch {batches}{_listed(self.samples)})"
+        samples = "" if self.samples is None else f", samples {_shortened(self.samples)}"
+        return f"update {self.update} (epoch {self.epoch}, batch {batches}{samples})"
 
 
-class Guard:
-    """Lets through what is finite. What is not ends the run (`stop`), or is left out and counted (`skip`).
+class Nonfinite:
+    """Decides before the weights change: `stop` ends the run, `skip` leaves the update out and counts it.
 
-    Weights that are no numbers themselves end it under either. In fp16, gradients that overflowed while the loss did not are
-    left out, and the loss scale is halved. With `ignore` nothing is looked at but for that. What a stop leaves for
-    `scripts/replay.py` goes to `run_dir`.
+    Non-finite weights end the run under either policy. In fp16, gradients that overflowed although the
+    loss is finite are left out, and the loss scale is halved. `ignore` checks nothing else. Under
+    `stop`, the state before the update is saved in a folder of its own below `folder` for
+    `scripts/replay.py`.
     """
 
     def __init__(
         self,
         policy: Policy = "stop",
         precision: Precision | None = None,
-        run_dir: Path | None = None,
+        folder: Path | None = None,
     ):
         self.policy = policy
         self.precision = precision or Precision()
-        self.run_dir = run_dir
+        self.folder = folder
         self.skipped = 0
-
-    def passes(self, found: Gradients) -> bool:
-        """Whether the update may be made. Reads one value from the device: what is applied cannot be taken back."""
-        if self.policy == "ignore" and not self.precision.has_loss_scale:
-            return True
-        return gradients.all_finite(found)
+        is_checked = policy != "ignore" or self.precision.has_loss_scale
+        # reads one value from the device: an update that was applied cannot be taken back
+        self.passes: Callable[[Gradients], bool] = gradients.all_finite if is_checked else _anything
 
     def leave_out(
         self,
         step: Step,
         model: nn.Module,
-        found: Gradients,
+        rejected: Gradients,
         batches: Sequence[Any],
-        state: Callable[[], Checkpoint],
+        snapshot: Callable[[], Checkpoint] | None = None,
     ) -> None:
-        """What is done about an update that does not pass.
+        """Acts on an update that does not pass: logs that it is left out, or stops.
 
-        Raises: NonFiniteError, with `state` and the step on the disk, if the policy is to stop.
+        Raises: NonFiniteError, with `snapshot()` and the step on the disk, if the policy is to stop.
         """
-        loss_is_finite = found.loss is None or math.isfinite(found.loss)
-        if (
-            self.precision.may_have_overflowed and loss_is_finite
-        ):  # the scale has no part in the loss itself
+        loss_is_finite = rejected.loss is None or math.isfinite(rejected.loss)
+        if self.precision.may_have_overflowed and loss_is_finite:  # the scale is no part of the loss
             self.skipped += 1
             self.precision.overflowed()
-            log.warning(
-                "%s left out: gradients overflowed in fp16; the loss scale is now %g",
-                step,
-                self.precision.scale,
-            )
+            scale = self.precision.scale
+            message = "%s left out: gradients overflowed in fp16; the loss scale is now %g"
+            log.warning(message, step, scale)
             return
-        cause = diagnosis(step, model, found, batches)
-        if self.policy != "stop" and not bad_weights(
-            model
-        ):  # with those no other batch would pass either
+        cause = diagnosis(step, model, rejected, batches)
+        if self.policy != "stop" and not nonfinite_weights(model):  # or no other batch would pass
             self.skipped += 1
             log.warning("%s left out: %s", step, cause)
             return
+        saved = self._saved(step, rejected, snapshot)
         raise errors.NonFiniteError(
-            f"{step} was not made: {cause}. The weights are as they were before it. {self._kept(step, found, state())}"
+            f"{step} was not made: {cause}. The weights are as they were before it. {saved}"
             "lower lr or clip the gradients, or leave such updates out with on_nonfinite=skip"
         )
 
-    def updated(self) -> None:
-        """After an update that was made."""
-        self.precision.updated()
+    def check_loss(self, split: str, values: Values, *, updates: int, epoch: int) -> None:
+        """Refuses a measured loss that is not finite, if the policy is to stop.
+
+        Raises: NonFiniteError.
+        """
+        loss = values.get("loss", 0.0)
+        if self.policy == "stop" and not math.isfinite(loss):
+            raise errors.NonFiniteError(
+                f"{split} loss is {loss} after update {updates} (epoch {epoch}); the weights are "
+                "useless from there on: lower lr, or look at the batches just before"
+            )
 
     def readings(self) -> Values:
-        """`loss_scale` where there is one, and `skipped_updates` once there are some."""
+        """`loss_scale` in fp16, and `skipped_updates` once there are some."""
         scale = {"loss_scale": self.precision.scale} if self.precision.has_loss_scale else {}
         return scale | ({"skipped_updates": float(self.skipped)} if self.skipped else {})
 
@@ -115,89 +114,78 @@ class Guard:
         return {"skipped": self.skipped, "precision": self.precision.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from there."""
+        """Continues from a saved state."""
         self.skipped = state["skipped"]
         self.precision.load_state_dict(state["precision"])
 
-    def _kept(self, step: Step, found: Gradients, checkpoint: Checkpoint) -> str:
-        """Saves the step for `scripts/replay.py`; in words, how to run it again, or why it could not be saved."""
-        if self.run_dir is None:
+    def _saved(
+        self, step: Step, rejected: Gradients, snapshot: Callable[[], Checkpoint] | None
+    ) -> str:
+        """Saves the step for `scripts/replay.py`; how to run it again, or why it could not be saved."""
+        if self.folder is None or snapshot is None:
             return ""
         name, number = f"update-{step.update}", 1
-        while (
-            folder := self.run_dir / FOLDER / (name if number == 1 else f"{name}.{number}")
-        ).exists():
-            number += 1  # the same step of a run that was resumed
-        checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(found)}
+        while (target := self.folder / (name if number == 1 else f"{name}.{number}")).exists():
+            number += 1  # the same step of a resumed run
+        checkpoint = snapshot()
+        checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(rejected)}
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            write(folder, checkpoint)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write(target, checkpoint)
         except OSError as error:  # a full disk must not hide what ended the run
-            return f"The step could not be saved in {folder} ({error.strerror}); "
-        return f"`python scripts/replay.py {folder}` runs the step again; "
+            return f"The step could not be saved in {target} ({error.strerror}); "
+        return f"`python scripts/replay.py {target}` runs the step again; "
 
 
-def diagnosis(step: Step, model: nn.Module, found: Gradients, batches: Sequence[Any]) -> str:
-    """What is not finite, from the cause to the effect: weights, batch, loss, gradients."""
-    weights = bad_weights(model)
+def _anything(gradients: Gradients) -> bool:
+    return True
+
+
+def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequence[Any]) -> str:
+    """What is not finite, from cause to effect: weights, batch, loss, gradients."""
+    weights = nonfinite_weights(model)
     if weights:
         return f"parameter {weights[0]!r} itself holds nan or inf"
-    cause = _bad_samples(step, batches) or "weights and batch are finite"
-    loss = "" if found.loss is None else f"; the loss is {float(found.loss)}"
-    bad = gradients.not_finite(found)
-    first = (
-        f"; the first parameter with a gradient of nan or inf is {bad[0]!r} ({len(bad)} of {len(found)})"
-        if bad
-        else ""
-    )
-    return f"{cause}{loss}{first}"
+    cause = _nonfinite_samples(step, batches) or "weights and batch are finite"
+    loss = "" if rejected.loss is None else f"; the loss is {float(rejected.loss)}"
+    names = gradients.not_finite(rejected)
+    if not names:
+        return f"{cause}{loss}"
+    count = f"({len(names)} of {len(rejected)})"
+    return f"{cause}{loss}; the first parameter with a gradient of nan or inf is {names[0]!r} {count}"
 
 
-def bad_weights(model: nn.Module) -> list[str]:
-    """The parameters that hold a nan or an inf, by name, in order."""
-    return gradients.not_finite(
-        {name: tensor.detach() for name, tensor in model.named_parameters()}
-    )
+def nonfinite_weights(model: nn.Module) -> list[str]:
+    """The names of the parameters that hold a NaN or an infinity, in order."""
+    return gradients.not_finite({name: p.detach() for name, p in model.named_parameters()})
 
 
-def _bad_samples(step: Step, batches: Sequence[Any]) -> str | None:
-    """Which samples hold a nan or an inf, by their place in the batch where the loader does not tell more."""
-    found: list[str] = []
+def _nonfinite_samples(step: Step, batches: Sequence[Any]) -> str | None:
+    """The samples that hold a NaN or an infinity: indices into the data, or places in the batch."""
+    names: list[str] = []
     for number, batch in enumerate(batches):
         for tensor in tensors_in(batch):
-            if (
-                tensor.is_floating_point()
-                and tensor.dim()
-                and not bool(torch.isfinite(tensor).all())
-            ):
-                rows = (
-                    ~torch.isfinite(
-                        tensor.flatten(start_dim=1) if tensor.dim() > 1 else tensor[:, None]
-                    )
-                ).any(dim=1)
-                places = rows.nonzero().flatten().tolist()
-                names = step.samples[number] if step.samples else []
-                is_known = len(names) == len(rows)
-                found += [
-                    str(names[place]) if is_known else f"{place} of its batch" for place in places
-                ]
-    return f"sample {', '.join(dict.fromkeys(found))} holds nan or inf" if found else None
+            if tensor.dim() and tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+                rows = (~tensor.isfinite()).flatten(start_dim=1) if tensor.dim() > 1 else None
+                bad = ~tensor.isfinite() if rows is None else rows.any(dim=1)
+                indices = step.samples[number] if step.samples else []
+                is_known = len(indices) == len(bad)
+                for place in bad.nonzero().flatten().tolist():
+                    names.append(str(indices[place]) if is_known else f"{place} of its batch")
+    return f"sample {', '.join(dict.fromkeys(names))} holds nan or inf" if names else None
 
 
-def _listed(samples: Sequence[Sequence[int]] | None) -> str:
+def _shortened(samples: Sequence[Sequence[int]]) -> str:
     """The first samples of each batch; state.json has them all."""
-    if samples is None:
-        return ""
-    batches = [
-        ", ".join(map(str, batch[:MOST_LISTED]))
-        + (f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else "")
-        for batch in samples
-    ]
-    return f", samples {'; '.join(batches)}"
+    batches = []
+    for batch in samples:
+        more = f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else ""
+        batches.append(", ".join(map(str, batch[:MOST_LISTED])) + more)
+    return "; ".join(batches)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor in a batch, whatever it is made of."""
+    """Every tensor in a batch, however it is nested."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
@@ -208,17 +196,12 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(inner)
 
 
-def fingerprint(found: Gradients) -> dict[str, Any]:
-    """What tells whether gradients taken again are the same: the loss, the norm of each in words, and a SHA-256 of all bits."""
+def fingerprint(gradients: Gradients) -> dict[str, Any]:
+    """Whether gradients are the same: the loss, each norm as text, and a SHA-256 of all bits."""
     digest = hashlib.sha256()
-    for gradient in found.values():
-        digest.update(
-            gradient.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-        )
-    return {
-        "loss": None if found.loss is None else str(float(found.loss)),
-        "norms": {
-            name: str(float(torch.linalg.vector_norm(gradient))) for name, gradient in found.items()
-        },
-        "sha256": digest.hexdigest(),
-    }
+    for gradient in gradients.values():
+        bits = gradient.detach().cpu().contiguous().flatten().view(torch.uint8)
+        digest.update(bits.numpy().tobytes())
+    norms = {name: str(float(torch.linalg.vector_norm(g))) for name, g in gradients.items()}
+    loss = None if gradients.loss is None else str(float(gradients.loss))
+    return {"loss": loss, "norms": norms, "sha256": digest.hexdigest()}

@@ -1,4 +1,4 @@
-"""The arithmetic of the forward pass: full or mixed precision, and the loss scale that half precision needs."""
+"""The arithmetic of the forward pass: full or mixed precision, and the loss scale of half precision."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -11,14 +11,14 @@ from andiron import gradients
 Name = Literal["fp32", "tf32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 FIRST_SCALE, SMALLEST_SCALE = 2.0**16, 1.0
-UPDATES_TO_GROW = 2000  # as torch.amp.GradScaler has it; powers of two, so that scaling is exact
+UPDATES_TO_GROW = 2000  # as torch.amp.GradScaler; scales are powers of two, so scaling is exact
 
 
 class Precision:
-    """`fp32` as it is; `tf32` lets a GPU round what it multiplies; `bf16` and `fp16` are autocast.
+    """`fp32` as it is; `tf32` lets a GPU round factors of products; `bf16` and `fp16` are autocast.
 
-    With `fp16` the loss is scaled, by half as much after an update whose gradients overflowed, by twice as much after
-    2,000 that did not. Weights and gradients stay float32.
+    With `fp16` the loss is scaled. The scale is halved after an update whose gradients overflowed, and
+    doubled after 2,000 that did not. Weights and gradients stay float32.
     Source: Micikevicius et al. 2018, arXiv:1710.03740, section 3.2.
     """
 
@@ -29,25 +29,30 @@ class Precision:
         self._updates_since = 0  # the scale last changed
 
     def apply(self) -> None:
-        """Tells a GPU how to multiply float32 from here on, either way: the run before may have told it otherwise."""
+        """Sets how a GPU multiplies float32 from here on, since an earlier run may have set it otherwise."""
         if self.device_type == "cuda":
             torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
             torch.backends.cudnn.allow_tf32 = self.name == "tf32"
 
     def autocast(self) -> AbstractContextManager[object]:
-        """For a forward pass."""
+        """The context of a forward pass."""
         if self.name not in AUTOCAST:
             return nullcontext()
         return torch.autocast(self.device_type, AUTOCAST[self.name])
 
     def step(self) -> AbstractContextManager[object]:
-        """For a forward pass and the way back."""
+        """The context of a forward and backward pass."""
         if not self.has_loss_scale:
             return self.autocast()
         stack = ExitStack()
         stack.enter_context(gradients.loss_scaled(self.scale))
         stack.enter_context(self.autocast())
         return stack
+
+    @property
+    def changes_step(self) -> bool:
+        """Whether `step` is more than an empty context."""
+        return self.name in AUTOCAST
 
     @property
     def has_loss_scale(self) -> bool:
@@ -60,11 +65,11 @@ class Precision:
         return self.has_loss_scale and self.scale > SMALLEST_SCALE
 
     def overflowed(self) -> None:
-        """After gradients that were not finite."""
+        """Halves the scale, after gradients that were not finite."""
         self.scale, self._updates_since = max(self.scale / 2, SMALLEST_SCALE), 0
 
     def updated(self) -> None:
-        """After an update."""
+        """Counts a completed update towards doubling the scale."""
         if not self.has_loss_scale:
             return
         self._updates_since += 1
@@ -72,9 +77,9 @@ class Precision:
             self.scale, self._updates_since = self.scale * 2, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale and its age."""
+        """The scale and the updates since it changed."""
         return {"scale": self.scale, "updates_since": self._updates_since}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a saved scale."""
+        """Continues from a saved scale."""
         self.scale, self._updates_since = state["scale"], state["updates_since"]

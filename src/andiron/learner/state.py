@@ -1,192 +1,154 @@
-"""All that a learner needs to go on: out of it into a checkpoint, and back."""
+"""The state of a learner as a checkpoint, and back: named parts, each with its own `state_dict`."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from andiron import checkpoint, errors, randomness, schedules
+from andiron import errors, randomness, schedules
 from andiron.checkpoint import Checkpoint
-from andiron.serialization import Record, layouts, matching
+from andiron.learner.early_stopping import StoppingRules
+from andiron.learner.metric_log import MetricLog
+from andiron.optim import GroupedOptimizer
+from andiron.optim.averaging import WeightAverage
+from andiron.schedules import Schedule
+from andiron.serialization import layouts, matching
 
-if TYPE_CHECKING:
-    from andiron.learner.learner import Learner
-
-CHECKPOINTS = "checkpoints"  # in a run's folder
-EXACT = ("optimizer/", "metrics/")  # parts of a record
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
-
-
-def captured(learner: "Learner", journal: tuple[dict[str, Any], dict[str, Tensor]]) -> Checkpoint:
-    """The state after the last completed update; the model's part holds the weights to be measured and exported.
-
-    Where an optimizer trains others than those, they are among its own state. `journal` is what was measured until then.
-    """
-    optimizer = learner.optimizer.state_dict()
-    with learner.optimizer.evaluated():
-        model = learner.model.state_dict()
-        if learner.optimizer.has_evaluation_weights:
-            model = {name: tensor.clone() for name, tensor in model.items()}
-    averages = {
-        name: average.state_dict() for name, average in learner.averages.items()
-    } | learner.stopping.weights()
-    measured, windows = journal
-    state = {
-        "updates": learner.updates,
-        "epoch": learner.epoch,
-        "batch": learner.batch,
-        "seed": learner.seed,
-        "owners": learner.optimizer.owners(),
-        "frozen": learner.optimizer.frozen,
-        "guard": learner.guard.state_dict(),
-        "schedules": [schedule.state_dict() for schedule in stateful_schedules(learner)],
-        "stopping": learner.stopping.state_dict(),
-        "averages": {name: average.count for name, average in learner.averages.items()},
-        "random": randomness.others(),
-        "journal": measured,
-    }
-    return Checkpoint(model, optimizer, state, averages, windows)
+FORMAT = 2  # 1: before states had named parts
 
 
-def exported(learner: "Learner") -> dict[str, dict[str, Tensor]]:
-    """The weights to be measured, as `model`, and those of each average, as `model-<average>`."""
-    with learner.optimizer.evaluated():
-        model = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
-    averages = {
-        f"model-{name}": average.state_dict()
-        for name, average in learner.averages.items()
-        if average.count
-    }
-    return {"model": model} | averages
+class Stateful(Protocol):
+    """A part with a state of plain values."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-def restore(learner: "Learner", saved: Checkpoint) -> None:
-    """Puts a learner where `captured` found another one that was built the same.
+@dataclass(frozen=True)
+class LearnerState:
+    """The parts of a learner that remember something; `plain` are those without tensors, by name."""
 
-    Raises: OwnershipError if its optimizer state belongs to other groups than these; ValueError if it measured other metrics,
-    or if its weights or averages are those of another model.
-    """
-    state = saved.state
-    _check(learner, saved)
-    learner.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
-    device = next(
-        (parameter.device for parameter in learner.model.parameters()), torch.device("cpu")
-    )
-    learner.journal.load_state_dict(state["journal"], saved.metrics, device)
-    learner.model.load_state_dict(saved.model)
-    learner.optimizer.load_state_dict(
-        saved.optimizer
-    )  # after the model: it may bring other weights to train
-    for name, average in learner.averages.items():
-        average.load_state_dict(saved.averages[name], state["averages"][name])
-    stateful = stateful_schedules(learner)
-    if len(stateful) == len(state["schedules"]):  # else others were chosen since, which begin now
-        for schedule, seen in zip(stateful, state["schedules"], strict=True):
-            schedule.load_state_dict(seen)
-    learner.stopping.load_state_dict(state["stopping"], saved.averages)
-    learner.guard.load_state_dict(state["guard"])
-    randomness.put_others(state["random"])
-    learner.updates, learner.epoch, learner.batch = state["updates"], state["epoch"], state["batch"]
-    learner.seed = state["seed"]
+    model: nn.Module
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    averages: Mapping[str, WeightAverage]
+    early_stopping: StoppingRules
+    metric_log: MetricLog
+    plain: Mapping[str, Stateful]
 
+    def measured(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The state of everything measured so far."""
+        return self.metric_log.state_dict()
 
-def _check(learner: "Learner", saved: Checkpoint) -> None:
-    """Refuses another model's state before anything is changed."""
-    places = layouts.places(learner.model, "torch")
-    found = matching.differences(places, saved.model)
-    if found:
-        told = matching.told(found, places, saved.model)
-        raise errors.MismatchError(
-            f"the state does not fit the model:\n{told}\nbuild the model that it is of"
-        )
-    missing = [name for name in learner.averages if name not in saved.averages]
-    if missing:
-        there = ", ".join(saved.averages) or "none"
-        why = f"are not in the state, which has {there}; build the learner with those"
-        raise errors.MismatchError(f"averages {', '.join(missing)} {why}")
+    def capture(self, measured: tuple[dict[str, Any], dict[str, Tensor]]) -> Checkpoint:
+        """The state after the last completed update; its model part has the weights to evaluate and export.
 
-
-def resume(learner: "Learner", found: tuple[Path, Checkpoint] | None = None) -> Path:
-    """Goes on from the newest whole checkpoint of the learner's run, whose folder comes back; the writers go back there too.
-
-    `found` is that one where it was looked up already.
-    Raises: DataError if there is none; what `restore` raises, and nothing was cut back then.
-    """
-    if learner.run_dir is None:
-        raise errors.RunFolderError(
-            "a learner without a run_dir has no checkpoints to go on from; build it with one"
-        )
-    folder, newest = found or checkpoint.newest_whole(learner.run_dir / CHECKPOINTS)
-    learner.load(newest)
-    if learner.checkpointer:
-        learner.checkpointer.adopt(folder, newest)
-    learner.journal.rewind(newest.state["journal"]["writers"], learner.updates)
-    return folder
-
-
-def stateful_schedules(learner: "Learner") -> list[Any]:
-    """The schedules that have a state_dict, those of groups and users' own included."""
-    return [
-        part
-        for whole in (learner.schedule, *learner.optimizer.schedules)
-        for part in schedules.stateful(whole)
-    ]
-
-
-def as_record(saved: Checkpoint) -> Record:
-    """A checkpoint as one record, whose values tell the type that each tensor had: a recorder may write weights in another.
-
-    What is no weight goes as the integers of the same bits, which every recorder keeps: an Adam's second moments would come
-    back from half precision as zeros, and its first step divide by them.
-    """
-    parts = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
-    parts |= {f"averages/{name}": average for name, average in saved.averages.items()}
-    tensors = {
-        f"{part}/{name}": tensor for part, named in parts.items() for name, tensor in named.items()
-    }
-    types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
-    as_bits = [
-        name for name, tensor in tensors.items() if name.startswith(EXACT) and _has_bits(tensor)
-    ]
-    tensors |= {
-        name: tensors[name].detach().contiguous().view(BITS[tensors[name].element_size()])
-        for name in as_bits
-    }
-    return Record(
-        tensors,
-        {"state": saved.state, "types": types, "bits": as_bits, "averages": [*saved.averages]},
-    )
-
-
-def _has_bits(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.element_size() in BITS
-
-
-def from_record(record: Record, path: Path) -> Checkpoint:
-    """The checkpoint in a record, its tensors in the types they had.
-
-    Raises: DataError if it is the record of something else.
-    """
-    if not {"state", "types", "bits", "averages"} <= record.values.keys():
-        raise errors.DataError(
-            f"{path}: no learner's state; load a file of weights with andiron.serialization.load_file(model, path)"
-        )
-    types = {name: getattr(torch, dtype) for name, dtype in record.values["types"].items()}
-    as_bits = {*record.values["bits"]}
-    tensors = {
-        name: tensor.view(types[name]) if name in as_bits else tensor.to(types[name])
-        for name, tensor in record.tensors.items()
-    }
-
-    def part(prefix: str) -> dict[str, Tensor]:
-        return {
-            name.removeprefix(prefix): tensor
-            for name, tensor in tensors.items()
-            if name.startswith(prefix)
+        Where an optimizer trains other weights than those, they are in its own state. `measured` is
+        `measured()`, now or from before a validation that was interrupted.
+        """
+        optimizer = self.optimizer.state_dict()
+        model = self.evaluation_weights()
+        averages = {name: average.state_dict() for name, average in self.averages.items()}
+        state = {
+            "format": FORMAT,
+            **self.plain["position"].state_dict(),
+            "owners": self.optimizer.owners(),
+            "frozen": self.optimizer.frozen,
+            "schedules": [schedule.state_dict() for schedule in self._stateful_schedules()],
+            "early_stopping": self.early_stopping.state_dict(),
+            "averages": {name: average.count for name, average in self.averages.items()},
+            "random": randomness.others(),
+            "metric_log": measured[0],
+            "parts": {
+                name: part.state_dict() for name, part in self.plain.items() if name != "position"
+            },
         }
+        weights = averages | self.early_stopping.weights()
+        return Checkpoint(model, optimizer, state, weights, measured[1])
 
-    averages = {name: part(f"averages/{name}/") for name in record.values["averages"]}
-    return Checkpoint(
-        part("model/"), part("optimizer/"), record.values["state"], averages, part("metrics/")
-    )
+    def evaluation_weights(self, *, copies: bool = False) -> dict[str, Tensor]:
+        """The weights to evaluate, by name; `copies` share no memory with the model."""
+        with self.optimizer.evaluated():
+            model = self.model.state_dict()
+            if copies or self.optimizer.has_evaluation_weights:
+                model = {name: tensor.clone() for name, tensor in model.items()}
+        return model
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Continues from a checkpoint of a learner that was built the same.
+
+        Raises: OwnershipError if its optimizer state belongs to other groups; ValueError if other
+        metrics were measured, or if its weights or averages are those of another model.
+        """
+        state = upgraded(saved.state)
+        self._check(saved)
+        self.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        self.metric_log.load_state_dict(state["metric_log"], saved.metrics, device)
+        self.model.load_state_dict(saved.model)
+        self.optimizer.load_state_dict(saved.optimizer)  # after the model: it may train other weights
+        for name, average in self.averages.items():
+            average.load_state_dict(saved.averages[name], state["averages"][name])
+        stateful = list(self._stateful_schedules())
+        if len(stateful) == len(state["schedules"]):  # else others were chosen since; they begin now
+            for schedule, seen in zip(stateful, state["schedules"], strict=True):
+                schedule.load_state_dict(seen)
+        self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
+        randomness.put_others(state["random"])
+        self.plain["position"].load_state_dict(state)
+        for name, part in self.plain.items():
+            if name in state["parts"]:
+                part.load_state_dict(state["parts"][name])
+
+    def observers(self) -> Iterator[Any]:
+        """The schedules that observe validations, such as Plateau."""
+        return (each for each in self._stateful_schedules() if hasattr(each, "observe"))
+
+    def _stateful_schedules(self) -> Iterator[Any]:
+        """The schedules that have a `state_dict`, including those of groups and users' own."""
+        for whole in (self.schedule, *self.optimizer.schedules):
+            yield from schedules.stateful(whole)
+
+    def _check(self, saved: Checkpoint) -> None:
+        """Refuses another model's state before anything is changed."""
+        places = layouts.places(self.model, "torch")
+        differences = matching.differences(places, saved.model)
+        if differences:
+            listed = matching.told(differences, places, saved.model)
+            remedy = "build the model whose state it is"
+            raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
+        missing = [name for name in self.averages if name not in saved.averages]
+        if missing:
+            there = ", ".join(saved.averages) or "none"
+            remedy = f"the state has {there}; build the learner with those"
+            raise errors.MismatchError(f"averages {', '.join(missing)} are not in the state: {remedy}")
+
+
+def upgraded(state: dict[str, Any]) -> dict[str, Any]:
+    """A state in the present format; format 1 validated after every epoch and named its parts otherwise."""
+    if state.get("format") == FORMAT:
+        return state
+    validated = state["updates"] if state["batch"] == 0 else -1
+    return {
+        **state,
+        "metric_log": state["journal"],
+        "early_stopping": {name: _rule(rule) for name, rule in state["stopping"].items()},
+        "parts": {
+            "nonfinite": state["guard"],
+            "validation": {"last_update": validated},
+        },
+    }
+
+
+def _rule(rule: dict[str, Any]) -> dict[str, Any]:
+    """The state of an early stopping rule that counted epochs."""
+    return {
+        **rule,
+        "update_of_best": 0,
+        "is_best": 0 < rule["last_epoch"] == rule["epoch_of_best"],
+        "since_gain": rule["last_epoch"] - rule["epoch_of_gain"],
+        "last_update": 0,
+    }

@@ -1,0 +1,59 @@
+"""A learner's whole state as one record, in any format and precision that a recorder writes."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.checkpoint import Checkpoint
+from andiron.serialization import Record
+
+EXACT = ("optimizer/", "metrics/")  # parts of the record that no precision may round
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
+
+
+def as_record(saved: Checkpoint) -> Record:
+    """A checkpoint as one record; its values hold the dtype of each tensor, since a recorder may change it.
+
+    Tensors other than weights are stored as the integers of the same bits, which every recorder keeps:
+    in half precision the second moments of Adam would become zeros, and its next step divide by them.
+    """
+    named = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
+    named |= {f"averages/{name}": average for name, average in saved.averages.items()}
+    tensors = {f"{part}/{name}": t for part, group in named.items() for name, t in group.items()}
+    types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
+    as_bits = [name for name, t in tensors.items() if name.startswith(EXACT) and _has_bits(t)]
+    for name in as_bits:
+        tensor = tensors[name].detach().contiguous()
+        tensors[name] = tensor.view(BITS[tensor.element_size()])
+    values = {"state": saved.state, "types": types, "bits": as_bits, "averages": [*saved.averages]}
+    return Record(tensors, values)
+
+
+def from_record(record: Record, path: Path) -> Checkpoint:
+    """The checkpoint in a record, its tensors in the dtypes they had.
+
+    Raises: DataError if the record holds something else.
+    """
+    if not {"state", "types", "bits", "averages"} <= record.values.keys():
+        remedy = "load a file of weights with andiron.serialization.load_file(model, path)"
+        raise errors.DataError(f"{path}: no learner's state; {remedy}")
+    types = {name: getattr(torch, dtype) for name, dtype in record.values["types"].items()}
+    as_bits = {*record.values["bits"]}
+    tensors = {
+        name: tensor.view(types[name]) if name in as_bits else tensor.to(types[name])
+        for name, tensor in record.tensors.items()
+    }
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        names = [name for name in tensors if name.startswith(prefix)]
+        return {name.removeprefix(prefix): tensors[name] for name in names}
+
+    averages = {name: part(f"averages/{name}/") for name in record.values["averages"]}
+    state = record.values["state"]
+    return Checkpoint(part("model/"), part("optimizer/"), state, averages, part("metrics/"))
+
+
+def _has_bits(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() in BITS

@@ -1,0 +1,169 @@
+"""One update of the parameters: gradients of its batches, transformations, finite check, step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, randomness
+from andiron.checkpoint import Checkpoint
+from andiron.gradients import Gradients
+from andiron.learner.group_statistics import GroupStatistics
+from andiron.learner.nonfinite import Nonfinite, Step
+from andiron.learner.precision import Precision
+from andiron.optim import GradientsAccumulator, GroupedOptimizer
+from andiron.optim.sam import perturbed
+from andiron.protocols import Loader, TrainOutput
+from andiron.schedules import Schedule
+
+Transform = Callable[[Gradients, int], Gradients]  # gradients and completed updates to gradients
+
+
+@dataclass
+class Position:
+    """Where a run stands; with the seed, everything random is a function of it."""
+
+    seed: int
+    updates: int = 0  # completed
+    epoch: int = 0  # completed
+    batch: int = 0  # taken from the epoch under way
+    first_batch: int = 0  # the first batch that no completed update has used
+
+    def state_dict(self) -> dict[str, int]:
+        """The seed and the counters."""
+        return {name: getattr(self, name) for name in ("seed", "updates", "epoch", "batch")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from saved counters."""
+        self.seed, self.updates = state["seed"], state["updates"]
+        self.epoch, self.batch = state["epoch"], state["batch"]
+        self.first_batch = self.batch
+
+    def next_epoch(self) -> None:
+        """Moves to the first batch of the next epoch."""
+        self.epoch += 1
+        self.batch = self.first_batch = 0
+
+    def take(self, batches: int) -> None:
+        """Moves past batches that are to make an update."""
+        self.first_batch, self.batch = self.batch, self.batch + batches
+
+    def use(self) -> None:
+        """Counts the batches taken as used: a resumed run begins with the next."""
+        self.first_batch = self.batch
+
+    def put_back(self) -> None:
+        """Moves back before the batches of an update that was not made."""
+        self.batch = self.first_batch
+
+
+@dataclass(frozen=True)
+class Updated:
+    """A completed update: the items of its batches, the learning rates, and statistics if requested."""
+
+    items: list[Any]
+    rates: dict[str, float]
+    statistics: GroupStatistics | None
+
+
+@dataclass
+class Updater:
+    """Makes updates of `model` by the parts it is given; it keeps no state of its own."""
+
+    model: nn.Module
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    precision: Precision
+    nonfinite: Nonfinite
+    transform: Transform | None = None
+    sam: float | None = None  # rho
+    histograms: bool = False  # beside the statistics of an update
+
+    def __post_init__(self) -> None:
+        is_plain = not self.precision.changes_step
+        self._context: Callable[[], AbstractContextManager[object]]
+        self._context = nullcontext if is_plain else self.precision.step
+        # the gradients to update by, and the items; computed again for one update they are the same
+        self.gradients = self._mean_gradients if self.sam is None else self._sharpness_aware
+
+    def rates(self, updates: int) -> dict[str, float]:
+        """The learning rate of every group that is not frozen, for the update after `updates`."""
+        return self.optimizer.learning_rates(self.schedule(updates), updates)
+
+    def update(
+        self,
+        batches: Sequence[Any],
+        position: Position,
+        loader: Loader | None = None,
+        statistics: bool = False,
+        snapshot: Callable[[], Checkpoint] | None = None,
+    ) -> Updated | None:
+        """One update by the mean gradients of `batches`; None if it was left out as non-finite.
+
+        `snapshot` gives the state to save where a non-finite update stops the run.
+        Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
+        """
+        self.optimizer.thaw(position.updates)
+        rates = self.rates(position.updates)
+        gradients, items = self.gradients(batches, position, loader)
+        if not self.nonfinite.passes(gradients):
+            step = _step(position, len(batches), loader)
+            self.nonfinite.leave_out(step, self.model, gradients, batches, snapshot)
+            return None
+        seen = None
+        if statistics:
+            seen = GroupStatistics(
+                self.optimizer, gradients, [*rates], histograms=self.histograms
+            )
+        if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
+            gradients = self.transform(gradients, position.updates)
+        due = self.optimizer.due(rates, position.updates)
+        with torch.no_grad():
+            self.optimizer.step(
+                due, self.model, gradients, lambda: self.gradients(batches, position, loader)[0]
+            )
+        position.updates += 1
+        if self.precision.has_loss_scale:
+            self.precision.updated()
+        return Updated(items, rates, seen)
+
+    def _sharpness_aware(
+        self, batches: Sequence[Any], position: Position, loader: Loader | None = None
+    ) -> tuple[Gradients, list[Any]]:
+        ascent, items = self._mean_gradients(batches, position, loader)
+        with perturbed(self.model, ascent, self.sam or 0.0):
+            gradients, _ = self._mean_gradients(batches, position, loader)
+        return gradients, items
+
+    def _mean_gradients(
+        self, batches: Sequence[Any], position: Position, loader: Loader | None = None
+    ) -> tuple[Gradients, list[Any]]:
+        """The mean gradients of the micro-batches at the present weights, and their items."""
+        accumulator = GradientsAccumulator() if len(batches) > 1 else None
+        items = []
+        for number, batch in enumerate(batches):
+            counters = (number,) if number else ()
+            randomness.start_stream(position.seed, "update", position.updates, *counters)
+            try:
+                with self._context():
+                    output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
+            except errors.SampleError as error:
+                first = position.first_batch
+                raise error.located(loader, position.epoch, first + number) from error
+            items.append(output.item)
+            if accumulator is not None:
+                accumulator.add(output.gradients, output.weight)
+        return output.gradients if accumulator is None else accumulator.mean(), items
+
+
+def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:
+    """The place in the run of the update under way."""
+    first = position.first_batch
+    indices = getattr(loader, "indices", None)  # a loader of the user's need not have it
+    samples = indices and [
+        indices(position.epoch, first + number) for number in range(num_batches)
+    ]
+    return Step(position.updates + 1, position.epoch + 1, first + 1, num_batches, samples)
