@@ -73,6 +73,10 @@ class Ticker:
         self._last_update = -1
         self._last_time = now()
 
+    def resolve(self, updates_per_epoch: int) -> None:
+        """Counts a part of an epoch in updates from here on."""
+        self.cadence = self.cadence.in_updates(updates_per_epoch)
+
     def due(self, *, updates: int, epochs: int | None) -> bool:
         """Whether it is due after so many updates; `epochs` counts the completed ones at the end of one, else None."""
         every = self.cadence

@@ -1,6 +1,7 @@
 """LearnerBuilder: a learner put together by name, in Burn's manner."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,43 +9,61 @@ import torch
 from torch import nn
 
 from andiron import errors, schedules
-from andiron.checkpoint import Cadence, FileCheckpointer, last_and_best
+from andiron.cadence import Cadence, Ticker
+from andiron.checkpoint import FileCheckpointer, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
 from andiron.interrupter import Interrupter
-from andiron.learner import nonfinite, precision, state, stopping
-from andiron.learner.early_stopping import EarlyStopping
-from andiron.learner.metric_log import Journal
+from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.learner import Learner
+from andiron.learner.metric_log import MetricLog
+from andiron.learner.nonfinite import Nonfinite
+from andiron.learner.precision import Precision
+from andiron.learner.state import LearnerState
+from andiron.learner.update import Position, Updater
 from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, Optimizer, clipping
+from andiron.optim import GroupedOptimizer, Optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
+from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
 from andiron.schedules import Schedule
-from andiron.writers import JsonLinesWriter, TensorBoardWriter
+from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+OPTIONS = [field.name for field in dataclasses.fields(LearnerOptions)]
 
 
 class LearnerBuilder:
     """Collects a learner's parts; `build` checks that they fit.
 
+    Every field of `LearnerOptions` is a method too: `.num_epochs(3).clip(1.0)` sets two of them.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
     """
 
     def __init__(self, run_dir: Path | str):
         self.run_dir = Path(run_dir)
+        self._options = LearnerOptions()
         self._train_metrics: list[Metric | Statistic] = []
         self._valid_metrics: list[Metric | Statistic] = []
-        self._writers: Sequence[Writer] | None = None
+        self._writers: dict[str, Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
-        self._cadence = Cadence()
+        self._cadence = Cadence(epochs=1)
         self._device = torch.device("cpu")
-        self._precision: precision.Name = "fp32"
-        self._on_nonfinite: nonfinite.Policy = "stop"
+        self._transforms: list[transformations.Transform] = []
         self._averages: dict[str, Rule] = {}
         self._early_stopping: dict[str, EarlyStopping] = {}
-        self._options: dict[str, Any] = {}
+        self._interrupter: Interrupter | None = None
+
+    def __getattr__(self, name: str) -> Callable[[Any], "LearnerBuilder"]:
+        if name not in OPTIONS:
+            hint = errors.nearest(name, OPTIONS)
+            raise AttributeError(f"LearnerBuilder has no {name!r}{hint}")
+        return lambda value: self.options(dataclasses.replace(self._options, **{name: value}))
+
+    def options(self, options: LearnerOptions) -> "LearnerBuilder":
+        """Sets all plain options at once."""
+        self._options = options
+        return self
 
     def metric_train_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
         """Measures these on the training data."""
@@ -59,13 +78,14 @@ class LearnerBuilder:
     def with_file_checkpointer(
         self, strategy: Strategy = DEFAULT_STRATEGY, cadence: Cadence | None = None
     ) -> "LearnerBuilder":
-        """Saves checkpoints in `run_dir`/checkpoints; by default after each epoch, and the last two and the best stay."""
-        self._strategy, self._cadence = strategy, cadence or Cadence()
+        """Saves in `run_dir`/checkpoints; by default after each epoch, keeping the last two and the best."""
+        self._strategy, self._cadence = strategy, cadence or Cadence(epochs=1)
         return self
 
-    def with_writers(self, *writers: Writer) -> "LearnerBuilder":
-        """Sends every logged value to these."""
-        self._writers = writers
+    def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
+        """Sends every logged value to these; one without a name goes by its class and place."""
+        numbered = {f"{type(w).__name__}-{number}": w for number, w in enumerate(writers)}
+        self._writers = numbered | named
         return self
 
     def renderer(self, renderer: Renderer) -> "LearnerBuilder":
@@ -79,44 +99,14 @@ class LearnerBuilder:
         Raises: DeviceError unless there is exactly one.
         """
         if len(devices) != 1:
-            raise errors.DeviceError(
-                f"devices={list(devices)}: a learner trains on one device; name one"
-            )
+            why = "a learner trains on one device; name one"
+            raise errors.DeviceError(f"devices={list(devices)}: {why}")
         self._device = torch.device(devices[0])
         return self
 
-    def num_epochs(self, number: int) -> "LearnerBuilder":
-        """Trains for this many epochs in all."""
-        return self._with(num_epochs=number)
-
-    def log_every(self, updates: int) -> "LearnerBuilder":
-        """Writes a log point every so many updates."""
-        return self._with(log_every=updates)
-
-    def seed(self, seed: int) -> "LearnerBuilder":
-        """Draws everything random in the updates from this."""
-        return self._with(seed=seed)
-
-    def grads_accumulation(self, batches: int) -> "LearnerBuilder":
-        """Updates once for so many batches, by the mean of their gradients; an epoch's last group may be short."""
-        return self._with(grads_accumulation=batches)
-
-    def clip(self, clip: float | Mapping[Any, float]) -> "LearnerBuilder":
-        """Clips the gradients of all parameters: by their joint norm, or as `{norm: x}` or `{value: x}` say."""
-        return self._with(clip=clipping.from_value(clip))
-
-    def sam(self, rho: float) -> "LearnerBuilder":
-        """Takes each update's gradients at the worst weights within `rho` (sharpness-aware minimisation), in two steps."""
-        return self._with(sam=rho)
-
-    def precision(self, name: precision.Name) -> "LearnerBuilder":
-        """Computes in `fp32`, `tf32`, `bf16` or `fp16`; weights and gradients stay float32."""
-        self._precision = name
-        return self
-
-    def on_nonfinite(self, policy: nonfinite.Policy) -> "LearnerBuilder":
-        """What becomes of an update whose loss or gradients are no numbers: `stop`, `skip`, or `ignore` what they are."""
-        self._on_nonfinite = policy
+    def gradient_transforms(self, *transforms: transformations.Transform) -> "LearnerBuilder":
+        """Applies these in order to the mean gradients of every update, before `clip`."""
+        self._transforms += transforms
         return self
 
     def averages(self, **rules: Rule) -> "LearnerBuilder":
@@ -125,107 +115,98 @@ class LearnerBuilder:
         return self
 
     def early_stopping(self, **rules: EarlyStopping) -> "LearnerBuilder":
-        """Ends the run as soon as one of these rules says so."""
+        """Ends the run as soon as one of these rules decides so."""
         self._early_stopping |= rules
         return self
 
     def interrupter(self, interrupter: Interrupter) -> "LearnerBuilder":
-        """Has the run stop, saved, where this says so."""
-        return self._with(interrupter=interrupter)
-
-    def histograms(self) -> "LearnerBuilder":
-        """Adds the distribution of every weight and gradient to each log point."""
-        return self._with(histograms=True)
-
-    def summary(self) -> "LearnerBuilder":
-        """Writes `run_dir`/summary.json at the end and shows it as a table."""
-        return self._with(writes_summary=True)
+        """Lets this ask the run to stop, saved."""
+        self._interrupter = interrupter
+        return self
 
     def build(
         self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
     ) -> Learner:
-        """The learner, its model moved to the device; one optimizer is taken as the owner of all parameters.
+        """The learner, its model moved to the device; a single optimizer owns all parameters.
 
-        Raises: TypeError if the model lacks a step; ConfigError if the checkpoint strategy needs a metric nobody measures.
+        Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
+        stopping waits for a metric that is not measured.
         """
         if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
-            raise TypeError(
-                f"{type(model).__name__} has no train_step and valid_step; wrap it in a task, such as Classifier(network)"
-            )
+            remedy = "wrap it in a task, such as Classifier(network)"
+            raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
         self._check_metrics()
-        journal = Journal(
+        options, model = self._options, model.to(self._device)
+        if not isinstance(optimizer, GroupedOptimizer):
+            optimizer = GroupedOptimizer.of(optimizer, model)
+        precision = Precision(options.precision, self._device)
+        nonfinite = Nonfinite(options.on_nonfinite, precision, self.run_dir / "nonfinite")
+        state = LearnerState(
+            model,
+            optimizer,
+            schedules.from_value(lr),
+            {name: WeightAverage(rule, model) for name, rule in self._averages.items()},
+            StoppingRules(self._early_stopping, model),
+            self._metric_log(nonfinite),
+            nonfinite,
+            Position(options.seed),
+            Ticker(Cadence.of(options.validate_every)),
+        )
+        updater = Updater(
+            model,
+            optimizer,
+            state.schedule,
+            precision,
+            nonfinite,
+            self._transform(),
+            options.sam,
+            options.histograms,
+        )
+        checkpointer = self._checkpointer()
+        interrupter = self._interrupter
+        return Learner(updater, state, options, checkpointer=checkpointer, interrupter=interrupter)
+
+    def _metric_log(self, nonfinite: Nonfinite) -> MetricLog:
+        return MetricLog(
             train_metrics=self._train_metrics,
             valid_metrics=self._valid_metrics,
-            writers=self._default_writers() if self._writers is None else self._writers,
+            writers=Writers(self._default_writers() if self._writers is None else self._writers),
             renderer=self._renderer,
-            num_epochs=self._options.get("num_epochs", 10),
-            refuses_nonfinite=self._on_nonfinite == "stop",
+            check_loss=nonfinite.check_loss,
             device=self._device,
         )
-        model = model.to(self._device)
-        return Learner(
-            model,
-            optimizer
-            if isinstance(optimizer, GroupedOptimizer)
-            else GroupedOptimizer.of(optimizer, model),
-            schedules.from_value(lr),
-            journal=journal,
-            checkpointer=self._checkpointer(),
-            guard=nonfinite.Guard(
-                self._on_nonfinite, precision.Precision(self._precision, self._device), self.run_dir
-            ),
-            averages={name: WeightAverage(rule, model) for name, rule in self._averages.items()},
-            stopping=stopping.Stopping(self._early_stopping, model),
-            run_dir=self.run_dir,
-            **self._options,
-        )
+
+    def _transform(self) -> Callable[..., Any] | None:
+        clip = self._options.clip
+        last = [] if clip is None else [transformations.from_clip(clip)]
+        return transformations.chained([*self._transforms, *last], self._options.seed)
 
     def _checkpointer(self) -> FileCheckpointer | None:
-        return (
-            FileCheckpointer(self.run_dir / state.CHECKPOINTS, self._strategy, self._cadence)
-            if self._strategy
-            else None
-        )
+        if self._strategy is None:
+            return None
+        return FileCheckpointer(self.run_dir / "checkpoints", self._strategy, self._cadence)
 
     def _check_metrics(self) -> None:
-        """Whatever waits for a metric waits for one that is measured."""
-        measured = {"train": self._train_metrics, "valid": self._valid_metrics}
-        by_split = {
-            split: [metric.name for metric in metrics] for split, metrics in measured.items()
-        }
-        by_split |= {f"valid-{name}": by_split["valid"] for name in self._averages}
-        stopping.check(self._early_stopping, by_split)
+        """Refuses early stopping rules and strategies that wait for what nobody measures.
+
+        Raises: ConfigError with all of them.
+        """
+        strategies = getattr(self._strategy, "strategies", [self._strategy])
         waiting: dict[str, Any] = {
             f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
         }
-        waiting |= [
-            ("checkpoint", part) for part in self._parts_of_strategy() if isinstance(part, KeepBest)
-        ]
-        own = direction.of([*self._train_metrics, *self._valid_metrics])
-        direction.check(
-            {option: (rule.metric, rule.direction) for option, rule in waiting.items()}, own
+        waiting |= {"checkpoint": each for each in strategies if isinstance(each, KeepBest)}
+        valid = self._valid_metrics
+        measured = {"train": self._train_metrics, "valid": valid}
+        measured |= {f"valid-{name}": valid for name in self._averages}
+        direction.check_measured(
+            {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
+            measured,
         )
-        for part in self._parts_of_strategy():
-            if isinstance(part, KeepBest):
-                names = [metric.name for metric in measured[part.split]]
-                if part.metric not in names:
-                    raise errors.ConfigError(
-                        [
-                            f"checkpoint.metric={part.metric}: not measured on {part.split}; there is: {', '.join(names)}"
-                        ]
-                    )
 
-    def _parts_of_strategy(self) -> Sequence[Strategy | None]:
-        parts: Sequence[Strategy | None] = getattr(self._strategy, "strategies", [self._strategy])
-        return parts
-
-    def _default_writers(self) -> list[Writer]:
+    def _default_writers(self) -> dict[str, Writer]:
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        return [
-            JsonLinesWriter(self.run_dir / "metrics.jsonl"),
-            TensorBoardWriter(self.run_dir / "tensorboard"),
-        ]
-
-    def _with(self, **option: Any) -> "LearnerBuilder":
-        self._options |= option
-        return self
+        return {
+            "json_lines": JsonLinesWriter(self.run_dir / "metrics.jsonl"),
+            "tensorboard": TensorBoardWriter(self.run_dir / "tensorboard"),
+        }

@@ -1,16 +1,20 @@
-"""One pass of a model over a loader that measures and trains nothing."""
+"""Passes that measure a model and train nothing: its own weights, and each average of them."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-from andiron import errors, inference
+from andiron import errors, inference, randomness
+from andiron.interrupter import Interrupter
+from andiron.learner.precision import Precision
+from andiron.learner.state import LearnerState
 from andiron.metrics import Tally
-from andiron.protocols import Loader, Values
+from andiron.protocols import Loader, Shows, Values
 
-Stop = Callable[[int], BaseException | None]  # from the number of a batch to why to stop before it
+Stop = Callable[[int], BaseException | None]  # from a batch's number to why to stop before it
 
 
 def measure(
@@ -38,3 +42,55 @@ def measure(
                 raise error.located(loader, 0, number) from error
             tally.add(item)
     return tally.close_epoch()
+
+
+@dataclass
+class Evaluator:
+    """Measures a model on a split and records it, in streams of (seed, split, update)."""
+
+    state: LearnerState
+    precision: Precision
+    interrupter: Interrupter
+
+    def validate(self, loader: Loader, split: str = "valid") -> None:
+        """Measures the model as `split`, and with each average of its weights as `split`-<average>.
+
+        After a pass over `valid`, shows the model's samples and lets schedules such as Plateau observe.
+        """
+        state = self.state
+        with state.optimizer.evaluated():
+            self.measure(loader, split)
+        for name, average in state.averages.items():
+            if average.count:  # else it holds nothing but the initial weights
+                with average.swapped_in(state.model):
+                    self.measure(loader, f"{split}-{name}")
+        if split == "valid":
+            self._show_samples(split)
+            for schedule in state.observers():
+                schedule.observe(dict(state.metric_log.latest))
+            state.validations.done(state.position.updates)
+
+    def measure(self, loader: Loader, split: str) -> Values:
+        """The metrics over one pass with the present weights, recorded as `split`.
+
+        Raises: Interrupted before a batch at which the run is asked to stop.
+        """
+        at, metric_log = self.state.position, self.state.metric_log
+
+        def stop(batch: int) -> BaseException | None:
+            asks = self.interrupter.at(split, at.updates, batch)
+            return self.interrupter.asked if asks else None
+
+        randomness.start_stream(at.seed, split, at.updates)  # whatever was drawn before
+        autocast, tally = self.precision.autocast, metric_log.valid_tally
+        values = measure(self.state.model, loader, tally, autocast=autocast, stop=stop)
+        metric_log.record_pass(split, values)
+        return values
+
+    def _show_samples(self, split: str) -> None:
+        """Records the samples of a model that has some; what they draw has a stream of its own."""
+        state = self.state
+        if isinstance(state.model, Shows):
+            randomness.start_stream(state.position.seed, "samples")
+            with state.optimizer.evaluated(), inference.valid(state.model) as model:
+                state.metric_log.show_samples(split, model.samples())

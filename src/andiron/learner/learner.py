@@ -1,34 +1,34 @@
 """The training loop, on one screen: `Learner.fit`."""
 
 import copy
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from andiron import checkpoint, errors, inference, randomness, serialization
+from andiron import errors, serialization
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, FileCheckpointer
 from andiron.interrupter import Interrupter
-from andiron.learner import evaluation, summary
-from andiron.learner.early_stopping import StoppingRules
-from andiron.learner.metric_log import MetricLog
-from andiron.learner.state import LearnerState, upgraded
+from andiron.learner import summary
+from andiron.learner.evaluation import Evaluator
+from andiron.learner.saving import Saver
+from andiron.learner.state import LearnerState
 from andiron.learner.state_record import as_record, from_record
-from andiron.learner.update import Position, Updated, Updater
+from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
-from andiron.optim.averaging import WeightAverage
 from andiron.options import LearnerOptions
-from andiron.protocols import Loader, Shows, Values
+from andiron.protocols import Loader, Values
+from andiron.serialization import Recorder
 
 
-class Learner:
+class Learner(AbstractContextManager["Learner"]):
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
     Where the run stands is its `position`: completed updates and epochs, and the batches taken from the
@@ -38,47 +38,39 @@ class Learner:
     def __init__(
         self,
         updater: Updater,
+        state: LearnerState,
         options: LearnerOptions,
         *,
-        metric_log: MetricLog,
-        early_stopping: StoppingRules,
-        averages: Mapping[str, WeightAverage],
         checkpointer: FileCheckpointer | None = None,
         interrupter: Interrupter | None = None,
     ):
-        self.model: Any = updater.model
+        self.model: Any = state.model
+        self.optimizer = state.optimizer
         self.updater = updater
-        self.optimizer = updater.optimizer
         self.options = options
-        self.metric_log = metric_log
-        self.early_stopping = early_stopping
-        self.averages = dict(averages)
+        self.position = state.position
+        self.metric_log = state.metric_log
+        self.early_stopping = state.early_stopping
+        self.averages = state.averages
         self.checkpointer = checkpointer
         self.interrupter = interrupter or Interrupter()
-        self.position = Position(options.seed)
-        self._logs = Ticker(Cadence.of(options.log_every))
-        self._validations = Ticker(Cadence.of(options.validate_every))
-        self._saves = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
-        self._saved: tuple[int, ...] | None = None  # the place that was saved last
+        self.evaluator = Evaluator(state, updater.precision, self.interrupter)
+        self._state = state
+        self._saver = Saver(state, checkpointer)
+        self._logs, self._validations = Ticker(Cadence.of(options.log_every)), state.validations
         self._evaluation = ExitStack()  # holds other weights than those in training
-        parts = {
-            "position": self.position,
-            "nonfinite": updater.nonfinite,
-            "validation": self._validations,
-        }
-        self._state = LearnerState(
-            self.model, self.optimizer, updater.schedule, self.averages, early_stopping, metric_log, parts
-        )
 
     @property
     def is_over(self) -> bool:
         """Whether no update is left to make."""
+        return self._is_long_enough or self.early_stopping.decision is not None
+
+    @property
+    def _is_long_enough(self) -> bool:
         at, options = self.position, self.options
-        return (
-            (options.num_epochs is not None and at.epoch >= options.num_epochs)
-            or (options.num_updates is not None and at.updates >= options.num_updates)
-            or self.early_stopping.decision is not None
-        )
+        if options.num_updates is not None:
+            return at.updates >= options.num_updates
+        return options.num_epochs is not None and at.epoch >= options.num_epochs
 
     @property
     def updates(self) -> int:
@@ -120,7 +112,7 @@ class Learner:
                 self._evaluation.enter_context(self.optimizer.evaluated())
                 self._evaluation.enter_context(self.early_stopping.restored(self.model))
                 if test is not None:
-                    self.validate(test, "test")
+                    self.evaluator.validate(test, "test")
         model: nn.Module = self.model
         return model
 
@@ -139,14 +131,12 @@ class Learner:
         self.updater.precision.apply()
         if not self.model.training:  # submodules that are frozen in evaluation mode stay so
             self.model.train()
-        at = self.position
-        last_epoch = at.epoch - self.is_over if at.batch == 0 else at.epoch
-        self.metric_log.start(train, last_epoch, at.updates, at.batch)
+        self._start(train)
         self.interrupter.is_heard = True
         try:
             yield
         except BaseException:
-            at.put_back()
+            self.position.put_back()
             raise
         finally:
             self.interrupter.is_heard = False
@@ -155,6 +145,18 @@ class Learner:
                     self.checkpointer.wait()
             finally:
                 self.metric_log.stop()
+
+    def _start(self, train: Loader) -> None:
+        """Resolves parts of an epoch to updates, and shows where the run starts."""
+        at, options = self.position, self.options
+        updates_per_epoch = math.ceil(len(train) / options.grads_accumulation)
+        for ticker in (self._logs, self._validations):
+            ticker.resolve(updates_per_epoch)
+        num_epochs = options.num_epochs or 0
+        if options.num_updates is not None:
+            num_epochs = math.ceil(options.num_updates / updates_per_epoch)
+        epoch = at.epoch - 1 if self.is_over and at.batch == 0 else at.epoch  # else the last one
+        self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups that make one update; the last group may be short."""
@@ -213,11 +215,11 @@ class Learner:
         is_due = is_first and not self._validations.was_done(0)
         if is_due or self._validations.due(updates=at.updates, epochs=None):
             with self._saved_if_interrupted():
-                self.validate(valid)
+                self.evaluator.validate(valid)
             self._observe()
 
-    def _save_if_due(self) -> None:
-        if self.checkpointer and self._saves.due(updates=self.position.updates, epochs=None):
+    def _save_if_due(self, epochs: int | None = None) -> None:
+        if self._saver.due(epochs):
             self.save()
 
     def _end_epoch(self, valid: Loader) -> None:
@@ -226,13 +228,12 @@ class Learner:
         with self._saved_if_interrupted():
             self.metric_log.close_epoch()
             if is_due:
-                self.validate(valid)
+                self.evaluator.validate(valid)
         self.metric_log.epoch_ended()
         at.next_epoch()
         if is_due:
             self._observe()
-        if self.checkpointer and self._saves.due(updates=at.updates, epochs=at.epoch):
-            self.save()
+        self._save_if_due(at.epoch)
 
     def _end_run(self, valid: Loader) -> None:
         """Closes an epoch that the run ends in, and validates unless the last update was."""
@@ -244,7 +245,7 @@ class Learner:
             if at.batch:
                 self.metric_log.close_epoch()
             if not is_validated:
-                self.validate(valid)
+                self.evaluator.validate(valid)
         if at.batch:
             self.metric_log.epoch_ended()
         if not is_validated:
@@ -273,70 +274,30 @@ class Learner:
             yield
         except errors.Interrupted:
             self._evaluation.close()
-            self.save(before)
+            self._saver.save(before)
             raise
-
-    def validate(self, loader: Loader, split: str = "valid") -> None:
-        """Measures the model as `split`, and with each average of its weights as `split`-<average>."""
-        with self.optimizer.evaluated():
-            self.measure(loader, split)
-        for name, average in self.averages.items():
-            if average.count:  # else it is nothing but the initial weights
-                with average.swapped_in(self.model):
-                    self.measure(loader, f"{split}-{name}")
-        if split == "valid":
-            self._show_samples(split)
-            for schedule in self._state.observers():
-                schedule.observe(dict(self.metric_log.latest))
-            self._validations.done(self.position.updates)
 
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics over one pass through `loader` with the present weights, recorded as `split`."""
-        updates, interrupter = self.position.updates, self.interrupter
-
-        def stop(batch: int) -> BaseException | None:
-            return interrupter.asked if interrupter.at(split, updates, batch) else None
-
-        randomness.start_stream(self.position.seed, split, updates)  # whatever was drawn before
-        tally, autocast = self.metric_log.valid_tally, self.updater.precision.autocast
-        values = evaluation.measure(self.model, loader, tally, autocast=autocast, stop=stop)
-        self.metric_log.record_pass(split, values)
-        return values
-
-    def _show_samples(self, split: str) -> None:
-        """Records the samples of a model that has some; what they draw has a stream of its own."""
-        if isinstance(self.model, Shows):
-            randomness.start_stream(self.position.seed, "samples")
-            with self.optimizer.evaluated(), inference.valid(self.model):
-                self.metric_log.show_samples(split, self.model.samples())
+        return self.evaluator.measure(loader, split)
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
         averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
         return {"model": self._state.evaluation_weights(copies=True)} | averages
 
-    def summary(self, run_dir: Path) -> dict[str, Any]:
-        """The finished run in one value: what was trained for how long, and each metric's best and last."""
-        return summary.summarise(
-            self.metric_log, self.model, run_dir, group_table.param_groups(self.optimizer.groups, self.rates)
-        )
+    def summary(self) -> dict[str, Any]:
+        """What was trained for how long and by which optimizers; best and last of every metric."""
+        groups = group_table.param_groups(self.optimizer.groups, self.rates)
+        return summary.summarise(self.metric_log, self.model, groups)
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here; it shares no memory with the learner."""
         return copy.deepcopy(self._state.capture(self._state.measured()))
 
-    def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
+    def save(self) -> None:
         """Has the checkpointer, if there is one, keep the present state, unless it already did."""
-        at = self.position
-        is_validated = self._validations.was_done(at.updates)
-        place = at.updates, at.epoch, at.batch, is_validated
-        if self.checkpointer is None or place == self._saved:
-            return
-        values = dict(self.metric_log.latest) if is_validated and measured is None else {}
-        state = self._state.capture(measured or self._state.measured())
-        self.checkpointer.save(at.updates, state, values)
-        self._saved = place
-        self._saves.done(at.updates)
+        self._saver.save()
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint: the next `fit` makes the updates that are left.
@@ -345,11 +306,7 @@ class Learner:
         another model, averages or metrics.
         """
         self._evaluation.close()
-        self._state.restore(saved)
-        at = self.position
-        if self.checkpointer:
-            self.checkpointer.turn_back(at.updates)
-        self._saved = at.updates, at.epoch, at.batch, self._validations.was_done(at.updates)
+        self._saver.load(saved)
 
     def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
         """Continues from the newest whole checkpoint and returns its folder; later log entries are removed.
@@ -357,25 +314,13 @@ class Learner:
         `found` is that checkpoint where it was looked up already.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
         """
-        if found is None:
-            if self.checkpointer is None:
-                remedy = "build it with with_file_checkpointer()"
-                raise errors.RunFolderError(f"this learner has no checkpoints to resume from; {remedy}")
-            found = checkpoint.newest_whole(self.checkpointer.folder)
-        folder, newest = found
-        self.load(newest)
-        if self.checkpointer:
-            self.checkpointer.adopt(folder, newest)
-        positions = upgraded(newest.state)["metric_log"]["writers"]
-        self.metric_log.writers.rewind(positions, self.position.updates)
-        return folder
+        self._evaluation.close()
+        return self._saver.resume(found)
 
-    def save_file(
-        self, path: Path | str, recorder: serialization.Recorder | None = None
-    ) -> None:
+    def save_file(self, path: Path | str, recorder: Recorder | None = None) -> None:
         """Writes the whole state to one file as `recorder` says; by default exactly, as safetensors."""
         state = self._state.capture(self._state.measured())
-        (recorder or serialization.Recorder()).record(as_record(state), path)
+        (recorder or Recorder()).record(as_record(state), path)
 
     def load_file(self, path: Path | str) -> None:
         """Continues from what `save_file` wrote, in any format and precision.
@@ -392,13 +337,5 @@ class Learner:
         finally:
             self.metric_log.close()
 
-    def __enter__(self) -> "Learner":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -32,7 +32,6 @@ class MetricLog:
         valid_metrics: Sequence[Metric | Statistic],
         writers: Writers,
         renderer: Renderer | None,
-        num_epochs: int,
         check_loss: CheckLoss | None = None,
         device: torch.device | None = None,
     ):
@@ -40,7 +39,7 @@ class MetricLog:
         self.writers = writers
         self.renderer = renderer
         self.history = History([*train_metrics, *valid_metrics])
-        self.progress = Progress(num_epochs)
+        self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device)
         self._check_loss = check_loss
 
@@ -49,9 +48,13 @@ class MetricLog:
         """The newest values of each split."""
         return self.progress.latest
 
-    def start(self, train: Loader, epoch: int, updates: int, batch: int = 0) -> None:
+    def start(
+        self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int = 0
+    ) -> None:
         """Tells the renderer where the run starts: completed updates, epoch and batch counted from 0."""
         progress = self.progress
+        progress.num_epochs = num_epochs
+        self.throughput.start_epoch()
         progress.num_batches, progress.num_items = len(train), train.num_items
         progress.updates = updates
         progress.epoch = progress.first_epoch = epoch + 1

@@ -8,9 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors, randomness, schedules
+from andiron.cadence import Ticker
 from andiron.checkpoint import Checkpoint
 from andiron.learner.early_stopping import StoppingRules
 from andiron.learner.metric_log import MetricLog
+from andiron.learner.nonfinite import Nonfinite
+from andiron.learner.update import Position
 from andiron.optim import GroupedOptimizer
 from andiron.optim.averaging import WeightAverage
 from andiron.schedules import Schedule
@@ -29,7 +32,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True)
 class LearnerState:
-    """The parts of a learner that remember something; `plain` are those without tensors, by name."""
+    """The parts of a learner that remember something."""
 
     model: nn.Module
     optimizer: GroupedOptimizer
@@ -37,7 +40,14 @@ class LearnerState:
     averages: Mapping[str, WeightAverage]
     early_stopping: StoppingRules
     metric_log: MetricLog
-    plain: Mapping[str, Stateful]
+    nonfinite: Nonfinite
+    position: Position
+    validations: Ticker
+
+    @property
+    def _parts(self) -> dict[str, Stateful]:
+        """The parts whose state is plain values and needs nothing else."""
+        return {"nonfinite": self.nonfinite, "validation": self.validations}
 
     def measured(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The state of everything measured so far."""
@@ -54,7 +64,7 @@ class LearnerState:
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         state = {
             "format": FORMAT,
-            **self.plain["position"].state_dict(),
+            **self.position.state_dict(),
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
             "schedules": [schedule.state_dict() for schedule in self._stateful_schedules()],
@@ -62,9 +72,7 @@ class LearnerState:
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.others(),
             "metric_log": measured[0],
-            "parts": {
-                name: part.state_dict() for name, part in self.plain.items() if name != "position"
-            },
+            "parts": {name: part.state_dict() for name, part in self._parts.items()},
         }
         weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, measured[1])
@@ -98,8 +106,8 @@ class LearnerState:
                 schedule.load_state_dict(seen)
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.put_others(state["random"])
-        self.plain["position"].load_state_dict(state)
-        for name, part in self.plain.items():
+        self.position.load_state_dict(state)
+        for name, part in self._parts.items():
             if name in state["parts"]:
                 part.load_state_dict(state["parts"][name])
 

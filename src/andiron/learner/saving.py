@@ -1,0 +1,67 @@
+"""When the state of a learner is saved, and how it is loaded back."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from andiron import checkpoint, errors
+from andiron.cadence import Cadence, Ticker
+from andiron.checkpoint import Checkpoint, FileCheckpointer
+from andiron.learner.state import LearnerState, upgraded
+
+
+class Saver:
+    """Hands the state to the checkpointer, once for each place in the run."""
+
+    def __init__(self, state: LearnerState, checkpointer: FileCheckpointer | None):
+        self._state = state
+        self._checkpointer = checkpointer
+        self._ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
+        self._saved: tuple[int, int, int, bool] | None = None
+
+    @property
+    def _place(self) -> tuple[int, int, int, bool]:
+        at = self._state.position
+        return at.updates, at.epoch, at.batch, self._state.validations.was_done(at.updates)
+
+    def due(self, epochs: int | None) -> bool:
+        """Whether a checkpoint is due here; `epochs` counts completed epochs at the end of one."""
+        updates = self._state.position.updates
+        return self._checkpointer is not None and self._ticker.due(updates=updates, epochs=epochs)
+
+    def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
+        """Saves the present state, unless it already was; `measured` stands in for what was measured since."""
+        place = self._place
+        if self._checkpointer is None or place == self._saved:
+            return
+        updates, _, _, is_validated = place
+        latest = self._state.metric_log.latest
+        values = dict(latest) if is_validated and measured is None else {}
+        state = self._state.capture(measured or self._state.measured())
+        self._checkpointer.save(updates, state, values)
+        self._saved = place
+        self._ticker.done(updates)
+
+    def load(self, saved: Checkpoint) -> None:
+        """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""
+        self._state.restore(saved)
+        if self._checkpointer:
+            self._checkpointer.turn_back(self._state.position.updates)
+        self._saved = self._place
+
+    def resume(self, found: tuple[Path, Checkpoint] | None) -> Path:
+        """Continues from `found`, or the newest whole checkpoint, and cuts the writers back to it."""
+        if found is None:
+            if self._checkpointer is None:
+                remedy = "build it with with_file_checkpointer()"
+                raise errors.RunFolderError(f"there are no checkpoints to resume from; {remedy}")
+            found = checkpoint.newest_whole(self._checkpointer.folder)
+        folder, newest = found
+        self.load(newest)
+        if self._checkpointer:
+            self._checkpointer.adopt(folder, newest)
+        metric_log = self._state.metric_log
+        positions = upgraded(newest.state)["metric_log"]["writers"]
+        metric_log.writers.rewind(positions, self._state.position.updates)
+        return folder
