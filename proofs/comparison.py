@@ -17,8 +17,8 @@ from proofs.logged_values import Logged, Place
 MODEL, SUMMARY, STATE = "model.safetensors", "summary.json", "state.json"
 LEFT_OUT = {  # what is a matter of time or place, by file; all below it is left out too
     STATE: {
-        "journal.seconds": "how long training took",
-        "journal.writers": "sizes of the files that are logged to",
+        "metric_log.seconds": "how long training took",
+        "metric_log.writers": "sizes of the files that are logged to",
         "checkpoints": "which ones are kept: an interrupted run has saved more of them",
     },
     SUMMARY: {"seconds": "how long training took", "run_dir": "where the run lies"},

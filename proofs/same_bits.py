@@ -204,7 +204,9 @@ class Side:
             self.run(case.then, f"resume={folder}")
         return folder
 
-    def run(self, overrides: str, place: str, watched: Path | None = None, case: Case | None = None) -> None:
+    def run(
+        self, overrides: str, place: str, watched: Path | None = None, case: Case | None = None
+    ) -> None:
         """One process of train.py; it gets SIGTERM in its second epoch if the case wants it so."""
         for name, path in self.places.items():
             overrides = overrides.replace(f"{{{name}}}", path)
@@ -375,10 +377,14 @@ def main() -> int:
         with ThreadPoolExecutor(arguments.jobs) as pool:
             cases = offered(arguments.only)
             for case, found in zip(
-                cases, pool.map(lambda case: compared(case, reference, new, kept), cases), strict=True
+                cases,
+                pool.map(lambda case: compared(case, reference, new, kept), cases),
+                strict=True,
             ):
                 reason = EXCEPTIONS.get(case.name)
-                verdict = "same bits" if not found else f"exception: {reason}" if reason else "DIFFERS"
+                verdict = (
+                    "same bits" if not found else f"exception: {reason}" if reason else "DIFFERS"
+                )
                 print(f"{case.name:<26}{verdict}", *found[:4], sep="\n    ", flush=True)
                 failed += bool(found) and not reason
     print(f"{len(cases) - failed} of {len(cases)} as expected")

@@ -37,15 +37,11 @@ def found(config: Train, folder: Path) -> list[str]:
     config = dataclasses.replace(config, checkpoint=None, render=None, num_workers=0)
     built = experiment.parts(config)
     with experiment.learner(config, built, folder) as learner:
-        learner.precision.apply()
-        learner.model.train()
-        learner.journal.start(built.train, 0, 0)
-        learner.journal.start_epoch(0)
         before = list(_held(learner.model, built))
-        for batches in islice(learner.grouped(built.train), UPDATES):
-            learner.update(batches)
-        learner.measure(built.valid, "valid")
-        learner.journal.stop()
+        with learner.training(built.train, built.valid):
+            for batches in islice(learner.batches_of_epoch(built.train), UPDATES):
+                learner.update(batches, built.train)
+            learner.measure(built.valid, "valid")
         after = {held.what: held.value for held in _held(learner.model, built)}
     return [
         f"{held.what} changes in training ({held.value} to {after[held.what]}) and is in no checkpoint: {held.remedy}"

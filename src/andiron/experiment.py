@@ -20,10 +20,11 @@ from andiron.build import targets
 from andiron.config.schema import Train
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner, LearnerBuilder, summary
+from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, averaging, group_table
 from andiron.build import grouped_optimizer
+from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Statistic, Writer
 from andiron.run import folder
 from andiron.schedules import Schedule
@@ -65,10 +66,10 @@ class Experiment:
             at_end.enter_context(self.learner)
             try:
                 model = self.learner.fit(self.parts.train, self.parts.valid, self.parts.test)
-                results = summary.of(self.learner, self.run_dir)
+                results = {"run_dir": str(self.run_dir), **self.learner.summary()}
                 with folder.written(self.run_dir):
                     files.write_json(self.run_dir / "summary.json", results)
-                self.learner.journal.show(results)
+                self.learner.metric_log.show(results)
                 with folder.written(self.run_dir):
                     for name, weights in self.learner.exports().items():
                         serialization.save_tensors(self.run_dir / f"{name}.safetensors", weights)
@@ -100,7 +101,8 @@ def build(
     with folder.written(run_dir), ExitStack() as on_failure:
         tensorboard = on_failure.enter_context(closing(TensorBoardWriter(run_dir / "tensorboard")))
         lines = on_failure.enter_context(closing(JsonLinesWriter(run_dir / "metrics.jsonl")))
-        ready = learner(config, built, run_dir, lines, tensorboard, interrupter=interrupter)
+        writers: dict[str, Writer] = {"json_lines": lines, "tensorboard": tensorboard}
+        ready = learner(config, built, run_dir, writers, interrupter=interrupter)
         if changes is None or found is None:
             groups = group_table.param_groups(built.optimizer.groups, ready.rates)
             metadata.begin(
@@ -151,19 +153,17 @@ def _go_on(
 ) -> None:
     """Puts the learner where the checkpoint found it, less what was changed."""
     try:
-        saved = ready.resume(found)
+        saved = ready.resume(_moved(config, built, found, changes))
     except ValueError as error:
         raise errors.ConfigError([f"{found[0]}: {error}"]) from error
-    if "seed" in changes:
-        ready.seed = config.seed
-    if "batch_size" in changes:
-        _move_batch(ready, built, *changes["batch_size"])
-    if ready.stopping.decision:
+    if ready.early_stopping.decision:
         log.warning(
             "it stopped early: %s; other early_stopping options would have it go on",
-            ready.stopping.decision.reason,
+            ready.early_stopping.decision.reason,
         )
-    where = f"update {ready.updates}, epoch {ready.epoch + 1}, after {ready.batch} of its {len(built.train)} batches"
+    at = ready.position
+    batches = f"{at.batch} of its {len(built.train)} batches"
+    where = f"update {at.updates}, epoch {at.epoch + 1}, after {batches}"
     log.info("going on from %s: %s", saved, where)
 
 
@@ -186,10 +186,17 @@ def _check_horizon(config: Train, built: Parts, changes: Mapping[str, list[Any]]
         )  # fmt: skip
 
 
-def _move_batch(ready: Learner, built: Parts, before: int, now: int) -> None:
-    """The place in an epoch in batches of another size: some samples may come again, none is left out."""
-    is_over = ready.batch * before >= built.train.num_items
-    ready.batch = len(built.train) if is_over else ready.batch * before // now
+def _moved(config: Train, built: Parts, found: Saved, changes: Mapping[str, list[Any]]) -> Saved:
+    """The checkpoint with the seed and the place in the epoch that the changed options give."""
+    folder, saved = found
+    state = dict(saved.state)
+    if "seed" in changes:
+        state["seed"] = config.seed
+    if "batch_size" in changes:  # some samples may come again, none is left out
+        before, now = changes["batch_size"]
+        is_over = state["batch"] * before >= built.train.num_items
+        state["batch"] = len(built.train) if is_over else state["batch"] * before // now
+    return folder, dataclasses.replace(saved, state=state)
 
 
 def parts(config: Train) -> Parts:
@@ -265,7 +272,8 @@ def learner(
     config: Train,
     built: Parts,
     run_dir: Path,
-    *writers: Writer,
+    writers: Mapping[str, Writer] | None = None,
+    *,
     interrupter: Interrupter | None = None,
 ) -> Learner:
     """The learner over the parts, with everything else that the configuration says of it."""
@@ -276,28 +284,17 @@ def learner(
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
         .devices([built.device])
-        .num_epochs(config.num_epochs)
-        .grads_accumulation(config.grads_accumulation)
-        .precision(config.precision)
-        .on_nonfinite(config.on_nonfinite)
+        .options(_learner_options(config))
         .averages(**_averages(config, built.updates_per_epoch))
-        .early_stopping(**_early_stopping(config, metrics))
-        .log_every(config.log_every)
-        .seed(config.seed)
-        .with_writers(*writers)
+        .early_stopping(**_early_stopping(config, metrics, built.updates_per_epoch))
+        .with_writers(**(writers or {}))
     )
-    if config.clip is not None:
-        builder.clip(config.clip)
-    if config.sam is not None:
-        builder.sam(config.sam)
-    if config.histograms:
-        builder.histograms()
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
         kept = _waiting("checkpoint", config.checkpoint, metrics)
         kept = (
-            kept if isinstance(kept, Checkpointing) else Checkpointing(kept, Cadence())
+            kept if isinstance(kept, Checkpointing) else Checkpointing(kept, Cadence(epochs=1))
         )  # a strategy of a user's own
         builder.with_file_checkpointer(kept.strategy, kept.cadence)
     if config.render:
@@ -315,8 +312,13 @@ def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     return metric
 
 
-def _early_stopping(config: Train, metrics: list[Any]) -> dict[str, Any]:
-    rules = config.early_stopping or {}
+def _learner_options(config: Train) -> LearnerOptions:
+    names = [field.name for field in dataclasses.fields(LearnerOptions)]
+    return LearnerOptions(**{n: getattr(config, n) for n in names if hasattr(config, n)})
+
+
+def _early_stopping(config: Train, metrics: list[Any], updates_per_epoch: int) -> dict[str, Any]:
+    rules = targets.in_updates(config.early_stopping or {}, updates_per_epoch)
     return {name: _waiting(f"early_stopping.{name}", node, metrics) for name, node in rules.items()}
 
 

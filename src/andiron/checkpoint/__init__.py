@@ -3,7 +3,8 @@
 from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.checkpoint_files import load, write
-from andiron.checkpoint.policy import Cadence, Checkpointing, checkpointing
+from andiron.cadence import Cadence
+from andiron.checkpoint.policy import Checkpointing, checkpointing
 from andiron.checkpoint.directory import names, newest_whole
 from andiron.checkpoint.strategies import (
     Composed,

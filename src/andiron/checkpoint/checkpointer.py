@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from andiron import errors
+from andiron.cadence import Cadence
 from andiron.checkpoint import checkpoint_files as on_disk
 from andiron.checkpoint import directory, host_copy, manifest, step_names
 from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.host_copy import HostBuffers, HostCopy
-from andiron.checkpoint.policy import Cadence
 from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 

@@ -1,37 +1,10 @@
 """When checkpoints are made and which of them stay, as a config says it."""
 
-import math
 from dataclasses import dataclass
 
+from andiron.cadence import Cadence
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
 from andiron.ranges import Count, Direction, Positive
-
-
-@dataclass(frozen=True)
-class Cadence:
-    """A checkpoint after every so many updates, epochs, and minutes since the last one: whichever comes first.
-
-    Raises: ValueError for a number that is not above 0, and if there is none at all.
-    """
-
-    updates: int | None = None
-    epochs: int | None = 1
-    minutes: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("every_updates", self.updates), ("every_epochs", self.epochs)):
-            if value is not None and value < 1:
-                raise ValueError(
-                    f"{name}={value}: should be 1 or more; give a whole number, or null for no such cadence"
-                )
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(
-                f"every_minutes={self.minutes}: should be a finite number above 0; or null for no such cadence"
-            )
-        if self.updates is None and self.epochs is None and self.minutes is None:
-            raise ValueError(
-                "no checkpoint is ever due; give every_updates, every_epochs or every_minutes"
-            )
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -15,7 +14,8 @@ from andiron.commands import command_line
 from andiron.config.schema import Train
 from andiron.experiment import Parts
 from andiron.learner import Learner
-from andiron.protocols import Point
+from andiron.optim import GroupedOptimizer
+from andiron.protocols import Point, Writer
 from andiron.writers import TensorBoardWriter
 
 SMOOTHING = 0.9  # of the loss, an exponential mean with its start corrected
@@ -59,10 +59,13 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     }
     config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
     built = experiment.parts(config)
+    groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
+    optimizer = GroupedOptimizer(built.model, groups)
+    built = dataclasses.replace(built, schedule=tried, optimizer=optimizer)
     points = Kept()
-    with experiment.learner(
-        config, built, run_dir, points, TensorBoardWriter(run_dir / "tensorboard")
-    ) as learner:
+    tensorboard = TensorBoardWriter(run_dir / "tensorboard")
+    writers: dict[str, Writer] = {"points": points, "tensorboard": tensorboard}
+    with experiment.learner(config, built, run_dir, writers) as learner:
         _follow(learner, built, tried)
     rates = [tried(number) for number in range(len(points))]
     losses = [point.values["loss"] for point in points]
@@ -81,30 +84,15 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
 
 def _follow(learner: Learner, built: Parts, tried: Range) -> None:
     """Updates until the range is through or the smoothed loss has diverged."""
-    learner.schedule = tried
-    groups = learner.optimizer.groups
-    learner.optimizer.groups = {
-        name: dataclasses.replace(group, schedule=None) for name, group in groups.items()
-    }
-    learner.precision.apply()
-    learner.model.train()
-    learner.journal.start(built.train, 0, 0)
-    learner.journal.start_epoch(0)
     losses: list[float] = []
-    for batches in _endless(learner, built):
-        if learner.updates == tried.updates or not learner.update(batches):
-            break
-        losses.append(learner.journal.progress.latest["train"]["loss"])
-        curve = smoothed(losses)
-        if not curve[-1] < DIVERGED * min(curve):
-            break
-    learner.journal.stop()
-
-
-def _endless(learner: Learner, built: Parts) -> Iterator[Any]:
-    while True:
-        yield from learner.grouped(built.train)
-        learner.epoch, learner.batch = learner.epoch + 1, 0
+    with learner.training(built.train):
+        for batches in learner.batches(built.train):
+            if learner.updates == tried.updates or not learner.update(batches, built.train):
+                break
+            losses.append(learner.metric_log.latest["train"]["loss"])
+            curve = smoothed(losses)
+            if not curve[-1] < DIVERGED * min(curve):
+                break
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:

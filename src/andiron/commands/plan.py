@@ -54,13 +54,11 @@ def memory(config: Train, built: Parts, run_dir: Path) -> dict[str, int]:
     with experiment.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
         batch = next(built.train.epoch(0))
-        learner.precision.apply()
-        with _kept_for_backward(
-            {tensor.untyped_storage().data_ptr() for tensor in parameters}
-        ) as kept:
-            gradients, _ = learner.gradients([batch])
-        learner.journal.start(built.train, 0, 0)
-        learner.update([batch])
+        addresses = {tensor.untyped_storage().data_ptr() for tensor in parameters}
+        with learner.training(built.train):
+            with _kept_for_backward(addresses) as kept:
+                gradients, _ = learner.updater.gradients([batch], learner.position)
+            learner.update([batch], built.train)
         found = {
             "weights": sum(tensor.nbytes for tensor in parameters),
             "gradients": sum(tensor.nbytes for tensor in gradients.values()),

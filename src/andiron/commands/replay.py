@@ -23,7 +23,7 @@ def replay(folder: Path) -> bool:
     left = checkpoint.load(folder)
     if "step" not in left.state:
         raise errors.DataError(
-            f"{folder}: holds no step to run again; name a folder below a run's {nonfinite.FOLDER}/"
+            f"{folder}: holds no step to run again; name a folder below a run's nonfinite/"
         )
     step = nonfinite.Step(
         **{
@@ -37,14 +37,13 @@ def replay(folder: Path) -> bool:
         dataclasses.replace(config, checkpoint=None, render=None), built, folder
     ) as learner:
         learner.load(left)
-        learner.precision.apply()
-        learner.model.train()
         first = step.first_batch - 1
         batches = [
             built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)
         ]
         outputs = _watched(learner.model)
-        gradients, _ = learner.gradients(batches)
+        with learner.training(built.train):
+            gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
         found, met = nonfinite.fingerprint(gradients), left.state["step"]["gradients"]
         print(f"{step}\n{nonfinite.diagnosis(step, learner.model, gradients, batches)}")
     print(_first_bad(outputs))

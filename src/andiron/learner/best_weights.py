@@ -67,7 +67,9 @@ class BestWeights:
         differing = sorted(entries.keys() ^ self._tensors.keys())
         if differing:
             names = ", ".join(map(repr, differing))
-            raise ValueError(f"not the model whose weights are kept: only one of the two has {names}")
+            raise ValueError(
+                f"not the model whose weights are kept: only one of the two has {names}"
+            )
         return entries
 
 

@@ -1,7 +1,7 @@
 """LearnerBuilder: a learner put together by name, in Burn's manner."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, Optimizer, transformations
+from andiron.optim import GroupedOptimizer, Optimizer, clipping
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
@@ -49,7 +49,7 @@ class LearnerBuilder:
         self._strategy: Strategy | None = None
         self._cadence = Cadence(epochs=1)
         self._device = torch.device("cpu")
-        self._transforms: list[transformations.Transform] = []
+        self._transforms: list[clipping.Clip] = []
         self._averages: dict[str, Rule] = {}
         self._early_stopping: dict[str, EarlyStopping] = {}
         self._interrupter: Interrupter | None = None
@@ -104,7 +104,7 @@ class LearnerBuilder:
         self._device = torch.device(devices[0])
         return self
 
-    def gradient_transforms(self, *transforms: transformations.Transform) -> "LearnerBuilder":
+    def gradient_transforms(self, *transforms: clipping.Clip) -> "LearnerBuilder":
         """Applies these in order to the mean gradients of every update, before `clip`."""
         self._transforms += transforms
         return self
@@ -178,8 +178,10 @@ class LearnerBuilder:
 
     def _transform(self) -> Callable[..., Any] | None:
         clip = self._options.clip
-        last = [] if clip is None else [transformations.from_clip(clip)]
-        return transformations.chained([*self._transforms, *last], self._options.seed)
+        if clip is None:
+            return None
+        function = clipping.from_value(clip)
+        return lambda gradients, update: function(gradients)
 
     def _checkpointer(self) -> FileCheckpointer | None:
         if self._strategy is None:
@@ -191,11 +193,11 @@ class LearnerBuilder:
 
         Raises: ConfigError with all of them.
         """
-        strategies = getattr(self._strategy, "strategies", [self._strategy])
-        waiting: dict[str, Any] = {
-            f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
-        }
-        waiting |= {"checkpoint": each for each in strategies if isinstance(each, KeepBest)}
+        rules = self._early_stopping.items()
+        waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in rules}
+        for strategy in getattr(self._strategy, "strategies", [self._strategy]):
+            if isinstance(strategy, KeepBest):
+                waiting["checkpoint"] = strategy
         valid = self._valid_metrics
         measured = {"train": self._train_metrics, "valid": valid}
         measured |= {f"valid-{name}": valid for name in self._averages}

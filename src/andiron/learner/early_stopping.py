@@ -1,9 +1,9 @@
 """When a run has learnt what it will: a decision after every validation, as data.
 
-    >>> rule = EarlyStopping("loss", patience=1)
-    >>> rule.observe({"valid": {"loss": 0.5}}, epoch=1)
-    >>> rule.observe({"valid": {"loss": 0.6}}, epoch=2).reason
-    'valid loss has not improved for 1 validation (best 0.5 at epoch 1)'
+>>> rule = EarlyStopping("loss", patience=1)
+>>> rule.observe({"valid": {"loss": 0.5}}, epoch=1)
+>>> rule.observe({"valid": {"loss": 0.6}}, epoch=2).reason
+'valid loss has not improved for 1 validation (best 0.5 at epoch 1)'
 """
 
 import logging
@@ -165,7 +165,9 @@ class EarlyStopping:
     def _check(self) -> None:
         """Refuses what the types of the arguments cannot: a rule that never stops, or stops at once."""
         if not (self.patience or self.restores_best) and self.goal is self.divergence is None:
-            raise ValueError("nothing to stop for; give patience, goal, divergence or restores_best")
+            raise ValueError(
+                "nothing to stop for; give patience, goal, divergence or restores_best"
+            )
         if self.min_delta_mode == "relative" and self.min_delta >= 1:
             raise ValueError(f"min_delta={self.min_delta}: should be below 1 where it is relative")
         if self.goal is None or self.divergence is None:

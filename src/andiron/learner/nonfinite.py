@@ -30,7 +30,9 @@ class Step:
     epoch: int
     first_batch: int
     num_batches: int
-    samples: list[list[int]] | None  # indices into the training data; None where the loader has none
+    samples: (
+        list[list[int]] | None
+    )  # indices into the training data; None where the loader has none
 
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
@@ -74,7 +76,9 @@ class Nonfinite:
         Raises: NonFiniteError, with `snapshot()` and the step on the disk, if the policy is to stop.
         """
         loss_is_finite = rejected.loss is None or math.isfinite(rejected.loss)
-        if self.precision.may_have_overflowed and loss_is_finite:  # the scale is no part of the loss
+        if (
+            self.precision.may_have_overflowed and loss_is_finite
+        ):  # the scale is no part of the loss
             self.skipped += 1
             self.precision.overflowed()
             scale = self.precision.scale
@@ -152,7 +156,9 @@ def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequen
     if not names:
         return f"{cause}{loss}"
     count = f"({len(names)} of {len(rejected)})"
-    return f"{cause}{loss}; the first parameter with a gradient of nan or inf is {names[0]!r} {count}"
+    return (
+        f"{cause}{loss}; the first parameter with a gradient of nan or inf is {names[0]!r} {count}"
+    )
 
 
 def nonfinite_weights(model: nn.Module) -> list[str]:

@@ -97,11 +97,15 @@ class LearnerState:
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         self.metric_log.load_state_dict(state["metric_log"], saved.metrics, device)
         self.model.load_state_dict(saved.model)
-        self.optimizer.load_state_dict(saved.optimizer)  # after the model: it may train other weights
+        self.optimizer.load_state_dict(
+            saved.optimizer
+        )  # after the model: it may train other weights
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
         stateful = list(self._stateful_schedules())
-        if len(stateful) == len(state["schedules"]):  # else others were chosen since; they begin now
+        if len(stateful) == len(
+            state["schedules"]
+        ):  # else others were chosen since; they begin now
             for schedule, seen in zip(stateful, state["schedules"], strict=True):
                 schedule.load_state_dict(seen)
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
@@ -132,7 +136,9 @@ class LearnerState:
         if missing:
             there = ", ".join(saved.averages) or "none"
             remedy = f"the state has {there}; build the learner with those"
-            raise errors.MismatchError(f"averages {', '.join(missing)} are not in the state: {remedy}")
+            raise errors.MismatchError(
+                f"averages {', '.join(missing)} are not in the state: {remedy}"
+            )
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
@@ -144,10 +150,7 @@ def upgraded(state: dict[str, Any]) -> dict[str, Any]:
         **state,
         "metric_log": state["journal"],
         "early_stopping": {name: _rule(rule) for name, rule in state["stopping"].items()},
-        "parts": {
-            "nonfinite": state["guard"],
-            "validation": {"last_update": validated},
-        },
+        "parts": {"nonfinite": state["guard"], "validation": {"last_update": validated}},
     }
 
 

@@ -115,9 +115,7 @@ class Updater:
             return None
         seen = None
         if statistics:
-            seen = GroupStatistics(
-                self.optimizer, gradients, [*rates], histograms=self.histograms
-            )
+            seen = GroupStatistics(self.optimizer, gradients, [*rates], histograms=self.histograms)
         if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = self.transform(gradients, position.updates)
         due = self.optimizer.due(rates, position.updates)
@@ -163,7 +161,5 @@ def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:
     """The place in the run of the update under way."""
     first = position.first_batch
     indices = getattr(loader, "indices", None)  # a loader of the user's need not have it
-    samples = indices and [
-        indices(position.epoch, first + number) for number in range(num_batches)
-    ]
+    samples = indices and [indices(position.epoch, first + number) for number in range(num_batches)]
     return Step(position.updates + 1, position.epoch + 1, first + 1, num_batches, samples)

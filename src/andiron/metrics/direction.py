@@ -1,6 +1,6 @@
 """Which way each metric improves, for all that wait until one does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from andiron import errors
 from andiron.protocols import Metric, Statistic
@@ -16,15 +16,40 @@ def own(directions: Mapping[str, str], metric: str) -> str | None:
     return directions.get(metric, directions.get(metric.partition("/")[0]))
 
 
-def check(waiting: Mapping[str, tuple[str, str]], directions: Mapping[str, str]) -> None:
-    """Refuses what waits for a metric to get worse; `waiting` has (metric, direction) by option.
+def check_measured(
+    waiting: Mapping[str, tuple[str, str, str]],
+    measured: Mapping[str, Sequence[Metric | Statistic]],
+) -> None:
+    """Refuses what waits for a metric that is not measured on its split, or for it to get worse.
 
+    `waiting` has (metric, split, direction) by option; `measured` has the metrics of each split,
+    `valid-<average>` included. A part such as recall/cat belongs to its metric.
     Raises: ConfigError with all of them.
     """
-    problems = [
-        f"{option}.direction={direction}: {metric} is better the other way; leave it null, or say {own(directions, metric)}"
-        for option, (metric, direction) in waiting.items()
-        if own(directions, metric) not in (None, direction)
-    ]
+    lines = [_problem(option, *each, measured) for option, each in waiting.items()]
+    problems = [line for line in lines if line]
     if problems:
         raise errors.ConfigError(problems)
+
+
+def _problem(
+    option: str,
+    metric: str,
+    split: str,
+    direction: str,
+    measured: Mapping[str, Sequence[Metric | Statistic]],
+) -> str | None:
+    if split not in measured:
+        hint = errors.nearest(split, measured)
+        there = f"there is: {', '.join(measured)}"
+        return f"{option}.split={split}: nothing is measured on it{hint}; {there}"
+    directions = of(measured[split])
+    better = own(directions, metric)
+    if better is None:
+        hint = errors.nearest(metric, directions)
+        there = f"there is: {', '.join(directions) or 'nothing'}"
+        return f"{option}.metric={metric}: not measured on {split}{hint}; {there}"
+    if better != direction:
+        why = f"{metric} is better the other way; leave it null, or give {better}"
+        return f"{option}.direction={direction}: {why}"
+    return None
