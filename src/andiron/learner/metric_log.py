@@ -1,8 +1,8 @@
 """Everything a run measures, and where each value goes: the writers, the history, the display."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,13 +13,8 @@ from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statist
 from andiron.render import plain
 from andiron.writers import Writers
 
+CheckLoss = Callable[..., None]  # (split, values, *, updates, epoch); raises where the run should end
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
-
-
-class CheckLoss(Protocol):
-    """Raises where a measured loss should end the run."""
-
-    def __call__(self, split: str, values: Values, *, updates: int, epoch: int) -> None: ...
 
 
 class MetricLog:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from andiron.serialization import layouts, matching
 FORMAT = 2  # 1: before states had named parts
 
 
+@runtime_checkable
 class Stateful(Protocol):
     """A part with a state of plain values."""
 
