@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import pydantic
 
-from andiron.config import nodes, violations
+from andiron.config import violations
 from andiron.config.foreign_ranges import FOREIGN_RANGES
 from andiron.config.signatures import Signature, signature
 
@@ -61,8 +61,6 @@ def argument_problems(target: str, arguments: Mapping[str, Any], path: str) -> d
 @cache
 def _schema(target: str, group: str) -> type | None:
     """The dataclass that the arguments of a target must fit; None where its source is not read."""
-    if target in nodes.SCHEMAS:
-        return nodes.SCHEMAS[target]
     found = signature(target)
     if found is None:
         return None
@@ -85,8 +83,9 @@ def arguments_dataclass(
     for name, parameter in found.parameters.items():
         kind = Optional[parameter.kind] if name in supplied else parameter.kind
         is_required = parameter.is_required and is_strict and name not in supplied
-        default = dataclasses.field() if is_required else dataclasses.field(default=None)
-        fields.append((name, kind, default))
+        default = dataclasses.MISSING if is_required else None
+        metadata = {"is_supplied": name in supplied}
+        fields.append((name, kind, dataclasses.field(default=default, metadata=metadata)))
     schema = dataclasses.make_dataclass("Arguments", fields, kw_only=True)
     config = pydantic.ConfigDict(strict=True, extra="ignore" if found.is_open_ended else "forbid")
     schema.__pydantic_config__ = config  # type: ignore[attr-defined]

@@ -25,7 +25,6 @@ from andiron.config.foreign_ranges import FOREIGN_RANGES
 KNOWN_MODULES = {
     module.__name__: module for module in (typing, pydantic, improvement, options, ranges)
 }
-ARRAYS = dict.fromkeys(("Sequence", "Iterable", "Collection"), list)
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
 FOREIGN_PACKAGES = {"torch", "torchvision", "torchmetrics"}  # large sources without ranges
 NOTHING_TO_READ = {"ABC", "Generic", "Protocol", "object"}  # bases without a constructor
@@ -271,7 +270,7 @@ class _Names(dict[str, Any]):
         if origin in KNOWN_MODULES:
             return getattr(KNOWN_MODULES[origin], original, Unchecked)
         if origin == "collections.abc":
-            return {"Mapping": dict, "Callable": _Callable, **ARRAYS}.get(original, Unchecked)
+            return STANDARD_TYPES.get(original, Unchecked)
         module = (
             _module(origin)
             if origin.partition(".")[0] == self.module.name.partition(".")[0]
@@ -289,3 +288,18 @@ class _Callable:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         return handler.generate_schema(ranges.Node)
+
+
+class _Array(list[Any]):
+    """A sequence in a configuration is a list; a sequence of objects is a list of nodes."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return ranges.Nodes if item is ranges.Node else list[item]
+
+
+STANDARD_TYPES: dict[str, Any] = {
+    "Callable": _Callable,
+    "Iterable": _Array,
+    "Mapping": dict,
+    "Sequence": _Array,
+}

@@ -14,7 +14,11 @@ DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
 
 def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]:
     """A line for each option of `plain` that does not fit `schema`, by its dotted name."""
-    names = [field.name for field in dataclasses.fields(schema)]
+    names = [
+        field.name
+        for field in dataclasses.fields(schema)
+        if not field.metadata.get("is_supplied")  # by the run
+    ]
     try:
         # JSON and back: in strict mode a list is then accepted where a tuple is meant, and nothing else is bent
         pydantic.TypeAdapter(schema).validate_json(json.dumps(plain, default=str))

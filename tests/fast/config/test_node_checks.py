@@ -219,10 +219,10 @@ def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
 @pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
 def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
     assert said(warmup(inside)) == [
-        f"scheduler.schedule={inside}: should be a schedule: a _target_ and its arguments"
+        f"scheduler.schedule={inside}: should be a _target_ and its arguments"
     ]
     assert said(sequential(COSINE, inside)) == [
-        f"scheduler.schedules={[COSINE, inside]}: should be a list of schedules, each a _target_ and its arguments"
+        f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and its arguments"
     ]
 
 
@@ -236,5 +236,5 @@ def test_a_combination_of_no_schedule_is_refused():
     assert said(
         {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
     ) == [
-        "scheduler.schedules=[]: should be a list of schedules, each a _target_ and its arguments"
+        "scheduler.schedules=[]: should be a list of nodes, each a _target_ and its arguments"
     ]

@@ -235,8 +235,8 @@ def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
 
 
 def test_a_missing_argument_is_asked_for():
-    assert said(model={"_target_": "andiron.models.MLP", "dropout": 0.0}) == [
-        "model.hidden: no value; give one as model.hidden=..."
+    assert said(scheduler={"_target_": "andiron.schedules.Step", "initial_lr": 0.1}) == [
+        "scheduler.step_size: no value; give one as scheduler.step_size=..."
     ]
 
 
