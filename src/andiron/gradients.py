@@ -1,4 +1,10 @@
-"""Gradients as values: an ordered mapping from parameter name to tensor, taken off the model."""
+"""Gradients as values: an ordered mapping from parameter name to tensor, taken off the model.
+
+>>> model = nn.Linear(3, 2)
+>>> gradients = backward(model(torch.ones(4, 3)).square().mean(), model)
+>>> list(gradients), model.weight.grad
+(['weight', 'bias'], None)
+"""
 
 import functools
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
@@ -9,15 +15,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+# whose private engine and kernels are known here; any other version is used by its public interface
+IS_KNOWN_TORCH = (2, 11) <= tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 14)
 _loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
 
 
 class Gradients(Mapping[str, Tensor]):
-    """The gradients of one loss (or a mean of losses) by parameter name, in the order of `model.named_parameters()`.
+    """The gradients of one loss by parameter name, in the order of `model.named_parameters()`.
 
-    A parameter the loss does not reach has no entry, which is not the same as a gradient of zeros: an optimizer
-    leaves it and its state alone. Parts are taken out by module or by name; what stays is the remaining gradients.
-    `loss` is what they are the gradients of, cut off from its graph, where that is known.
+    A parameter that the loss does not reach has no entry, which differs from a gradient of zeros:
+    an optimizer leaves the parameter and its state alone. Parts are taken out by module or by name.
+    `loss`, if it is known, is the loss (or mean of losses) without its graph.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], model: nn.Module, loss: Tensor | None = None):
@@ -35,7 +43,7 @@ class Gradients(Mapping[str, Tensor]):
         return len(self._tensors)
 
     def items(self) -> ItemsView[str, Tensor]:
-        """Names and tensors: the mapping's own view, because the general one costs a call an entry at each step."""
+        """Names and tensors: the view of the dict, because `Mapping.items` costs a call an entry."""
         return self._tensors.items()
 
     def values(self) -> ValuesView[Tensor]:
@@ -43,10 +51,11 @@ class Gradients(Mapping[str, Tensor]):
         return self._tensors.values()
 
     def __repr__(self) -> str:
-        return f"Gradients({', '.join(f'{name}: {list(tensor.shape)}' for name, tensor in self.items())})"
+        shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
+        return f"Gradients({', '.join(shapes)})"
 
     def remove(self, name: str) -> Tensor | None:
-        """The gradient of `name`, which this value then no longer holds; None if it holds none."""
+        """The gradient of `name`, removed from here; None if there is none."""
         return self._tensors.pop(name, None)
 
     def register(self, name: str, gradient: Tensor) -> None:
@@ -56,14 +65,14 @@ class Gradients(Mapping[str, Tensor]):
     def take(self, module: nn.Module) -> "Gradients":
         """The gradients of `module`'s parameters, removed from here.
 
-        Raises: ValueError if `module` is no part of the model these gradients belong to.
+        Raises: ValueError if `module` is not part of the model that these gradients belong to.
         """
         names = {id(parameter): name for name, parameter in self._model.named_parameters()}
         wanted = [names.get(id(parameter)) for parameter in module.parameters()]
         if None in wanted:
             raise ValueError(
-                f"{type(module).__name__} is no part of the {type(self._model).__name__} these gradients belong to; "
-                "take a submodule of the model that was given to backward"
+                f"{type(module).__name__} is not part of the {type(self._model).__name__} that "
+                "these gradients belong to; take a submodule of the model given to backward"
             )
         return self._taken(name for name in wanted if name in self._tensors)
 
@@ -74,9 +83,8 @@ class Gradients(Mapping[str, Tensor]):
         """
         for name in names:
             if name not in self._tensors:
-                raise KeyError(
-                    f"no gradient for parameter {name!r}; there are: {', '.join(self._tensors)}"
-                )
+                known = ", ".join(self._tensors)
+                raise KeyError(f"no gradient for parameter {name!r}; there are: {known}")
         return self._taken(dict.fromkeys(names))
 
     def _taken(self, names: Iterable[str | None]) -> "Gradients":
@@ -88,20 +96,19 @@ class Gradients(Mapping[str, Tensor]):
 
 
 def backward(loss: Tensor, model: nn.Module) -> Gradients:
-    """The gradients of a scalar `loss` with respect to `model`'s parameters; none is left on `parameter.grad`.
+    """The gradients of a scalar `loss` with respect to `model`'s parameters; `.grad` stays None.
 
-    They are moved off `.grad` rather than asked of `torch.autograd.grad`, which bypasses the hooks by which
-    DistributedDataParallel averages them.
+    They are moved off `.grad`: `torch.autograd.grad` would bypass the hooks by which
+    DistributedDataParallel averages gradients.
     """
     scale = _loss_scale.get()
     scaled = loss if scale == 1.0 else loss * scale
     if torch.is_autocast_enabled(loss.device.type):
-        with torch.autocast(
-            loss.device.type, enabled=False
-        ):  # the way back takes its dtypes from the way forward
-            scaled.backward()  # type: ignore[no-untyped-call]
+        # backward takes its dtypes from the forward pass
+        with torch.autocast(loss.device.type, enabled=False):
+            _run_backward(scaled)
     else:
-        scaled.backward()  # type: ignore[no-untyped-call]
+        _run_backward(scaled)
     tensors = {}
     for name, parameter in _named_parameters(model, "", {}).items():
         if parameter.grad is not None:
@@ -112,11 +119,26 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
     return Gradients(tensors, model, loss.detach())
 
 
+def _run_backward(loss: Tensor) -> None:
+    """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a kept 1.
+
+    Tensor.backward makes that 1 anew and goes through three layers of Python: 16 us of a 300 us step.
+    Elsewhere it also hands its context on to the threads of the devices.
+    """
+    is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
+    if IS_KNOWN_TORCH and is_plain and not torch._C._are_functorch_transforms_active():
+        engine = torch.autograd.Variable._execution_engine
+        one = _one(loss.dtype, loss.device)
+        engine.run_backward((loss,), (one,), False, False, (), True, True)
+    else:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def loss_scaled(scale: float) -> Iterator[None]:
-    """Within it `backward` multiplies the loss by `scale` and divides the gradients by it again.
+    """Inside it `backward` multiplies the loss by `scale` and divides the gradients by `scale`.
 
-    What would vanish in half precision on the way back then does not; what overflows comes out as inf or nan.
+    Small gradients then do not underflow in half precision; large ones overflow to inf or NaN.
     """
     token = _loss_scale.set(scale)
     try:
@@ -126,7 +148,7 @@ def loss_scaled(scale: float) -> Iterator[None]:
 
 
 def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
-    """The L2 norm of all gradients as one vector, left on the device; 0 of none."""
+    """The L2 norm of all gradients as one vector, on their device; 0 if there are none."""
     tensors = list(gradients.values())
     if not tensors:
         return torch.zeros(())
@@ -135,16 +157,16 @@ def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
 
 
 def all_finite(gradients: Gradients) -> bool:
-    """Whether every gradient, and the loss where it is known, is a finite number; reads one value from the device.
+    """Whether every gradient, and the loss if it is known, is finite; reads one value from the device.
 
-    By the operation that torch.amp.GradScaler has for it, with a scale of 1: 4 us for a small network on a CPU, where
-    norms and their sum take 11.
+    It uses the operation of torch.amp.GradScaler with a scale of 1: 4 us for a small network on a
+    CPU, where norms and their sum take 11.
     """
     tensors = [*gradients.values(), *([] if gradients.loss is None else [gradients.loss])]
     if not tensors:
         return True
     device = tensors[0].device
-    if device.type == "mps":  # has no such operation
+    if device.type == "mps":  # lacks this operation
         return bool(torch.isfinite(torch.stack([tensor.abs().max() for tensor in tensors])).all())
     found, one = _constants(device)
     torch._amp_foreach_non_finite_check_and_unscale_(tensors, found, one)
@@ -156,25 +178,27 @@ def all_finite(gradients: Gradients) -> bool:
 
 @functools.lru_cache
 def _constants(device: torch.device) -> tuple[Tensor, Tensor]:
-    """A 0 to be overwritten and a 1 to stay: making them anew takes as long as the check."""
-    with torch.inference_mode(
-        False
-    ):  # a tensor made in that mode could not be overwritten out of it
-        return torch.zeros((), device=device), torch.ones((), device=device)
+    """A 0 to be overwritten and a 1: making them anew takes as long as the check."""
+    with torch.inference_mode(False):  # an inference tensor could not be overwritten outside
+        return torch.zeros((), device=device), _one(torch.float32, device)
+
+
+@functools.lru_cache
+def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):  # autograd refuses an inference tensor
+        return torch.ones((), dtype=dtype, device=device)
 
 
 def not_finite(gradients: Mapping[str, Tensor]) -> list[str]:
-    """The names of the gradients that hold an inf or a nan, in order; reads one value a gradient."""
-    return [
-        name for name, gradient in gradients.items() if not bool(torch.isfinite(gradient).all())
-    ]
+    """The names of the gradients that contain inf or NaN, in order; reads one value a gradient."""
+    return [name for name, tensor in gradients.items() if not bool(torch.isfinite(tensor).all())]
 
 
 def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """Gradients scaled so that their joint L2 norm is at most `max_norm`.
 
-    Direction is kept; gradients below the threshold come back unchanged. The same bits as torch's clip_grad_norm_,
-    its 1e-6 in the denominator included.
+    Direction is kept; gradients already below the threshold are returned unchanged. The bits are
+    those of torch's clip_grad_norm_, with its 1e-6 in the denominator.
     Raises: ValueError if max_norm is not positive.
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """
@@ -182,13 +206,12 @@ def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     if not gradients:
         return gradients
     scale = (max_norm / (global_norm(gradients) + 1e-6)).clamp(max=1.0)
-    return gradients.replaced(
-        dict(zip(gradients, torch._foreach_mul(list(gradients.values()), scale), strict=True))
-    )
+    scaled = torch._foreach_mul(list(gradients.values()), scale)
+    return gradients.replaced(dict(zip(gradients, scaled, strict=True)))
 
 
 def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
-    """Gradients each scaled so that its own L2 norm is at most `max_norm`: Burn's clipping by norm.
+    """Gradients, each scaled so that its own L2 norm is at most `max_norm`; Burn clips like this.
 
     Raises: ValueError if max_norm is not positive.
     """
@@ -201,7 +224,7 @@ def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
 
 
 def clip_by_value(gradients: Gradients, limit: float) -> Gradients:
-    """Gradients with every element brought into [-limit, limit].
+    """Gradients with every element clamped to [-limit, limit].
 
     Raises: ValueError if the limit is not positive.
     """
@@ -221,10 +244,10 @@ def _check_limit(name: str, value: float) -> None:
 def _named_parameters(
     module: nn.Module, prefix: str, found: dict[str, nn.Parameter]
 ) -> dict[str, nn.Parameter]:
-    """`dict(module.named_parameters())` but for a shared parameter, which has all its names, in a sixth of the time.
+    """`dict(module.named_parameters())`, with all names of a shared parameter, in a sixth of the time.
 
-    It runs at every step: on a small MLP torch's generators take 40 us of a 300 us step. A shared parameter's
-    gradient is taken under the first name, after which it has none.
+    Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared parameter
+    is taken under its first name; under the others there is none left.
     """
     for name, parameter in module._parameters.items():
         if parameter is not None:

@@ -11,7 +11,7 @@ from andiron.gradients import Gradients
 
 
 class Scaled(nn.Module):
-    """A nested model with a parameter of its own, a frozen one, a list, an absent bias and a part nobody calls."""
+    """A nested model: own and frozen parameters, a list, no bias in one layer, an unused layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,8 @@ class Scaled(nn.Module):
 
 
 REACHED = [
-    "scale", "body.0.weight", "body.0.bias", "body.1.1.weight", "body.1.1.bias", "body.2.weight", "gains.0", "gains.1",
+    "scale", "body.0.weight", "body.0.bias", "body.1.1.weight", "body.1.1.bias", "body.2.weight",
+    "gains.0", "gains.1",
 ]  # fmt: skip
 
 
@@ -79,6 +80,69 @@ def test_backward_gives_what_a_plain_loop_finds_on_grad() -> None:
         assert same(
             gradients.backward(loss_of(model, size), model), plain(loss_of(model, size), model)
         )
+
+
+class Number(nn.Module):
+    """A model whose only parameter can be its own loss."""
+
+    def __init__(self, value: Tensor) -> None:
+        super().__init__()
+        self.value = nn.Parameter(value)
+
+
+def engine_is_used(monkeypatch: pytest.MonkeyPatch, loss: Tensor, model: nn.Module) -> bool:
+    """Whether `backward` bypasses `Tensor.backward`."""
+    calls = []
+    with monkeypatch.context() as patched:
+        public = Tensor.backward
+        patched.setattr(Tensor, "backward", lambda *args: (calls.append(1), public(*args)))
+        gradients.backward(loss, model)
+    return not calls
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_loss_that_is_a_parameter_leaves_the_kept_one_alone(dtype: torch.dtype) -> None:
+    model = Number(torch.tensor(3.0, dtype=dtype))
+    for _ in range(2):
+        found = gradients.backward(model.value, model)
+        assert same(found, {"value": torch.tensor(1.0, dtype=dtype)})
+        found["value"].fill_(9.0)
+
+
+def test_a_plain_scalar_goes_to_the_engine_and_all_else_to_tensor_backward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Number(torch.tensor([3.0]))
+    assert engine_is_used(monkeypatch, model.value.sum() * 2, model)
+    assert not engine_is_used(monkeypatch, model.value * 2, model)  # a loss of one dimension
+    with monkeypatch.context() as patched:
+        patched.setattr(gradients, "IS_KNOWN_TORCH", False)
+        assert not engine_is_used(monkeypatch, model.value.sum() * 2, model)
+        assert same(
+            gradients.backward(model.value.sum() * 2, model), {"value": torch.tensor([2.0])}
+        )
+
+
+def test_losses_that_torch_refuses_are_refused_with_its_words() -> None:
+    model = Number(torch.tensor([3.0, 4.0]))
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar"):
+        gradients.backward(model.value * 2, model)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradients.backward(torch.tensor(1.0), model)
+    loss = model.value.square().sum()
+    gradients.backward(loss, model)
+    with pytest.raises(RuntimeError, match="a second time"):
+        gradients.backward(loss, model)
+
+
+def test_hooks_see_and_change_the_gradients() -> None:
+    model = Number(torch.tensor([3.0, 4.0]))
+    model.value.register_hook(lambda gradient: gradient * 10)
+    seen: list[Tensor] = []
+    model.value.register_post_accumulate_grad_hook(lambda parameter: seen.append(parameter.grad))
+    found = gradients.backward(model.value.sum(), model)
+    assert same(found, {"value": torch.tensor([10.0, 10.0])})
+    assert seen[0] is found["value"]
 
 
 def test_names_and_order_are_those_of_named_parameters() -> None:
@@ -180,8 +244,8 @@ def test_take_refuses_a_module_from_elsewhere_and_takes_nothing() -> None:
     with pytest.raises(ValueError) as error:
         rest.take(nn.Sequential(model.body[0], nn.Linear(2, 2)))
     assert str(error.value) == (
-        "Sequential is no part of the Scaled these gradients belong to; "
-        "take a submodule of the model that was given to backward"
+        "Sequential is not part of the Scaled that these gradients belong to; "
+        "take a submodule of the model given to backward"
     )
     assert list(rest) == REACHED
 

@@ -10,7 +10,8 @@ from andiron import errors
 from andiron.config import rules
 from andiron.build import targets
 from andiron.config.schema import Train
-from andiron.optim import clipping, ownership
+from andiron import randomness
+from andiron.optim import ownership, transformations
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
@@ -100,7 +101,10 @@ def _group(
         else _optimizer(name, node, list(parameters), config, model),
         lr_scale=scale,
         schedule=schedule,
-        clip=None if node.get("clip") is None else clipping.from_value(node["clip"]),
+        transform=transformations.chained(
+            [] if node.get("clip") is None else [transformations.from_clip(node["clip"])],
+            randomness.derive(config.seed, f"param_groups.{name}"),
+        ),
         every=node.get("every", 1),
         frozen_updates=0 if isinstance(frozen, bool) else frozen,
         settings={key: node[key] for key in told if node.get(key) is not None},

@@ -21,8 +21,9 @@ from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, Optimizer, clipping
+from andiron.optim import GroupedOptimizer, Optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
+from andiron.optim.transformations import Transformation
 from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
 from andiron.schedules import Schedule
@@ -49,7 +50,7 @@ class LearnerBuilder:
         self._strategy: Strategy | None = None
         self._cadence = Cadence(epochs=1)
         self._device = torch.device("cpu")
-        self._transforms: list[clipping.Clip] = []
+        self._transforms: list[Transformation] = []
         self._averages: dict[str, Rule] = {}
         self._early_stopping: dict[str, EarlyStopping] = {}
         self._interrupter: Interrupter | None = None
@@ -104,7 +105,7 @@ class LearnerBuilder:
         self._device = torch.device(devices[0])
         return self
 
-    def gradient_transforms(self, *transforms: clipping.Clip) -> "LearnerBuilder":
+    def gradient_transforms(self, *transforms: Transformation) -> "LearnerBuilder":
         """Applies these in order to the mean gradients of every update, before `clip`."""
         self._transforms += transforms
         return self
@@ -158,7 +159,7 @@ class LearnerBuilder:
             state.schedule,
             precision,
             nonfinite,
-            self._transform(),
+            transformations.chained(self._chain(), options.seed),
             options.sam,
             options.histograms,
         )
@@ -176,12 +177,9 @@ class LearnerBuilder:
             device=self._device,
         )
 
-    def _transform(self) -> Callable[..., Any] | None:
+    def _chain(self) -> list[Transformation]:
         clip = self._options.clip
-        if clip is None:
-            return None
-        function = clipping.from_value(clip)
-        return lambda gradients, update: function(gradients)
+        return [*self._transforms, *([] if clip is None else [transformations.from_clip(clip)])]
 
     def _checkpointer(self) -> FileCheckpointer | None:
         if self._strategy is None:

@@ -121,7 +121,11 @@ class Updater:
         due = self.optimizer.due(rates, position.updates)
         with torch.no_grad():
             self.optimizer.step(
-                due, self.model, gradients, lambda: self.gradients(batches, position, loader)[0]
+                due,
+                self.model,
+                gradients,
+                lambda: self.gradients(batches, position, loader)[0],
+                updates=position.updates,
             )
         position.updates += 1
         if self.precision.has_loss_scale:

@@ -4,10 +4,19 @@ from andiron.optim.accumulator import GradientsAccumulator
 from andiron.optim.averaging import Ema, Swa, WeightAverage
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.layerwise import layerwise
-from andiron.optim.optimizer import Optimizer
 from andiron.optim.match_rules import Match, Rule, tag
+from andiron.optim.optimizer import Optimizer
+from andiron.optim.transformations import (
+    centralise,
+    chained,
+    clip_global_norm,
+    clip_norm,
+    clip_value,
+    noise,
+)
 
 __all__ = [
-    "Ema", "Group", "GroupedOptimizer", "GradientsAccumulator", "Match", "Optimizer", "Rule", "Swa", "WeightAverage",
-    "layerwise", "tag",
+    "Ema", "GradientsAccumulator", "Group", "GroupedOptimizer", "Match", "Optimizer", "Rule", "Swa",
+    "WeightAverage", "centralise", "chained", "clip_global_norm", "clip_norm", "clip_value",
+    "layerwise", "noise", "tag",
 ]  # fmt: skip

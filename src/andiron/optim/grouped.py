@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from andiron import errors
 from andiron.gradients import Gradients
-from andiron.optim.clipping import Clip
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
+from andiron.optim.transformations import Chain
 from andiron.schedules import Schedule
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -33,7 +33,7 @@ class Group:
     optimizer: Optimizer | None
     lr_scale: float = 1.0
     schedule: Schedule | None = None
-    clip: Clip | None = None
+    transform: Chain | None = None
     every: int = 1
     frozen_updates: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -103,27 +103,35 @@ class GroupedOptimizer:
         model: Model,
         gradients: Gradients,
         closure: Callable[[], Gradients] | None = None,
+        *,
+        updates: int | None = None,
     ) -> Model:
         """`model` after one update of the groups that have a rate, with their parts of `gradients`.
 
-        Raises: KeyError if a gradient belongs to a parameter that has no owner.
+        `updates` is the number of completed updates, which the groups' transformations are given.
+        Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
+        group has a transformation and `updates` is missing.
         """
-        if self._sole is not None:
-            return (
-                self._sole.step(rates[self._sole_name], model, gradients, closure)
-                if rates
-                else model
-            )
+        if self._sole is not None:  # one group without a transformation: nothing to divide
+            for lr in rates.values():
+                model = self._sole.step(lr, model, gradients, closure)
+            return model
         parts = self._parts(gradients)
         for name, lr in rates.items():
             group = self.groups[name]
             if group.optimizer is not None and name in parts:
-                clip = group.clip or _unchanged
+                part = gradients.replaced(parts[name])
+                if group.transform is not None:
+                    part = group.transform(part, self._given(updates))
                 again = None if closure is None else partial(self._part_again, closure, name)
-                model = group.optimizer.step(
-                    lr, model, clip(gradients.replaced(parts[name])), again
-                )
+                model = group.optimizer.step(lr, model, part, again)
         return model
+
+    @staticmethod
+    def _given(updates: int | None) -> int:
+        if updates is None:
+            raise ValueError("a group transforms its gradients: give `step` the completed `updates`")
+        return updates
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups that have waited long enough."""
@@ -265,12 +273,9 @@ class GroupedOptimizer:
         return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
 
     def _sole_optimizer(self) -> Optimizer | None:
-        """The one optimizer of the one group, when nothing is to be done but its step."""
-        if len(self.groups) != 1:
-            return None
-        (group,) = self.groups.values()
-        self._sole_name = group.name
-        return group.optimizer if group.clip is None else None
+        """The optimizer of the only group, if a step of the group is a step of the optimizer."""
+        groups = list(self.groups.values())
+        return groups[0].optimizer if len(groups) == 1 and groups[0].transform is None else None
 
     def _freeze(self, names: set[str]) -> None:
         self._frozen = names
@@ -283,7 +288,3 @@ class GroupedOptimizer:
         for name in names:
             if name not in self.groups:
                 raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
-
-
-def _unchanged(gradients: Gradients) -> Gradients:
-    return gradients

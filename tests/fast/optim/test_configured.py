@@ -113,7 +113,7 @@ def test_a_group_added_on_the_command_line_has_all_it_says():
     )
     head = optimizer.groups["head"]
     assert [*head.parameters] == [MLP[4]] and (head.lr_scale, head.every) == (10, 3)
-    assert head.optimizer.options["weight_decay"] == 0.5 and head.clip is not None
+    assert head.optimizer.options["weight_decay"] == 0.5 and head.transform is not None
     assert head.settings == {"lr_scale": 10, "clip": 0.25, "every": 3}
 
 

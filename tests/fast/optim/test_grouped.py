@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from andiron import errors, gradients, randomness
-from andiron.optim import Group, GroupedOptimizer, Optimizer, clipping
+from andiron.optim import Group, GroupedOptimizer, Optimizer, chained, clip_global_norm
 from andiron.schedules import Cosine
 
 OPTIMIZERS = {
@@ -211,13 +211,15 @@ def test_a_group_that_is_updated_at_each_third_moves_at_the_third_sixth_and_nint
 
 def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
     model, expected = network(), network()
+    clip = chained([clip_global_norm(0.01)], seed=0)
     optimizer = GroupedOptimizer(model, [
-        group(model, "clipped", torch.optim.SGD, MATRICES, clip=clipping.from_value(0.01)),
+        group(model, "clipped", torch.optim.SGD, MATRICES, transform=clip),
         group(model, "free", torch.optim.SGD, BIASES),
     ])  # fmt: skip
-    optimizer.step(
-        {"clipped": 1.0, "free": 1.0}, model, gradients.backward(loss_of(model, 0), model)
-    )
+    rates, found = {"clipped": 1.0, "free": 1.0}, gradients.backward(loss_of(model, 0), model)
+    with pytest.raises(ValueError, match="give `step` the completed `updates`"):
+        optimizer.step(rates, model, found)
+    optimizer.step(rates, model, found, updates=0)
 
     loss_of(expected, 0).backward()
     tensors = dict(expected.named_parameters())

@@ -1,0 +1,128 @@
+"""Gradient transformations: functions from gradients to gradients, applied in order before the step.
+
+A transformation is any callable `Gradients -> Gradients`. If it has a parameter named `seed` or
+`update`, it is given the seed of its place in the chain, or the number of completed updates.
+
+>>> chain = chained([centralise(), clip_global_norm(1.0)], seed=0)
+>>> weight = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
+>>> chain(Gradients({"weight": weight}, torch.nn.Linear(2, 2)), 0)["weight"].tolist()
+[[-0.7071062922477722, 0.7071062922477722], [0.0, 0.0]]
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from andiron import gradients, randomness
+from andiron.gradients import Gradients
+from andiron.ranges import NonNegative, Positive
+
+Transformation = Callable[..., Gradients]
+Chain = Callable[[Gradients, int], Gradients]  # gradients and the number of completed updates
+
+
+def clip_global_norm(max_norm: Positive) -> Transformation:
+    """Scales all gradients together, so that their joint L2 norm is at most `max_norm`."""
+    return partial(gradients.clip_by_global_norm, max_norm=max_norm)
+
+
+def clip_norm(max_norm: Positive) -> Transformation:
+    """Scales each gradient, so that its own L2 norm is at most `max_norm`."""
+    return partial(gradients.clip_by_norm, max_norm=max_norm)
+
+
+def clip_value(limit: Positive) -> Transformation:
+    """Clamps every element of the gradients to [-limit, limit]."""
+    return partial(gradients.clip_by_value, limit=limit)
+
+
+def noise(std: Positive, decay: NonNegative = 0.0) -> Transformation:
+    """Adds N(0, sigma_t^2) to every element, sigma_t^2 = std^2 / (1 + t)^decay after t updates.
+
+    The noise of a parameter is a function of (seed, t, its name), whatever else is drawn.
+    Source: Neelakantan et al. 2015, arXiv:1511.06807, equation 1 with eta = std^2 (0.01, 0.3 or 1
+    there) and gamma = decay (0.55 there).
+    """
+
+    def add_noise(found: Gradients, seed: int, update: int) -> Gradients:
+        sigma = std / (1 + update) ** (decay / 2)
+        noisy = {}
+        for name, gradient in found.items():
+            generator = torch.Generator(gradient.device)
+            generator.manual_seed(randomness.derive(seed, f"gradient noise/{name}", update))
+            drawn = torch.empty_like(gradient).normal_(generator=generator)
+            noisy[name] = gradient.add(drawn, alpha=sigma)
+        return found.replaced(noisy)
+
+    return add_noise
+
+
+def centralise() -> Transformation:
+    """Subtracts the mean over all dimensions but the first from each gradient of rank 2 or more.
+
+    Source: Yong et al. 2020, arXiv:2004.01461, equation 1.
+    """
+
+    def subtract_means(found: Gradients) -> Gradients:
+        return found.replaced(
+            {
+                name: gradient - gradient.mean(dim=[*range(1, gradient.dim())], keepdim=True)
+                if gradient.dim() > 1
+                else gradient
+                for name, gradient in found.items()
+            }
+        )
+
+    return subtract_means
+
+
+CLIPPINGS = {"global_norm": clip_global_norm, "norm": clip_norm, "value": clip_value}
+
+
+def from_clip(clip: float | Mapping[str, float]) -> Transformation:
+    """A number clips by the global norm; `{norm: x}`, `{value: x}`, `{global_norm: x}` name the kind.
+
+    Raises: ValueError for another kind, or a limit that is not positive.
+    """
+    kinds = clip if isinstance(clip, Mapping) else {"global_norm": clip}
+    if len(kinds) != 1 or not kinds.keys() <= CLIPPINGS.keys():
+        known = ", ".join(CLIPPINGS)
+        raise ValueError(f"clip={clip}: should be a number, or one of {known} with its limit")
+    ((kind, limit),) = kinds.items()
+    if not limit > 0:
+        raise ValueError(
+            f"clip={clip}: the limit should be greater than 0; leave clip out to have none"
+        )
+    return CLIPPINGS[kind](limit)
+
+
+def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
+    """All transformations in order as one function of (gradients, updates); None if there are none.
+
+    Each place in the chain has a seed of its own, so that two of a kind draw different numbers.
+    """
+    links = [
+        _link(transform, randomness.derive(seed, "gradient transformation", place))
+        for place, transform in enumerate(transforms)
+    ]
+    if not links:
+        return None
+
+    def transformed(found: Gradients, update: int) -> Gradients:
+        for link in links:
+            found = link(found, update)
+        return found
+
+    return transformed
+
+
+def _link(transform: Transformation, seed: int) -> Chain:
+    """The transformation as a function of (gradients, updates), its signature inspected once."""
+    known = inspect.signature(transform).parameters
+    given: dict[str, Any] = {"seed": seed} if "seed" in known else {}
+    if "update" in known:
+        return lambda found, update: transform(found, **given, update=update)
+    return lambda found, update: transform(found, **given)

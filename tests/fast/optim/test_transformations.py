@@ -1,0 +1,180 @@
+"""Gradient transformations: their laws, the order of a chain, and what each transformation is given."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from andiron import gradients
+from andiron.gradients import Gradients
+from andiron.optim import (
+    centralise,
+    chained,
+    clip_global_norm,
+    clip_norm,
+    clip_value,
+    noise,
+    transformations,
+)
+
+CLIPPINGS = [clip_global_norm(0.7), clip_norm(0.7), clip_value(0.3)]
+
+
+def some(number=0):
+    """Gradients of a vector, a matrix, a convolution's weight, and a number."""
+    stream = torch.Generator().manual_seed(number)
+    shapes = {"bias": (5,), "weight": (3, 5), "kernel": (4, 3, 2, 2), "scale": ()}
+    tensors = {name: torch.randn(shape, generator=stream) for name, shape in shapes.items()}
+    return Gradients(tensors, nn.Linear(2, 1), torch.tensor(1.5))
+
+
+def same(one, other):
+    return [*one] == [*other] and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def doubled(found):
+    return found.replaced({name: 2 * tensor for name, tensor in found.items()})
+
+
+def increased(found, update):
+    return found.replaced({name: tensor + update for name, tensor in found.items()})
+
+
+@pytest.mark.parametrize(
+    "value, clip",
+    [
+        (0.7, gradients.clip_by_global_norm),
+        ({"global_norm": 0.7}, gradients.clip_by_global_norm),
+        ({"norm": 0.7}, gradients.clip_by_norm),
+        ({"value": 0.7}, gradients.clip_by_value),
+    ],
+)
+def test_the_short_form_names_its_clipping(value, clip):
+    assert same(transformations.from_clip(value)(some()), clip(some(), 0.7))
+
+
+@pytest.mark.parametrize("value", [{"nrom": 1.0}, {}, {"norm": 1.0, "value": 1.0}])
+def test_the_message_about_an_unknown_clipping_lists_the_known(value):
+    with pytest.raises(
+        ValueError, match="should be a number, or one of global_norm, norm, value with its limit"
+    ):
+        transformations.from_clip(value)
+
+
+@pytest.mark.parametrize("value", [0.0, -1, {"norm": 0.0}])
+def test_a_limit_is_positive(value):
+    with pytest.raises(
+        ValueError, match="the limit should be greater than 0; leave clip out to have none"
+    ):
+        transformations.from_clip(value)
+
+
+@pytest.mark.parametrize("clip", CLIPPINGS)
+def test_clipping_twice_is_clipping_once(clip):
+    once = clip(some())
+    twice = clip(once)
+    for name in once:  # a norm of 0.7 is rounded: it may be clipped again, by the last bits
+        torch.testing.assert_close(twice[name], once[name], rtol=1e-5, atol=0)
+
+
+@given(st.permutations(["double", "increase", "clip"]), st.integers(0, 9))
+def test_a_chain_applies_its_transformations_in_order(order, update):
+    known = {"double": doubled, "increase": increased, "clip": clip_value(3.0)}
+    expected = some()
+    for name in order:
+        expected = increased(expected, update) if name == "increase" else known[name](expected)
+
+    assert same(chained([known[name] for name in order], seed=0)(some(), update), expected)
+
+
+def test_a_chain_of_none_is_none():
+    assert chained([], seed=0) is None
+
+
+def test_a_transformation_is_given_what_it_has_parameters_for():
+    calls = []
+
+    def plain(found):
+        calls.append(())
+        return found
+
+    def seeded(found, seed):
+        calls.append(("seed", seed))
+        return found
+
+    class Both:
+        def __call__(self, found, *, update, seed):
+            calls.append(("both", update, seed))
+            return found
+
+    def scaled(found, factor, update):
+        calls.append((factor, update))
+        return found
+
+    chain = chained([plain, seeded, Both(), partial(scaled, factor=3)], seed=5)
+    chain(some(), 7)
+    chain(some(), 8)
+
+    seeds = calls[1][1], calls[2][2]
+    assert calls[:4] == [(), ("seed", seeds[0]), ("both", 7, seeds[1]), (3, 7)]
+    assert calls[4:] == [(), ("seed", seeds[0]), ("both", 8, seeds[1]), (3, 8)]
+    assert seeds[0] != seeds[1]
+
+
+def test_the_loss_stays_with_transformed_gradients():
+    chain = chained([*CLIPPINGS, noise(0.1), centralise()], seed=0)
+    assert chain(some(), 0).loss == 1.5
+
+
+def test_noise_is_a_function_of_seed_update_and_parameter():
+    chain = chained([noise(0.1)], seed=3)
+    first = chain(some(), 4)
+    torch.randn(17)  # whatever is drawn in between
+    chain(some(1), 5)
+    assert same(chain(some(), 4), first)
+    assert same(chained([noise(0.1)], seed=3)(some(), 4), first)
+
+    part = some().take_names("kernel")
+    assert torch.equal(chain(part, 4)["kernel"], first["kernel"])
+    for other in (chain(some(), 5), chained([noise(0.1)], seed=4)(some(), 4)):
+        assert not any(torch.equal(other[name], first[name]) for name in first)
+
+
+def test_two_noises_of_a_chain_differ():
+    once = chained([noise(0.1)], seed=3)(some(), 4)
+    twice = chained([noise(0.1), noise(0.1)], seed=3)(some(), 4)
+    assert not torch.allclose(twice["kernel"] - once["kernel"], once["kernel"] - some()["kernel"])
+
+
+@pytest.mark.parametrize("std, decay, update, sigma", [
+    (0.5, 0.0, 0, 0.5), (0.5, 0.0, 99, 0.5), (0.5, 1.0, 99, 0.05), (0.2, 0.5, 15, 0.1),
+])  # fmt: skip
+def test_noise_has_the_paper_s_variance(std, decay, update, sigma):
+    zeros = Gradients({"weight": torch.zeros(200, 200)}, nn.Linear(2, 1))
+    drawn = chained([noise(std, decay)], seed=0)(zeros, update)["weight"]
+    # 40,000 draws: the mean is within 5 sigma / 200, the standard deviation within 5 / sqrt(80,000)
+    assert abs(drawn.mean()) < sigma / 40
+    assert math.isclose(drawn.std(), sigma, rel_tol=5 / math.sqrt(80_000))
+
+
+def test_centralised_gradients_have_means_of_zero_and_vectors_stay():
+    found = centralise()(some())
+    for name in ("weight", "kernel"):
+        rows = found[name].flatten(1)
+        assert rows.mean(1).abs().max() < 1e-6  # of numbers near 1, to float32's rounding
+        torch.testing.assert_close(rows + some()[name].flatten(1).mean(1, True),
+                                   some()[name].flatten(1))  # fmt: skip
+    assert all(torch.equal(found[name], some()[name]) for name in ("bias", "scale"))
+
+
+@pytest.mark.parametrize(
+    "transform", [*CLIPPINGS, noise(1.0), centralise()], ids=["all", "each", "value", "noise", "c"]
+)
+def test_transformations_leave_their_input_as_it_was(transform):
+    found = some()
+    chained([transform], seed=0)(found, 0)
+    assert same(found, some())
