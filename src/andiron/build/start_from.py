@@ -20,18 +20,13 @@ def load(path: Path, model: nn.Module) -> None:
     """
     path = _in_run(path) if path.is_dir() else path
     try:
-        record = serialization.load(path)
-        taken, left = serialization.load_what_fits(
-            model, record.tensors, layout=serialization.layout_of(record)
-        )
+        found = serialization.load_file(model, path, partial=True)
     except ValueError as error:
-        raise errors.ConfigError([f"start_from={path}: {error}"]) from error
-    log.info(
-        "weights from %s: %d tensors%s",
-        path,
-        len(taken),
-        f", but for {', '.join(left)}" if left else "",
-    )
+        raise errors.ConfigError([f"start_from={error}"]) from error
+    left = [f"{name!r} is missing" for name in found.missing]
+    left += [f"{name!r} {reason}" for name, reason in found.unfit.items()]
+    others = f"; initialised randomly: {', '.join(left)}" if left else ""
+    log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
 
 
 def _in_run(folder: Path) -> Path:

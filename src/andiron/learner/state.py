@@ -130,7 +130,7 @@ class LearnerState:
         places = layouts.places(self.model, "torch")
         differences = matching.differences(places, saved.model)
         if differences:
-            listed = matching.told(differences, places, saved.model)
+            listed = matching.described(differences, places, saved.model)
             remedy = "build the model whose state it is"
             raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
         missing = [name for name in self.averages if name not in saved.averages]

@@ -1,12 +1,25 @@
-"""Records: tensors and plain values to files and back, of any module, in several formats and precisions."""
+"""Tensors and plain values to files and back: any module, in several formats and precisions.
 
-from andiron.serialization.matching import Differences, load_what_fits
+    >>> import torch
+    >>> from andiron import serialization
+    >>> folder = getfixture("tmp_path")
+    >>> layer = torch.nn.Linear(3, 2)
+    >>> serialization.save_file(layer, folder / "layer.safetensors")
+    >>> sorted(serialization.load(folder / "layer.safetensors").tensors)
+    ['bias', 'weight']
+    >>> other = torch.nn.Linear(3, 2)
+    >>> bool(serialization.load_file(other, folder / "layer.safetensors"))  # differences
+    False
+    >>> torch.equal(other.weight, layer.weight)
+    True
+"""
+
 from andiron.serialization.layouts import LAYOUTS
+from andiron.serialization.matching import Differences
 from andiron.serialization.module_file import layout_of, load_file, save_file
 from andiron.serialization.record import Record
 from andiron.serialization.recorder import CompactRecorder, Recorder, load
-from andiron.serialization.tensor_files import as_safetensors, load_tensors, save_tensors
-from andiron.serialization.safetensors_codec import chunks
+from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 
 __all__ = [
     "CompactRecorder",
@@ -14,13 +27,11 @@ __all__ = [
     "LAYOUTS",
     "Record",
     "Recorder",
-    "as_safetensors",
     "chunks",
     "layout_of",
     "load",
     "load_file",
     "load_tensors",
-    "load_what_fits",
     "save_file",
     "save_tensors",
 ]

@@ -1,6 +1,7 @@
-"""Records as JSON to look at: tensors are nested lists of their values, exact to the bit.
+"""Records as readable JSON: tensors are nested lists of their values, exact to the bit.
 
-JSON has neither infinity nor nan. They are strings here: "inf", "-inf", and "nan:7fc00000" with the bits of that nan.
+JSON has neither infinity nor NaN. They are strings here: "inf", "-inf", and "nan:7fc00000" with the
+bits of that NaN.
 """
 
 import json
@@ -16,7 +17,7 @@ BITS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
 def content(stored: Stored) -> bytes:
-    """The content of a JSON file; a row of numbers a line."""
+    """The content of a JSON file, with one row of numbers a line."""
     head = [
         f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
         for key, value in stored.head().items()
@@ -30,10 +31,13 @@ def content(stored: Stored) -> bytes:
 
 
 def read(content: bytes) -> Stored:
-    """The record in the content of a JSON file. Raises: ValueError or RecursionError if it is no such file."""
+    """The record in the content of a JSON file.
+
+    Raises: ValueError or RecursionError if it is not a record.
+    """
     whole = json.loads(content, object_pairs_hook=record.without_repeats, parse_constant=_refuse)
     if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
-        raise ValueError("it is no object with tensors")
+        raise ValueError("it is not an object with tensors")
     return record.stored(
         {name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole
     )
@@ -55,7 +59,7 @@ def _rows(values: Any, indent: str) -> str:
 
 
 def _values(tensor: Tensor) -> Any:
-    """Nested lists of numbers; a complex number is a list of two."""
+    """Nested lists of numbers; a complex number is a list of two numbers."""
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if not tensor.is_floating_point():
@@ -67,10 +71,9 @@ def _values(tensor: Tensor) -> Any:
     bits = tensor.view(BITS[tensor.element_size()]).flatten().tolist()
     flat = values.flatten().tolist()
     for place in special.flatten().nonzero().flatten().tolist():
-        width = 2 * tensor.element_size()
-        flat[place] = (
-            f"nan:{bits[place]:0{width}x}" if flat[place] != flat[place] else str(flat[place])
-        )
+        is_nan = flat[place] != flat[place]
+        digits = f"{bits[place]:0{2 * tensor.element_size()}x}"
+        flat[place] = f"nan:{digits}" if is_nan else str(flat[place])
     return _nested(flat, list(tensor.shape))
 
 
@@ -91,9 +94,8 @@ def _tensor(name: str, entry: Any) -> Tensor:
     shape = torch.Size([*shape, 2]) if dtype.is_complex else shape
     flat: list[Any] = []
     _flatten(name, entry["data"], shape, flat)
-    tensor = (
-        _floating(name, flat, real) if real.is_floating_point else _whole(name, flat, real)
-    ).reshape(shape)
+    to_tensor = _floating if real.is_floating_point else _whole
+    tensor = to_tensor(name, flat, real).reshape(shape)
     return torch.view_as_complex(tensor) if dtype.is_complex else tensor
 
 
@@ -101,18 +103,16 @@ def _flatten(name: str, data: Any, shape: torch.Size, flat: list[Any]) -> None:
     if not shape:
         flat.append(data)
     elif not isinstance(data, list) or len(data) != shape[0]:
-        raise ValueError(f"tensor {name!r} is not of the shape that it names")
+        raise ValueError(f"the data of tensor {name!r} do not have its shape")
     else:
         for item in data:
             _flatten(name, item, shape[1:], flat)
 
 
 def _whole(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
-    kind, low, high = (
-        (bool, 0, 1)
-        if dtype == torch.bool
-        else (int, torch.iinfo(dtype).min, torch.iinfo(dtype).max)
-    )
+    is_bool = dtype == torch.bool
+    low, high = (0, 1) if is_bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    kind = bool if is_bool else int
     wrong = [value for value in flat if type(value) is not kind or not low <= value <= high]
     if wrong:
         raise ValueError(f"tensor {name!r} has {wrong[0]!r}, which is not of {dtype}")
@@ -129,7 +129,7 @@ def _floating(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
     exact = torch.tensor(numbers, dtype=torch.float64)
     tensor = exact.to(dtype)
     changed = (tensor.double() != exact).nonzero().flatten().tolist()
-    # 8 bits without a zero round to the nearest they have, where a nan stands in for it
+    # an 8-bit float without a zero rounds the 0.0 that stands in for a NaN to its nearest value
     wrong = [numbers[place] for place in changed if place not in nans]
     if wrong:
         raise ValueError(f"tensor {name!r} has {wrong[0]!r}, which is not of {dtype}")
@@ -137,22 +137,22 @@ def _floating(name: str, flat: list[Any], dtype: torch.dtype) -> Tensor:
     for place, value in nans.items():
         bits[place] = _bits(name, value, dtype)
     if not tensor.double()[list(nans)].isnan().all():
-        raise ValueError(f"tensor {name!r} has the bits of a number where it says nan")
+        raise ValueError(f"tensor {name!r} has the bits of a number after `nan:`")
     return tensor
 
 
 def _bits(name: str, value: str, dtype: torch.dtype) -> int:
     digits = value.removeprefix("nan:")
     if len(digits) != 2 * dtype.itemsize or not set(digits) <= set("0123456789abcdef"):
-        raise ValueError(f"tensor {name!r} has {value!r}, which is no nan of {dtype}")
+        raise ValueError(f"tensor {name!r} has {value!r}, which is not a NaN of {dtype}")
     return int(digits, 16)
 
 
 def _number(name: str, value: Any) -> float:
     if value in ("inf", "-inf") or type(value) in (int, float):
         return float(value)
-    raise ValueError(f"tensor {name!r} has {value!r}, which is no number")
+    raise ValueError(f"tensor {name!r} has {value!r}, which is not a number")
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -1,7 +1,8 @@
-"""How a file names and lays out the tensors of a module: as torch does, or as Burn does.
+"""The names and shapes that a file has for the tensors of a module: torch's, or Burn's.
 
-Burn's layout is what burn-store writes without its PyTorch adapter: a linear's weight is [in, out], and normalisations call
-weight and bias gamma and beta. Source: tracel-ai/burn, crates/burn-store/src/adapter.rs and crates/burn-nn.
+Burn's layout is what burn-store writes without its PyTorch adapter: the weight of a linear layer
+is [in, out], and normalisations call weight and bias gamma and beta.
+Source: tracel-ai/burn, crates/burn-store/src/adapter.rs and crates/burn-nn.
 """
 
 from collections.abc import Iterator
@@ -14,63 +15,54 @@ from andiron import errors
 
 LAYOUTS = ("torch", "burn")
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-# Burn has attention, recurrence and instance norm too, but of other parts: there is no tensor for tensor
-NO_LIKE = {
-    nn.MultiheadAttention: "Burn has query, key, value and output, each a linear, where torch has one in_proj",
-    nn.RNNBase: "Burn has two linears a gate, where torch has all gates in one tensor",
-    nn.RNNCellBase: "Burn has two linears a gate, where torch has all gates in one tensor",
+ONE_TENSOR_FOR_ALL_GATES = "Burn has two linears a gate, torch has all gates in one tensor"
+# Burn has modules of these kinds, but with other tensors
+WITHOUT_COUNTERPART = {
+    nn.MultiheadAttention: "Burn has query, key, value and output linears, torch has one in_proj",
+    nn.RNNBase: ONE_TENSOR_FOR_ALL_GATES,
+    nn.RNNCellBase: ONE_TENSOR_FOR_ALL_GATES,
     nn.Bilinear: "Burn has none",
 }
 
 
 @dataclass(frozen=True)
 class Place:
-    """One of a module's own tensors, and whether the file has it transposed."""
+    """A tensor of a module, and whether the file has it transposed."""
 
     own: Tensor
     is_transposed: bool = False
 
     @property
-    def shown(self) -> Tensor:
-        """The tensor as the file lays it out: a view, so copying into it copies into the module."""
+    def in_file(self) -> Tensor:
+        """The tensor laid out as in the file: a view, so copying into it changes the module."""
         return self.own.t() if self.is_transposed else self.own
 
 
 def places(module: nn.Module, layout: str) -> dict[str, Place]:
-    """Parameters and persistent buffers of a module, under the names that a file of this layout has for them.
+    """The parameters and persistent buffers of a module, by their names in a file of this layout.
 
-    Raises: ValueError for an unknown layout; MismatchError naming the modules that the layout cannot hold.
+    Raises: ValueError for an unknown layout; MismatchError naming the tensors or modules that a
+    file of this layout cannot hold.
     """
     if layout not in LAYOUTS:
-        raise ValueError(
-            f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}{errors.nearest(layout, LAYOUTS)}"
-        )
+        hint = errors.nearest(layout, LAYOUTS)
+        raise ValueError(f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}{hint}")
     own = module.state_dict(keep_vars=True)
-    others = [name for name, value in own.items() if not isinstance(value, Tensor)]
-    if others:
-        raise errors.MismatchError(
-            f"{', '.join(others)}: a module's extra state, which is no tensor; record it apart, as values"
-        )
-    hollow = [name for name, tensor in own.items() if is_lazy(tensor) or tensor.is_meta]
-    if hollow:
-        remedy = "call module.to_empty(device=...) first, or run a lazy module once"
-        raise errors.MismatchError(
-            f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; {remedy}"
-        )
+    _check_tensors(own)
     if layout == "torch":
         return {name: Place(tensor.detach()) for name, tensor in own.items()}
     modules = dict(module.named_modules(remove_duplicate=False))
     _check_burn(modules)
-    found: dict[str, Place] = {}
+    in_burn: dict[str, Place] = {}
     for name, tensor in own.items():
         prefix, dot, leaf = name.rpartition(".")
-        for in_burn, is_transposed in _in_burn(modules.get(prefix), leaf):
-            found[prefix + dot + in_burn] = Place(tensor.detach(), is_transposed)
-    return found
+        for new_leaf, is_transposed in _in_burn(modules.get(prefix), leaf):
+            in_burn[prefix + dot + new_leaf] = Place(tensor.detach(), is_transposed)
+    return in_burn
 
 
 def _in_burn(module: nn.Module | None, leaf: str) -> Iterator[tuple[str, bool]]:
-    """What Burn calls a module's own tensor, and whether it has it transposed; nothing where it has none."""
+    """Burn's name for a tensor of a module, and whether Burn has it transposed; or nothing."""
     if isinstance(module, nn.Linear):
         yield leaf, leaf == "weight"
     elif isinstance(module, NORMS):
@@ -82,19 +74,31 @@ def _in_burn(module: nn.Module | None, leaf: str) -> Iterator[tuple[str, bool]]:
         yield leaf, False
 
 
+def _check_tensors(own: dict[str, Tensor]) -> None:
+    extra = [name for name, value in own.items() if not isinstance(value, Tensor)]
+    if extra:
+        raise errors.MismatchError(
+            f"{', '.join(extra)}: extra state that is not a tensor; record it separately, as values"
+        )
+    hollow = [name for name, tensor in own.items() if is_lazy(tensor) or tensor.is_meta]
+    if hollow:
+        raise errors.MismatchError(
+            f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; "
+            "call module.to_empty(device=...) first, or run a lazy module once"
+        )
+
+
 def _check_burn(modules: dict[str, nn.Module]) -> None:
     problems = []
     for name, module in modules.items():
-        reasons = [reason for kind, reason in NO_LIKE.items() if isinstance(module, kind)]
+        reasons = [why for kind, why in WITHOUT_COUNTERPART.items() if isinstance(module, kind)]
         if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
-            reasons.append("Burn's instance norm keeps no running statistics")
-        problems += [
-            f"  {name or 'the module itself'!r} is a {type(module).__name__}: {reason}"
-            for reason in reasons
-        ]
+            reasons.append("Burn's instance norm has no running statistics")
+        where = repr(name) if name else "the module itself"
+        problems += [f"  {where} is a {type(module).__name__}: {reason}" for reason in reasons]
     if problems:
         raise errors.MismatchError(
-            "layout 'burn' has no like of:\n"
+            "layout 'burn' has no counterpart of:\n"
             + "\n".join(problems)
-            + "\nuse layout 'torch', or build the module of parts that Burn has"
+            + "\nuse layout 'torch', or build the module from parts that Burn has"
         )

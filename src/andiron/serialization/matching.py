@@ -1,65 +1,68 @@
-"""Named tensors into the tensors of a module: what does not fit is told, all at once, before one is touched."""
+"""The tensors of a record against those of a module: all differences, before any is copied."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from andiron import errors
-from andiron.serialization import layouts, number_formats, safetensors_codec
+from andiron.serialization import number_formats, safetensors_codec
 from andiron.serialization.layouts import Place
 
-MAX_COMPARED = 20_000  # pairs of names: finding the nearest of thousands for each of thousands would take minutes
+MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of thousands take minutes
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Names that a module has and a record has not, the other way round, and why tensors of one name do not fit."""
+    """How a record differs from a module, by names of tensors; false if it does not."""
 
-    missing: tuple[str, ...] = ()
-    unexpected: tuple[str, ...] = ()
-    unfit: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()  # in the module alone
+    unexpected: tuple[str, ...] = ()  # in the record alone
+    unfit: dict[str, str] = field(default_factory=dict)  # in both; why the record's does not fit
+    fitting: tuple[str, ...] = field(default=(), compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.unfit)
 
 
 def differences(places: Mapping[str, Place], tensors: Mapping[str, Tensor]) -> Differences:
-    """Everything in which named tensors differ from what a module has room for.
+    """All differences between the tensors of a record and the places of a module.
 
-    A tensor that the module has under several names (tied weights) is missing only if none of them is there.
+    A tensor with several names in the module (tied weights) is missing only if the record has none
+    of them.
     """
-    held = {_memory(place.own) for name, place in places.items() if name in tensors}
-    missing = tuple(
-        name
-        for name, place in places.items()
-        if name not in tensors and _memory(place.own) not in held
-    )
-    unexpected = tuple(name for name in tensors if name not in places)
+    present = {_memory(place.own) for name, place in places.items() if name in tensors}
+    absent = [name for name in places if name not in tensors]
     unfit: dict[str, str] = {}
-    first: dict[object, str] = {}
-    for name, place in places.items():
-        if name in tensors:
-            reason = _why_not(place, tensors[name])
-            if not reason:
-                twin = first.setdefault(_memory(place.own), name)
-                reason = _why_not_one(places, tensors, name, twin) if twin != name else ""
-            unfit |= {name: reason} if reason else {}
-    return Differences(missing, unexpected, unfit)
+    first: dict[object, str] = {}  # name of each tensor of the module
+    for name in [name for name in places if name in tensors]:
+        reason = _why_unfit(places[name], tensors[name])
+        if not reason:
+            twin = first.setdefault(_memory(places[name].own), name)
+            reason = "" if twin == name else _why_not_tied(places, tensors, name, twin)
+        unfit |= {name: reason} if reason else {}
+    return Differences(
+        missing=tuple(name for name in absent if _memory(places[name].own) not in present),
+        unexpected=tuple(name for name in tensors if name not in places),
+        unfit=unfit,
+        fitting=tuple(name for name in places if name in tensors and name not in unfit),
+    )
 
 
 def copy(places: Mapping[str, Place], tensors: Mapping[str, Tensor], *, leave: Differences) -> None:
-    """Copies named tensors into a module's own, casting to their dtype and device, but for those that differ."""
+    """Copies tensors into a module's own, casting to their dtype and device; skips the unfit."""
     with torch.no_grad():
         for name, place in places.items():
             if name in tensors and name not in leave.unfit:
-                place.shown.copy_(tensors[name])
+                place.in_file.copy_(tensors[name])
 
 
-def told(found: Differences, places: Mapping[str, Place], tensors: Mapping[str, Tensor]) -> str:
-    """The differences, one a line."""
-    lines = [f"  missing: {name!r} ({_shape(places[name].shown)})" for name in found.missing]
+def described(
+    found: Differences, places: Mapping[str, Place], tensors: Mapping[str, Tensor]
+) -> str:
+    """The differences in words, one a line."""
+    lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in found.missing]
     nearest = found.missing or tuple(places)
     for number, name in enumerate(found.unexpected):
         hint = errors.nearest(name, nearest) if (number + 1) * len(nearest) <= MAX_COMPARED else ""
@@ -67,86 +70,51 @@ def told(found: Differences, places: Mapping[str, Place], tensors: Mapping[str, 
     return "\n".join(lines + [f"  {name!r} {reason}" for name, reason in found.unfit.items()])
 
 
-def load_what_fits(
-    module: nn.Module, tensors: Mapping[str, Tensor], *, layout: str = "torch"
-) -> tuple[list[str], list[str]]:
-    """Copies those of `tensors` whose name and shape `module` has; the names of those it took, and in words of those it has not.
-
-    Raises: ValueError if none fits.
-    """
-    own = {name: place.shown for name, place in layouts.places(module, layout).items()}
-    taken = [
-        name
-        for name, tensor in own.items()
-        if name in tensors and tensors[name].shape == tensor.shape
-    ]
-    if not taken:
-        raise ValueError(
-            f"no tensor fits by name and shape; there are {', '.join(tensors)}; the model has {', '.join(own)}"
-        )
-    with torch.no_grad():
-        for name in taken:
-            own[name].copy_(tensors[name])
-    left = {
-        name: "not there" if name not in tensors else _shape(tensors[name])
-        for name in own
-        if name not in taken
-    }
-    return taken, [f"{name} {_shape(own[name])} ({there})" for name, there in left.items()]
-
-
-def _why_not(place: Place, tensor: Tensor) -> str:
-    own = place.shown
+def _why_unfit(place: Place, tensor: Tensor) -> str:
+    own = place.in_file
     if tensor.shape != own.shape:
         return f"is {_shape(tensor)} in the record, and {_shape(own)} in the module"
-    if _kind(tensor) != _kind(own):
-        return f"is {_kind(tensor)} ({tensor.dtype}) in the record, and {_kind(own)} ({own.dtype}) in the module"
-    if _kind(own) == "an integer" and not number_formats.holds(own.dtype, tensor):
-        return f"has integers in the record that {own.dtype} in the module has not"
-    lost = number_formats.too_large(tensor, own.dtype) if _kind(own) == "floating" else []
-    return (
-        f"has {lost[0]!r} in the record, which would be infinite as {own.dtype} in the module"
-        if lost
-        else ""
-    )
+    kind, own_kind = _kind(tensor), _kind(own)
+    if kind != own_kind:
+        return (
+            f"is {kind} ({tensor.dtype}) in the record, and {own_kind} ({own.dtype}) in the module"
+        )
+    if kind == "an integer" and not number_formats.holds(own.dtype, tensor):
+        return f"has integers in the record that {own.dtype} in the module cannot hold"
+    lost = number_formats.too_large(tensor, own.dtype) if kind == "floating" else []
+    if lost:
+        return f"has {lost[0]!r} in the record, which would be infinite as {own.dtype}"
+    return ""
 
 
-def _why_not_one(
+def _why_not_tied(
     places: Mapping[str, Place], tensors: Mapping[str, Tensor], name: str, twin: str
 ) -> str:
-    """Why two names of the module's one tensor cannot both have what the record has for them."""
+    """Why the record's tensors cannot both go into one tensor that the module has as two names."""
     one, other = (
-        Place(tensors[n], places[n].is_transposed).shown.to(places[n].own.dtype)
-        for n in (name, twin)
+        Place(tensors[each], places[each].is_transposed).in_file.to(places[each].own.dtype)
+        for each in (name, twin)
     )
-    if safetensors_codec.as_bytes(one.contiguous()) == safetensors_codec.as_bytes(
-        other.contiguous()
-    ):
+    as_bytes = safetensors_codec.as_bytes
+    if as_bytes(one.contiguous()) == as_bytes(other.contiguous()):
         return ""
     return f"is one tensor with {twin!r} in the module, and another in the record"
 
 
 def _memory(tensor: Tensor) -> object:
-    """What two names of one tensor have in common."""
-    where = (
-        tensor.untyped_storage().data_ptr(),
-        tensor.storage_offset(),
-        tensor.shape,
-        tensor.stride(),
-    )
-    return where if tensor.numel() and tensor.device.type != "meta" else id(tensor)
+    """A key that two names of one tensor share."""
+    if not tensor.numel() or tensor.is_meta:
+        return id(tensor)
+    start = tensor.untyped_storage().data_ptr()
+    return start, tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 def _kind(tensor: Tensor) -> str:
     if tensor.is_floating_point():
         return "floating"
-    return (
-        "complex"
-        if tensor.is_complex()
-        else "boolean"
-        if tensor.dtype == torch.bool
-        else "an integer"
-    )
+    if tensor.is_complex():
+        return "complex"
+    return "boolean" if tensor.dtype == torch.bool else "an integer"
 
 
 def _shape(tensor: Tensor) -> str:

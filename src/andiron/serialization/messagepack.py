@@ -1,4 +1,4 @@
-"""Records as MessagePack: one map, in which a tensor is its dtype, its shape and its bytes."""
+"""Records as MessagePack: one map; each tensor is a map of its dtype, shape and bytes."""
 
 from typing import Any
 
@@ -10,19 +10,20 @@ from andiron.serialization import record
 from andiron.serialization.record import Stored
 from andiron.serialization.safetensors_codec import as_bytes
 
-MAX_TENSOR_BYTES = 2**32 - 1  # what the format can write as one string of bytes
+MAX_TENSOR_BYTES = 2**32 - 1  # the format's longest string of bytes
 
 
 def content(stored: Stored) -> bytes:
     """The content of a MessagePack file. Raises: DataError if a tensor is larger than the format can hold."""
-    import msgpack  # here: most runs need none
+    import msgpack  # not at the top: most runs do not need it
 
     tensors = {}
     for name, tensor in stored.tensors.items():
         data = as_bytes(tensor)
         if data.nbytes > MAX_TENSOR_BYTES:
             raise errors.DataError(
-                f"tensor {name!r} has {data.nbytes:,} bytes; MessagePack ends at {MAX_TENSOR_BYTES:,}: record as 'safetensors'"
+                f"tensor {name!r} has {data.nbytes:,} bytes; MessagePack ends at "
+                f"{MAX_TENSOR_BYTES:,}: record as 'safetensors'"
             )
         tensors[name] = {
             "dtype": record.dtype_name(tensor.dtype),
@@ -36,8 +37,9 @@ def content(stored: Stored) -> bytes:
 def read(content: bytes) -> Stored:
     """The record in the content of a MessagePack file.
 
-    Extension types are refused, and a length larger than the file: nothing is made that the file does not hold.
-    Raises: ValueError, or another of msgpack's errors, if it is no such file.
+    Extension types and lengths beyond the file's own are refused, so that a file cannot ask for more
+    memory than its size.
+    Raises: ValueError, or another of msgpack's errors, if it is not a record.
     """
     import msgpack
 
@@ -50,7 +52,7 @@ def read(content: bytes) -> Stored:
         object_pairs_hook=record.without_repeats,
     )
     if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
-        raise ValueError("it is no map with tensors")
+        raise ValueError("it is not a map with tensors")
     return record.stored(
         {name: _tensor(name, entry) for name, entry in whole["tensors"].items()}, whole
     )
@@ -67,14 +69,11 @@ def _tensor(name: str, entry: Any) -> Tensor:
     data = bytearray(entry["data"])
     if len(data) != shape.numel() * dtype.itemsize:
         raise ValueError(
-            f"tensor {name!r} has {len(data)} bytes, which {dtype} of shape {list(shape)} has not"
+            f"tensor {name!r} has {len(data)} bytes, not those of {dtype} of shape {list(shape)}"
         )
-    return (
-        torch.frombuffer(data, dtype=dtype).reshape(shape)
-        if data
-        else torch.empty(shape, dtype=dtype)
-    )
+    flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+    return flat.reshape(shape)
 
 
 def _refuse(code: int, data: bytes) -> None:
-    raise ValueError(f"it has an extension type ({code}), which records have not")
+    raise ValueError(f"it has an extension type ({code}), which records do not have")

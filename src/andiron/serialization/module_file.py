@@ -13,17 +13,17 @@ from andiron.serialization.record import Record
 from andiron.serialization.recorder import Recorder, load
 
 EXACT = Recorder()
-LAYOUT = "layout"  # of a record's tensors, among its values: a square matrix does not show that it is transposed
+LAYOUT = "layout"  # key in the record's values: a square matrix does not show a transposition
 
 
 def save_file(
     module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *, layout: str = "torch"
 ) -> None:
-    """Writes a module's parameters and persistent buffers, whole or not at all; the file tells its layout.
+    """Writes the parameters and persistent buffers of a module, atomically.
 
-    A tensor with two names (tied weights) is written under both.
+    The file says its layout. A tensor with two names (tied weights) is written under both.
     """
-    tensors = {name: place.shown for name, place in layouts.places(module, layout).items()}
+    tensors = {name: place.in_file for name, place in layouts.places(module, layout).items()}
     recorder.record(Record(tensors, {LAYOUT: layout}), path)
 
 
@@ -35,44 +35,50 @@ def load_file(
     rename: Mapping[str, str] | None = None,
     layout: str | None = None,
 ) -> Differences:
-    """Copies a record into a module's own tensors, casting to their dtype and device; tied weights stay tied.
+    """Copies a record into a module's own tensors, casting to their dtype and device.
 
-    `rename` maps regular expressions to replacements, applied in order to the file's names. `partial` takes what fits by name
-    and shape; what was left is returned (without it, nothing is). BatchNorm's count of batches, which Burn has not, stays as it is.
-    `layout` is as the file tells, or else torch's.
-    Raises, before a tensor is touched: DataError if the file is damaged; MismatchError if it does not fit, with all
-    differences, or if a `rename` matches nothing or makes two names one.
+    `partial` copies what fits by name and shape, and returns all differences; without it there are
+    none. `rename` maps regular expressions to replacements, applied in order to the file's names.
+    `layout` is by default what the file says, or torch's. Tied weights stay tied. BatchNorm's count
+    of batches, which Burn does not have, keeps its value.
+    Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
+    not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
     record = load(path)
     written = layout_of(record)
     places = layouts.places(module, layout or written)
     if layout and LAYOUT in record.values and layout != written:
         raise errors.MismatchError(
-            f"{path} is laid out as {written!r}, not {layout!r}; say layout={written!r}, or leave it out"
+            f"{path} has the layout {written!r}, not {layout!r}; "
+            f"pass layout={written!r}, or leave it out"
         )
     tensors = renamed(record.tensors, rename or {})
     found = matching.differences(places, tensors)
-    fits = [name for name in places if name in tensors and name not in found.unfit]
-    if found and not (partial and fits):
-        why = "nothing fits, not even in part" if partial else "nothing was loaded"
+    if partial and not found.fitting:
         raise errors.MismatchError(
-            f"{path} does not fit the {type(module).__name__}; {why}:\n{matching.told(found, places, tensors)}\n"
-            "load the record of this model; or take what fits (partial=True), map its names (rename={regex: name}), "
-            "or say how it is laid out (layout='burn')"
+            f"{path}: no tensor fits by name and shape; there are {', '.join(tensors)}; "
+            f"the {type(module).__name__} has {', '.join(places)}"
+        )
+    if found and not partial:
+        raise errors.MismatchError(
+            f"{path} does not fit the {type(module).__name__}; nothing was loaded:\n"
+            f"{matching.described(found, places, tensors)}\n"
+            "load the record of this model; or load what fits (partial=True), map its names "
+            "(rename={regex: name}), or name its layout (layout='burn')"
         )
     matching.copy(places, tensors, leave=found)
     return found
 
 
 def layout_of(record: Record) -> str:
-    """How a record's tensors are laid out: as it tells, or else as torch does."""
+    """The layout of a record's tensors: what the record says, or torch's."""
     return str(record.values.get(LAYOUT, "torch"))
 
 
 def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[str, Tensor]:
-    """The tensors under the names that regular expressions and their replacements, applied in order, make of theirs.
+    """The tensors, with regular expressions replaced in their names, one expression after another.
 
-    Raises: MismatchError if an expression is none or matches nothing, or if two names become one.
+    Raises: MismatchError if an expression is malformed or matches nothing, or two names are equal.
     """
     names = {name: name for name in tensors}
     for pattern, new in rename.items():
@@ -81,12 +87,12 @@ def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[st
             names |= {name: re.sub(pattern, new, names[name]) for name in matches}
         except re.error as error:
             raise errors.MismatchError(
-                f"rename {pattern!r} to {new!r} is no regular expression ({error}); mend it"
+                f"rename {pattern!r} to {new!r} is not a regular expression ({error}); correct it"
             ) from error
         if not matches:
-            there = ", ".join(names.values())
             raise errors.MismatchError(
-                f"rename {pattern!r} matches none of the names; there are {there}: mend it, or leave it out"
+                f"rename {pattern!r} matches no name; there are {', '.join(names.values())}: "
+                "correct it, or leave it out"
             )
     olds: dict[str, str] = {}
     for old, name in names.items():

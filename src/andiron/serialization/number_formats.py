@@ -1,4 +1,7 @@
-"""Which dtype a record's tensors are stored in: floats at a chosen precision, integers in as few bytes as hold them."""
+"""The dtypes that a record's tensors are stored in.
+
+Floats are cast to the chosen precision; integers to the narrowest dtype that holds their values.
+"""
 
 from collections.abc import Mapping
 
@@ -16,26 +19,21 @@ PRECISIONS = {
     "full": torch.float32,
     "double": torch.float64,
 }
-# of two that hold a tensor's values in as many bytes, the first
+# the first of two with the same width that both hold the values is chosen
 INTEGERS = (
-    torch.uint8,
-    torch.int8,
-    torch.uint16,
-    torch.int16,
-    torch.uint32,
-    torch.int32,
-    torch.uint64,
-    torch.int64,
-)
+    torch.uint8, torch.int8, torch.uint16, torch.int16,
+    torch.uint32, torch.int32, torch.uint64, torch.int64,
+)  # fmt: skip
 
 
 def converted(
     tensors: Mapping[str, Tensor], *, precision: str, narrow: bool
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors as they will be stored, and the names of the dtypes of those that changed.
+    """The tensors to store, and the names of the original dtypes of the converted ones.
 
-    A precision casts what is floating; integers, bools and complex numbers stay (torch's complex32 is experimental).
-    Raises: DataError naming every tensor of which a finite value would not stay finite.
+    A precision casts floating tensors; integers, bools and complex tensors keep their dtype
+    (torch's complex32 is experimental).
+    Raises: DataError naming every tensor with a finite value that would become infinite.
     """
     dtype = PRECISIONS[precision]
     if dtype is not None:
@@ -54,35 +52,33 @@ def converted(
 
 
 def restored(stored: Stored) -> Record:
-    """The record, with integers back in the dtype they were of; floats stay in the dtype they are stored in.
+    """The record, its integers in their original dtype; floats keep the dtype they are stored in.
 
-    Raises: ValueError if a tensor cannot have been of the dtype that the file names.
+    Raises: ValueError if a tensor cannot have had the dtype that the file names.
     """
     integers = {record.dtype_name(dtype): dtype for dtype in INTEGERS}
     tensors = dict(stored.tensors)
     for name, original in stored.dtypes.items():
         if name not in tensors:
-            raise ValueError(f"it names a dtype for {name!r}, which is not in it")
+            raise ValueError(f"it names a dtype for {name!r}, which it does not have")
         if tensors[name].dtype in INTEGERS:
             if original not in integers or not holds(integers[original], tensors[name]):
-                raise ValueError(f"{name!r} holds what is not of dtype {original!r}")
+                raise ValueError(f"{name!r} has values that dtype {original!r} does not have")
             tensors[name] = tensors[name].to(integers[original])
     return Record(tensors, stored.values)
 
 
 def holds(dtype: torch.dtype, tensor: Tensor) -> bool:
-    """Whether an integer dtype has every value of a tensor of integers."""
+    """Whether an integer dtype holds every value of a tensor of integers."""
     if tensor.numel() == 0:
         return True
-    limits, values = (
-        torch.iinfo(dtype),
-        tensor.cpu().numpy(),
-    )  # torch has no min of unsigned integers
+    values = tensor.cpu().numpy()  # torch has no min of unsigned integers
+    limits = torch.iinfo(dtype)
     return limits.min <= int(values.min()) and int(values.max()) <= limits.max
 
 
 def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
-    """The finite values of a floating tensor that would not be finite in another floating dtype, the largest first."""
+    """The finite values that would become infinite in another floating dtype, largest first."""
     if torch.finfo(dtype).max >= torch.finfo(tensor.dtype).max:
         return []
     lost = tensor[_finite(tensor) & ~_finite(tensor.to(dtype))].double().tolist()
@@ -90,9 +86,8 @@ def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    return (
-        tensor if tensor.element_size() > 1 else tensor.float()
-    ).isfinite()  # torch has no isfinite of 8 bits
+    # torch has no isfinite of 8 bits
+    return (tensor if tensor.element_size() > 1 else tensor.float()).isfinite()
 
 
 def _narrowest(tensor: Tensor) -> Tensor:
@@ -115,7 +110,8 @@ def _check_range(tensors: Mapping[str, Tensor], dtype: torch.dtype, precision: s
     ]
     if lines:
         raise errors.DataError(
-            f"precision {precision!r} ends at {torch.finfo(dtype).max:g}; these would become infinite, so nothing was written:\n"
+            f"precision {precision!r} ends at {torch.finfo(dtype).max:g}; "
+            "these would become infinite, so nothing was written:\n"
             + "\n".join(lines)
             + "\nchoose a wider precision ('bfloat16' has nearly the range of 'full'), or 'exact'"
         )

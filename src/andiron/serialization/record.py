@@ -1,4 +1,4 @@
-"""What a record is, and what every file of one says beside its tensors."""
+"""A record, and what the file of a record says besides its tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,10 @@ VERSION_KEY = "andiron_record"
 
 @dataclass(frozen=True)
 class Record:
-    """Named tensors, and values made of what JSON has: dict with string keys, list, str, int, finite float, bool, None."""
+    """Named tensors, and plain values.
+
+    Values are made of dict with string keys, list, str, int, finite float, bool and None.
+    """
 
     tensors: dict[str, Tensor]
     values: dict[str, Any] = field(default_factory=dict)
@@ -24,29 +27,31 @@ class Record:
 
 @dataclass(frozen=True)
 class Stored:
-    """A record as it stands in a file; `dtypes` names what those tensors were that are stored as something else."""
+    """A record as it is in a file; `dtypes` names the original dtype of each converted tensor."""
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
     dtypes: dict[str, str]
 
     def head(self) -> dict[str, Any]:
-        """What the file says beside its tensors."""
+        """What the file says besides its tensors."""
         return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
 
 
 def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
-    """The record that a file holds.
+    """The record in a file.
 
-    Raises: ValueError if `head` is of another version, or not what `Stored.head` makes.
+    Raises: ValueError if `head` is of another version, or not what `Stored.head` returns.
     """
     version, dtypes, values = head.get(VERSION_KEY), head.get("dtypes"), head.get("values")
     if type(version) is not int:
-        raise ValueError(f"it does not say which version of {VERSION_KEY} it is")
+        raise ValueError(f"it has no version of {VERSION_KEY}")
     if version != VERSION:
         raise ValueError(f"it is {VERSION_KEY} {version}, and this andiron reads {VERSION}")
-    if not (isinstance(dtypes, dict) and isinstance(values, dict)) or any(
-        type(name) is not str for name in dtypes.values()
+    if (
+        not isinstance(dtypes, dict)
+        or not isinstance(values, dict)
+        or any(type(name) is not str for name in dtypes.values())
     ):
         raise ValueError("its dtypes or values are missing or malformed")
     check_plain(values)
@@ -59,33 +64,28 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def dtype_of(name: str, dtype: Any) -> torch.dtype:
-    """The dtype of that name. Raises: ValueError if records have none such."""
+    """The dtype of that name. Raises: ValueError if records have no such dtype."""
     names = {dtype_name(known): known for known in DTYPES}
     if not isinstance(dtype, str) or dtype not in names:
-        raise ValueError(f"tensor {name!r} is of dtype {dtype!r}, which is none")
+        raise ValueError(f"the dtype of tensor {name!r} is {dtype!r}, which records do not have")
     return names[dtype]
 
 
 def shape_of(name: str, shape: Any) -> torch.Size:
-    """The shape in a file. Raises: ValueError if it is none."""
+    """The shape that a file states. Raises: ValueError if it is malformed."""
     if not isinstance(shape, list) or any(
         type(size) is not int or not 0 <= size < 2**63 for size in shape
     ):
-        raise ValueError(f"tensor {name!r} is of shape {shape!r}, which is none")
+        raise ValueError(f"the shape of tensor {name!r} is malformed: {shape!r}")
     return torch.Size(shape)
 
 
 def check_plain(value: Any, where: str = "values") -> None:
-    """Nothing, if every format keeps `value` as it is.
-
-    Raises: ValueError naming the first value that some format cannot hold.
-    """
+    """Raises: ValueError naming the first value that some format cannot hold exactly."""
     if type(value) is dict:
         for key, item in value.items():
             if type(key) is not str:
-                raise ValueError(
-                    f"{where} has the key {key!r}; keys are strings: write {str(key)!r}"
-                )
+                raise ValueError(f"{where} has the key {key!r}; keys are strings: {str(key)!r}")
             check_text(key, where)
             check_plain(item, f"{where}[{key!r}]")
     elif type(value) is list:
@@ -94,20 +94,21 @@ def check_plain(value: Any, where: str = "values") -> None:
     elif type(value) is str:
         check_text(value, where)
     elif type(value) is int and not -(2**63) <= value < 2**64:
-        raise ValueError(f"{where} is {value}, which 64 bits do not hold; write it as a string")
+        raise ValueError(f"{where} is {value}, which needs more than 64 bits; write it as a string")
     elif type(value) is float and not isfinite(value):
         raise ValueError(
-            f"{where} is {value}, which JSON has not; write it as a string or None, or keep it in a tensor"
+            f"{where} is {value}, which JSON does not have; "
+            "write it as a string or None, or keep it in a tensor"
         )
     elif value is not None and type(value) not in (bool, int, float):
         raise ValueError(
-            f"{where} is a {type(value).__name__}; values are dict, list, str, int, float, bool or None: make it one of these, "
-            "or keep it in a tensor"
+            f"{where} is a {type(value).__name__}; values are dict, list, str, int, float, bool "
+            "or None: convert it, or keep it in a tensor"
         )
 
 
 def check_text(text: str, where: str) -> None:
-    """Nothing, if `text` has an encoding. Raises: ValueError for half a surrogate pair."""
+    """Raises: ValueError if `text` has half a surrogate pair, which has no encoding."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -117,8 +118,8 @@ def check_text(text: str, where: str) -> None:
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The mapping of a file's pairs. Raises: ValueError if a name is there twice: which one would be meant?"""
+    """A mapping of the pairs in a file. Raises: ValueError if a name occurs twice."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name occurs twice")
     return mapping

@@ -1,4 +1,4 @@
-"""Records to files and back: which format, at what precision, compressed or not."""
+"""Records to files and back: the format, the precision and the compression of each file."""
 
 import gzip
 import json
@@ -16,27 +16,27 @@ from andiron.serialization import (
     messagepack,
     number_formats,
     record,
-    tensor_files,
     safetensors_codec,
 )
 from andiron.serialization.record import Record, Stored
 
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 TITLES = {"safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON"}
-GZIP_LEVEL = 6  # zlib's own default; of random weights 1 to 9 leave 92 %, in the same time
-# what the readers raise of a file that is not what its name says
+GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
+# what the readers raise for content that is not what the file's name says
 WRONG_CONTENT = (
-    ValueError, KeyError, OverflowError, RecursionError, RuntimeError, EOFError, zlib.error, gzip.BadGzipFile,
-    safetensors.SafetensorError,
+    ValueError, KeyError, OverflowError, RecursionError, RuntimeError, EOFError, zlib.error,
+    gzip.BadGzipFile, safetensors.SafetensorError,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """Writes records in one format, and reads any.
+    """Writes records in one format, and reads records in any.
 
-    `precision` casts floating tensors: `half`, `bfloat16`, `full`, `double`; `exact` leaves them. `narrow` stores integers in
-    the smallest integer dtype that has all their values; they come back in their own.
+    `precision` casts floating tensors: `half`, `bfloat16`, `full`, `double`; `exact` keeps their
+    dtype. `narrow` stores integers in the smallest integer dtype that holds all their values; they
+    are loaded in their own dtype.
     """
 
     format: str = "safetensors"
@@ -46,32 +46,32 @@ class Recorder:
 
     def __post_init__(self) -> None:
         for option, allowed in ("format", SUFFIXES), ("precision", number_formats.PRECISIONS):
-            found = getattr(self, option)
-            if found not in allowed:
-                raise ValueError(
-                    f"{option} is {found!r}; choose from {', '.join(allowed)}{errors.nearest(found, allowed)}"
-                )
+            value = getattr(self, option)
+            if value not in allowed:
+                hint = errors.nearest(value, allowed)
+                raise ValueError(f"{option} is {value!r}; choose from {', '.join(allowed)}{hint}")
 
     @property
     def suffix(self) -> str:
-        """How the names of this recorder's files end."""
+        """The suffix of this recorder's files."""
         return SUFFIXES[self.format] + (".gz" if self.gzip else "")
 
     def record(self, record: Record, path: Path | str) -> None:
-        """Writes a record to a file, whole or not at all; the file's name ends with `suffix`.
+        """Writes a record to a file with this recorder's `suffix`, atomically.
 
-        Raises: DataError, before anything is written, if the name ends otherwise or the record holds what the file cannot.
+        Raises: DataError, before anything is written, for another suffix, or a record with
+        something that the file cannot hold.
         """
         path = Path(path)
         if _kind(path) != (self.format, self.gzip):
             what = f"gzip of {TITLES[self.format]}" if self.gzip else TITLES[self.format]
             raise errors.DataError(
-                f"{path}: a record in {what} has a name that ends with {self.suffix}; name it so"
+                f"{path}: the name of a {what} record ends with {self.suffix}; rename it"
             )
         pieces = _pieces(self, _stored(record, self))
-        files.write_pieces(
-            path, [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)] if self.gzip else pieces
-        )
+        if self.gzip:
+            pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
+        files.write_pieces(path, pieces)
 
     def load(self, path: Path | str) -> Record:
         """The record in a file of any recorder: see `load`."""
@@ -84,9 +84,10 @@ def CompactRecorder() -> Recorder:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file, on the CPU; its name says the format. Plain safetensors files are memory-mapped.
+    """The record in a file, on the CPU; the file's name says the format.
 
-    Floats come in the dtype they are stored in, integers in their own. Files of tensors from elsewhere load too.
+    Floats have the dtype they are stored in, integers their own. Plain safetensors files are
+    memory-mapped; those of other programs load too.
     Raises: DataError if the file is missing, or not what its name says.
     """
     path = Path(path)
@@ -96,10 +97,8 @@ def load(path: Path | str) -> Record:
             return number_formats.restored(_mapped(path))
         content = path.read_bytes()
         content = gzip.decompress(content) if is_compressed else content
-        read = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}[
-            format
-        ]
-        return number_formats.restored(read(content))
+        readers = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}
+        return number_formats.restored(readers[format](content))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         why = str(error) or type(error).__name__
@@ -107,17 +106,18 @@ def load(path: Path | str) -> Record:
             f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy"
         ) from error
     except OSError as error:
-        raise errors.DataError(f"{path}: {tensor_files.why_not_open(path, error)}") from error
+        why = safetensors_codec.why_not_open(path, error)
+        raise errors.DataError(f"{path}: {why}") from error
 
 
 def _kind(path: Path) -> tuple[str, bool]:
-    """The format and whether it is compressed, as a file's name says."""
+    """The format and whether the file is compressed, by its name."""
     for format, suffix in SUFFIXES.items():
         if path.name.endswith((suffix, f"{suffix}.gz")):
             return format, path.name.endswith(".gz")
-    *others, last = SUFFIXES.values()
     raise errors.DataError(
-        f"{path}: its name does not say what record it is; end it with {', '.join(others)} or {last}, and .gz if compressed"
+        f"{path}: the suffix is of no record format; "
+        f"use one of {', '.join(SUFFIXES.values())}, with .gz if compressed"
     )
 
 
@@ -138,7 +138,7 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
             record.check_text(name, "tensor")
     except ValueError as error:
         raise errors.DataError(str(error)) from error
-    plain = {name: tensor_files.plain(tensor) for name, tensor in found.tensors.items()}
+    plain = {name: safetensors_codec.contiguous(t) for name, t in found.tensors.items()}
     tensors, dtypes = number_formats.converted(
         plain, precision=recorder.precision, narrow=recorder.narrow
     )
@@ -146,38 +146,35 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
 
 
 def _pieces(recorder: Recorder, stored: Stored) -> files.Pieces:
-    """The content of the file before it is compressed; a safetensors file's is never in memory as a whole."""
+    """The uncompressed content; that of a safetensors file is never in memory as a whole."""
     if recorder.format == "msgpack":
         return [messagepack.content(stored)]
     if recorder.format == "json":
         return [json_format.content(stored)]
-    if safetensors_codec.METADATA in stored.tensors:
-        raise errors.DataError(
-            f"tensor {safetensors_codec.METADATA!r} has a name that safetensors keeps for itself; rename it"
-        )
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in stored.head().items()}
-    return tensor_files.pieces(
-        stored.tensors, {"format": "pt", **metadata}
-    )  # "pt": what other readers look for
+    metadata = {"format": "pt"} | metadata  # "pt": what other readers look for
+    try:
+        return safetensors_codec.chunks(stored.tensors, metadata)
+    except ValueError as error:
+        raise errors.DataError(str(error)) from error
 
 
 def _mapped(path: Path) -> Stored:
-    tensors = tensor_files.load_tensors(path)
+    tensors = safetensors_codec.load_tensors(path)
     with safetensors.safe_open(path, framework="pt") as file:
         return _with_metadata(tensors, file.metadata())
 
 
 def _unmapped(content: bytes) -> Stored:
-    dtypes = {name: dtype for dtype, name in safetensors_codec.DTYPES.items()}
     tensors = {}
     for name, entry in safetensors.deserialize(content):  # type: ignore[no-untyped-call]
-        dtype, data = dtypes[entry["dtype"]], entry["data"]
-        empty = torch.empty(entry["shape"], dtype=dtype)
-        tensors[name] = (
-            torch.frombuffer(data, dtype=dtype).reshape(entry["shape"]) if data else empty
-        )
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return _with_metadata(tensors, header.get(safetensors_codec.METADATA))
+        dtype, data = safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["data"]
+        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        tensors[name] = flat.reshape(entry["shape"])
+    _, metadata = safetensors_codec.read_header(
+        lambda offset, length: content[offset : offset + length], len(content)
+    )
+    return _with_metadata(tensors, metadata)
 
 
 def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str] | None) -> Stored:

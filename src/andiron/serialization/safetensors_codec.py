@@ -1,92 +1,166 @@
-"""The safetensors format, written piece by piece: a header in JSON, then every tensor's own bytes.
+"""The safetensors format: named tensors to a file piece by piece, and back.
 
-Source: the description in the format's own repository, https://github.com/huggingface/safetensors.
+A file is the length of its header (8 bytes, little-endian), the header (JSON: the dtype, shape and
+data_offsets of each tensor), then the bytes of all tensors, which the offsets count.
+Source: https://github.com/huggingface/safetensors, "Format".
 """
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
+from andiron import errors, files
+
 DTYPES = {
-    torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.float8_e5m2: "F8_E5M2", torch.float8_e4m3fn: "F8_E4M3",
-    torch.float8_e8m0fnu: "F8_E8M0", torch.float8_e4m3fnuz: "F8_E4M3FNUZ", torch.float8_e5m2fnuz: "F8_E5M2FNUZ",
+    torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8",
+    torch.float8_e5m2: "F8_E5M2", torch.float8_e4m3fn: "F8_E4M3", torch.float8_e8m0fnu: "F8_E8M0",
+    torch.float8_e4m3fnuz: "F8_E4M3FNUZ", torch.float8_e5m2fnuz: "F8_E5M2FNUZ",
     torch.int16: "I16", torch.uint16: "U16", torch.float16: "F16", torch.bfloat16: "BF16",
     torch.int32: "I32", torch.uint32: "U32", torch.float32: "F32",
     torch.complex64: "C64", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64",
 }  # fmt: skip
+DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
 METADATA = "__metadata__"
+MAX_HEADER_BYTES = 100_000_000  # the format's own limit
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a file: its bytes are those from `begin` to before `end`."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Writes named tensors to a safetensors file, atomically."""
+    files.write_pieces(path, chunks(tensors))
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The named tensors in a safetensors file, on the CPU, memory-mapped.
+
+    Raises: DataError if the file is missing, truncated or not a safetensors file.
+    """
+    try:
+        return safetensors.torch.load_file(path)
+    except OSError as error:
+        raise errors.DataError(f"{path}: {why_not_open(path, error)}") from error
+    except SafetensorError as error:
+        raise errors.DataError(
+            f"{path}: not a whole safetensors file ({error}); restore it from a copy"
+        ) from error
+
+
+def why_not_open(path: Path, error: OSError) -> str:
+    """The reason why a file could not be opened."""
+    if path.is_dir():
+        return "is a folder; name a file in it"
+    return (error.strerror or str(error)) if path.exists() else "no such file"
 
 
 def chunks(
     tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> Iterator[bytes | memoryview]:
-    """The content of a safetensors file, piece by piece; the pieces of tensors are their own memory, not copies.
+    """The content of a safetensors file, piece by piece.
 
-    Tensors are on the CPU and contiguous. A piece shows what its tensor holds when the piece is read.
-    Raises, before the first piece: TypeError for a dtype the format has not; ValueError for a tensor that lies otherwise.
+    The piece of a contiguous tensor on the CPU is the tensor's own memory, read when the piece is
+    used; any other tensor is copied at once. Tensors that share memory are written separately.
+    Raises, before the first piece: TypeError for a dtype or layout that the format does not have;
+    ValueError for the name `__metadata__`.
     """
     for name, tensor in tensors.items():
         _check(name, tensor)
-    # widest first: the header ends on a multiple of 8, so every tensor then starts on a multiple of its element's size
+    # widest first: the header ends on a multiple of 8, so every tensor is aligned to its dtype
     rank = {dtype: number for number, dtype in enumerate(DTYPES)}
     names = sorted(tensors, key=lambda name: (-rank[tensors[name].dtype], name))
-    header = _header({name: tensors[name] for name in names}, metadata)
-    return _pieces(header, [tensors[name] for name in names])
+    plain = [contiguous(tensors[name]) for name in names]
+    shapes = {name: (tensors[name].dtype, tensors[name].shape) for name in names}
+    return itertools.chain([header(shapes, metadata)], map(as_bytes, plain))
+
+
+def contiguous(tensor: Tensor) -> Tensor:
+    """The values on the CPU, contiguous, conjugated and negated; the same memory where possible."""
+    return tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
 
 
 def as_bytes(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor on the CPU: its own memory, read only."""
-    # not reshape: a contiguous tensor of one element or none may have any stride, which then cannot be viewed as bytes
+    """The bytes of a contiguous tensor on the CPU: its own memory, read-only."""
+    # not reshape: a contiguous tensor of at most one element may have any stride
     flat = tensor.detach().as_strided((tensor.numel(),), (1,))
     return flat.view(torch.uint8).numpy().data.toreadonly()
 
 
-def _pieces(header: bytes, tensors: list[Tensor]) -> Iterator[bytes | memoryview]:
-    yield header
-    for tensor in tensors:
-        yield as_bytes(tensor)
-
-
-def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> bytes:
+def header(
+    shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]],
+    metadata: Mapping[str, str] | None = None,
+) -> bytes:
+    """The bytes before the data of tensors with these dtypes and shapes, in this order."""
     entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
-    start = 0
-    for name, tensor in tensors.items():
-        end = start + tensor.numel() * tensor.element_size()
-        entries[name] = {
-            "dtype": DTYPES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [start, end],
-        }
-        start = end
+    begin = 0
+    for name, (dtype, shape) in shapes.items():
+        end = begin + torch.Size(shape).numel() * dtype.itemsize
+        offsets = [begin, end]
+        entries[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": offsets}
+        begin = end
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes
     return len(text).to_bytes(8, "little") + text
+
+
+def read_header(
+    read: Callable[[int, int], bytes | bytearray], size: int
+) -> tuple[dict[str, Entry], dict[str, str]]:
+    """The entry of each tensor by name, and the metadata, of a file with `size` bytes.
+
+    `read(offset, length)` returns bytes of the file. The data are not read.
+    Raises: ValueError if the header is damaged, or the file ends before its data.
+    """
+    length = int.from_bytes(read(0, 8), "little") if size >= 8 else 0
+    if not 2 <= length <= min(size - 8, MAX_HEADER_BYTES):
+        raise ValueError(f"its header would be {length} of its {size} bytes")
+    try:
+        whole = json.loads(read(8, length))
+        named = [(name, entry) for name, entry in whole.items() if name != METADATA]
+        entries = {name: _entry(name, entry, 8 + length) for name, entry in named}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"its header is damaged: {error}") from error
+    for name, entry in entries.items():
+        if entry.end > size:
+            raise ValueError(f"{name!r} ends at byte {entry.end}, the file at {size}")
+    return entries, whole.get(METADATA, {})
+
+
+def _entry(name: str, stated: Mapping[str, Any], data: int) -> Entry:
+    dtype, shape = DTYPES_BY_NAME[stated["dtype"]], tuple(map(int, stated["shape"]))
+    begin, end = map(int, stated["data_offsets"])
+    length = torch.Size(shape).numel() * dtype.itemsize
+    if begin < 0 or end - begin != length:
+        raise ValueError(f"{name!r} has {end - begin} bytes where its shape takes {length}")
+    return Entry(dtype, shape, data + begin, data + end)
 
 
 def _check(name: str, tensor: Tensor) -> None:
     if name == METADATA:
-        raise ValueError(
-            f"a tensor cannot be called {METADATA!r}: the format keeps that name for itself; call it otherwise"
-        )
-    if tensor.layout == torch.strided and tensor.dtype not in DTYPES:
-        allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-        raise TypeError(
-            f"tensor {name!r} is of {tensor.dtype}, which safetensors has not; it has {allowed}: cast it first"
-        )
+        raise ValueError(f"the format reserves the name {METADATA!r}; rename the tensor")
     if tensor.layout != torch.strided:
         raise TypeError(
-            f"tensor {name!r} is {tensor.layout}, which safetensors has not; make it dense first (`to_dense()`)"
+            f"tensor {name!r} is {tensor.layout}, which safetensors does not support; "
+            "make it dense first (`to_dense()`)"
         )
-    if (
-        tensor.device.type != "cpu"
-        or not tensor.is_contiguous()
-        or tensor.is_conj()
-        or tensor.is_neg()
-    ):
-        raise ValueError(
-            f"tensor {name!r} is not as its bytes will be written (on {tensor.device}, stride {tensor.stride()}); "
-            "give a contiguous one on the CPU, without pending conjugation or sign"
+    if tensor.dtype not in DTYPES:
+        allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+        raise TypeError(
+            f"tensor {name!r} is {tensor.dtype}, which safetensors does not support; "
+            f"cast it to one of {allowed}"
         )

@@ -209,12 +209,12 @@ def test_what_has_no_like_in_burn_is_refused_by_name(tmp_path):
         serialization.save_file(model, tmp_path / "a.safetensors", layout="burn")
 
     assert str(error.value) == (
-        "layout 'burn' has no like of:\n"
-        "  'block.self_attn' is a MultiheadAttention: Burn has query, key, value and output, each a linear, where torch has one "
-        "in_proj\n"
-        "  'memory' is a LSTM: Burn has two linears a gate, where torch has all gates in one tensor\n"
-        "  'norm' is a InstanceNorm1d: Burn's instance norm keeps no running statistics\n"
-        "use layout 'torch', or build the module of parts that Burn has"
+        "layout 'burn' has no counterpart of:\n"
+        "  'block.self_attn' is a MultiheadAttention: Burn has query, key, value and output "
+        "linears, torch has one in_proj\n"
+        "  'memory' is a LSTM: Burn has two linears a gate, torch has all gates in one tensor\n"
+        "  'norm' is a InstanceNorm1d: Burn's instance norm has no running statistics\n"
+        "use layout 'torch', or build the module from parts that Burn has"
     )
     assert not list(tmp_path.iterdir())
 

@@ -39,8 +39,8 @@ def mismatch(*arguments, **options):
 
 
 REMEDY = (
-    "load the record of this model; or take what fits (partial=True), map its names (rename={regex: name}), "
-    "or say how it is laid out (layout='burn')"
+    "load the record of this model; or load what fits (partial=True), map its names (rename={regex: name}), "
+    "or name its layout (layout='burn')"
 )
 
 
@@ -105,7 +105,7 @@ def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
         f"{tmp_path / 'a.safetensors'} does not fit the Sequential; nothing was loaded:\n"
         "  missing: '0.weight' (4x3)\n"
         "  unexpected: '0.wieght' (4x3); did you mean '0.weight'?\n"
-        "  '1.running_mean' has 1e+300 in the record, which would be infinite as torch.float32 in the module\n"
+        "  '1.running_mean' has 1e+300 in the record, which would be infinite as torch.float32\n"
         "  '1.num_batches_tracked' is floating (torch.float32) in the record, and an integer (torch.int64) in the module\n"
         "  '2.weight' is 2x5 in the record, and 2x4 in the module\n" + REMEDY
     )
@@ -135,8 +135,9 @@ def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
     )
 
     told = mismatch(nn.Linear(1, 1, bias=False), tmp_path / "a.safetensors", partial=True)
-    assert told.startswith(
-        f"{tmp_path / 'a.safetensors'} does not fit the Linear; nothing fits, not even in part:\n"
+    assert told == (
+        f"{tmp_path / 'a.safetensors'}: no tensor fits by name and shape; there are w; "
+        "the Linear has weight"
     )
 
 
@@ -180,20 +181,20 @@ def test_names_are_changed_in_the_order_given(tmp_path):
     [
         (
             {"nowhere": "x"},
-            "rename 'nowhere' matches none of the names; there are bias, weight: mend it, or leave it out",
+            "rename 'nowhere' matches no name; there are bias, weight: correct it, or leave it out",
         ),
         (
             {"weight": "w", "weight$": "v"},
-            "rename 'weight$' matches none of the names; there are bias, w: mend it, or leave it out",
+            "rename 'weight$' matches no name; there are bias, w: correct it, or leave it out",
         ),
         ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
         (
             {"(": "x"},
-            "rename '(' to 'x' is no regular expression (missing ), unterminated subpattern at position 0); mend it",
+            "rename '(' to 'x' is not a regular expression (missing ), unterminated subpattern at position 0); correct it",
         ),
         (
             {"weight": r"\1"},
-            "rename 'weight' to '\\\\1' is no regular expression (invalid group reference 1 at position 1); mend it",
+            "rename 'weight' to '\\\\1' is not a regular expression (invalid group reference 1 at position 1); correct it",
         ),
     ],
 )
@@ -257,7 +258,7 @@ def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
         serialization.save_file(nn.Sequential(Counting(1, 1)), tmp_path / "a.safetensors")
     assert (
         str(error.value)
-        == "0._extra_state: a module's extra state, which is no tensor; record it apart, as values"
+        == "0._extra_state: extra state that is not a tensor; record it separately, as values"
     )
 
 
@@ -276,7 +277,7 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
         serialization.save_file(layer, str(path), layout=layout)
         with pytest.raises(
             errors.MismatchError,
-            match=f"is laid out as '{layout}', not '{other}'; say layout='{layout}'",
+            match=f"has the layout '{layout}', not '{other}'; pass layout='{layout}'",
         ):
             serialization.load_file(nn.Linear(4, 4), path, layout=other)
         for told in (layout, None):  # the file tells it

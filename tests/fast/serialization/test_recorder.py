@@ -178,7 +178,8 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
         serialization.CompactRecorder().record(record, tmp_path / name)
     else:
         assert refusal(serialization.CompactRecorder().record, record, tmp_path / name) == (
-            f"{tmp_path / name}: a record in gzip of MessagePack has a name that ends with .mpk.gz; name it so"
+            f"{tmp_path / name}: the name of a gzip of MessagePack record ends with .mpk.gz; "
+            "rename it"
         )
     assert [path.name for path in tmp_path.iterdir()] == [name] * is_right
 
@@ -186,8 +187,8 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
 @pytest.mark.parametrize("name", ["model", "model.pt", "mpk", "model.gz", ".gz"])
 def test_a_name_that_says_no_format_is_refused(name, tmp_path):
     told = (
-        f"{tmp_path / name}: its name does not say what record it is; end it with .safetensors, .mpk or .json, "
-        "and .gz if compressed"
+        f"{tmp_path / name}: the suffix is of no record format; "
+        "use one of .safetensors, .mpk, .json, with .gz if compressed"
     )
     assert refusal(serialization.load, tmp_path / name) == told
     assert (
@@ -289,14 +290,14 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (float("nan"), "values['a'][0] is nan, which JSON has not; write it as a string or None, or keep it in a tensor"),
-        (2**64, "values['a'][0] is 18446744073709551616, which 64 bits do not hold; write it as a string"),
+        (float("nan"), "values['a'][0] is nan, which JSON does not have; write it as a string or None, or keep it in a tensor"),
+        (2**64, "values['a'][0] is 18446744073709551616, which needs more than 64 bits; write it as a string"),
         (
             (1,),
-            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: make it one of these, "
+            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: convert it, "
             "or keep it in a tensor",
         ),
-        ({1: 2}, "values['a'][0] has the key 1; keys are strings: write '1'"),
+        ({1: 2}, "values['a'][0] has the key 1; keys are strings: '1'"),
         ("\ud800", "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename it"),
     ],
     ids=["nan", "65 bits", "tuple", "key", "surrogate"],
@@ -398,17 +399,17 @@ WRONG = {
         {**GOOD, "andiron_record": 2},
         "it is andiron_record 2, and this andiron reads 1",
     ),
-    "of no version": ({"tensors": {}}, "it does not say which version of andiron_record it is"),
+    "of no version": ({"tensors": {}}, "it has no version of andiron_record"),
     "of no tensors": ({**GOOD, "tensors": []}, "with tensors"),
     "of nothing": ([], "with tensors"),
     "of no values": ({**GOOD, "values": []}, "its dtypes or values are missing or malformed"),
     "of an unknown dtype": (
         {**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}},
-        "'w' is of dtype 'int9', which is none",
+        "the dtype of tensor 'w' is 'int9', which records do not have",
     ),
     "of a negative shape": (
         {**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}},
-        "'w' is of shape [-2], which is none",
+        "the shape of tensor 'w' is malformed: [-2]",
     ),
     "of more than its shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [3]}}}, "tensor 'w' "),
     "of an endless shape": (
@@ -421,11 +422,11 @@ WRONG = {
             "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}},
             "dtypes": {"w": "int8"},
         },
-        "'w' holds what is not of dtype 'int8'",
+        "'w' has values that dtype 'int8' does not have",
     ),
     "of a dtype for nothing": (
         {**GOOD, "dtypes": {"v": "int8"}},
-        "it names a dtype for 'v', which is not in it",
+        "it names a dtype for 'v', which it does not have",
     ),
 }
 
@@ -462,7 +463,7 @@ JSON_DATA = {
     "a truth for a number": ("int8", [True], "'w' has True, which is not of torch.int8"),
     "a number for a truth": ("bool", [1], "'w' has 1, which is not of torch.bool"),
     "a number between": ("float16", [0.1], "'w' has 0.1, which is not of torch.float16"),
-    "a word": ("float32", ["one"], "'w' has 'one', which is no number"),
+    "a word": ("float32", ["one"], "'w' has 'one', which is not a number"),
     "an infinity that the dtype has not": (
         "float8_e4m3fn",
         ["inf"],
@@ -471,14 +472,14 @@ JSON_DATA = {
     "a nan of another width": (
         "float16",
         ["nan:7fc00000"],
-        "'w' has 'nan:7fc00000', which is no nan of torch.float16",
+        "'w' has 'nan:7fc00000', which is not a NaN of torch.float16",
     ),
     "a nan that is a number": (
         "float32",
         ["nan:3f800000"],
-        "'w' has the bits of a number where it says nan",
+        "'w' has the bits of a number after `nan:`",
     ),
-    "another depth": ("float32", [[1.0]], "'w' has [1.0], which is no number"),
+    "another depth": ("float32", [[1.0]], "'w' has [1.0], which is not a number"),
 }
 
 

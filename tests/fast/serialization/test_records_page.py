@@ -34,7 +34,7 @@ def test_the_page_names_every_format_precision_dtype_and_layout():
     for dtype in safetensors_codec.DTYPES:
         if dtype.is_floating_point or dtype.is_complex:
             assert str(dtype).removeprefix("torch.").removeprefix("float8_") in PAGE, dtype
-    for kind in layouts.NO_LIKE:
+    for kind in layouts.WITHOUT_COUNTERPART:
         assert re.search(
             rf"`{kind.__name__.removesuffix('CellBase').removesuffix('Base')}`", PAGE
         ), kind

@@ -173,13 +173,13 @@ def test_a_file_that_is_not_there_is_told(here, capsys):
         (
             ["--rename", "v=u"],
             "out.safetensors",
-            "rename 'v' matches none of the names; there are w: mend it, or leave it out",
+            "rename 'v' matches no name; there are w: correct it, or leave it out",
         ),
         (
             [],
             "weights.pt",
-            "weights.pt: its name does not say what record it is; end it with .safetensors, .mpk or .json, "
-            "and .gz if compressed",
+            "weights.pt: the suffix is of no record format; "
+            "use one of .safetensors, .mpk, .json, with .gz if compressed",
         ),
     ],
 )
