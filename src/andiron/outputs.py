@@ -1,4 +1,10 @@
-"""What a step returns for the metrics to measure: values cut off from the graph."""
+"""Items: what a step returns for the metrics, with every tensor detached from the graph.
+
+>>> import torch
+>>> item = RegressionOutput(torch.tensor(0.5), torch.zeros(3, 1), torch.ones(3, 1))
+>>> num_targets(item)
+3
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,15 +12,16 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor
 
-IGNORED = -100  # a target that counts nowhere: neither in a loss nor in a metric; torch's own default for cross entropy
+# A target with this value counts neither in a loss nor in a metric: torch's own default.
+IGNORED = -100
 Weight = Tensor | float
 
 
-class Detached:
-    """What every output can do: the same values, holding on to no graph."""
+class Detachable:
+    """An item that can give itself without its graph."""
 
     def detached(self) -> Any:
-        """The same values, holding on to no graph."""
+        """The same values, none of them attached to a graph."""
         return type(self)(**{
             name: value.detach() if isinstance(value, Tensor) and value.requires_grad else value
             for name, value in vars(self).items()
@@ -22,10 +29,11 @@ class Detached:
 
 
 @dataclass(frozen=True)
-class ClassificationOutput(Detached):
-    """The mean loss of a batch, the network's output (logits) and the class indices it should have named.
+class ClassificationOutput(Detachable):
+    """The mean loss of a batch, the logits, and the class indices as targets.
 
-    `weight` is what the loss is a mean over, by default the samples. `has_ignored`: some targets may be IGNORED.
+    `weight` is what the loss is a mean over; None means the number of targets that count.
+    `has_ignored` says that some targets may be IGNORED.
     """
 
     loss: Float[Tensor, ""]
@@ -36,8 +44,8 @@ class ClassificationOutput(Detached):
 
 
 @dataclass(frozen=True)
-class BinaryClassificationOutput(Detached):
-    """The mean loss of a batch, one logit a sample, and 0 or 1."""
+class BinaryClassificationOutput(Detachable):
+    """The mean loss of a batch, one logit a sample, and targets 0 or 1."""
 
     loss: Float[Tensor, ""]
     output: Float[Tensor, " batch"]
@@ -47,8 +55,8 @@ class BinaryClassificationOutput(Detached):
 
 
 @dataclass(frozen=True)
-class MultiLabelClassificationOutput(Detached):
-    """The mean loss of a batch, a logit for each label, and 0 or 1 for each: any number of labels may be true at once."""
+class MultiLabelClassificationOutput(Detachable):
+    """The mean loss of a batch, a logit for each label, and a target 0 or 1 for each label."""
 
     loss: Float[Tensor, ""]
     output: Float[Tensor, "batch labels"]
@@ -58,21 +66,22 @@ class MultiLabelClassificationOutput(Detached):
 
 
 @dataclass(frozen=True)
-class RegressionOutput(Detached):
-    """The mean loss of a batch, the values the network gave and those it should have given, in the targets' own unit."""
+class RegressionOutput(Detachable):
+    """The mean loss of a batch, the predicted values and the targets, both in the targets' unit."""
 
     loss: Float[Tensor, ""]
     output: Float[Tensor, "batch outputs"]
     targets: Float[Tensor, "batch outputs"]
     weight: Weight | None = None
+    has_ignored: bool = False
 
 
 @dataclass(frozen=True)
-class SequenceOutput(Detached):
-    """The mean loss of a batch over its tokens, the logits of each, and the tokens there should have been.
+class SequenceOutput(Detachable):
+    """The mean loss of a batch over its tokens, the logits of each token, and the target tokens.
 
-    `num_bytes` is how many bytes of text the targets stand for, where that is known: bits per byte are counted by it.
-    `nll` is the mean of -log p over the tokens that count, where the loss is something else.
+    `num_bytes` is the number of bytes of text that the targets stand for, None if unknown.
+    `nll` is the mean of -log p over the tokens that count; None where it equals the loss.
     """
 
     loss: Float[Tensor, ""]
@@ -85,8 +94,8 @@ class SequenceOutput(Detached):
 
 
 @dataclass(frozen=True)
-class AdversarialOutput(Detached):
-    """The two losses of a generator and a discriminator, and the logits by which the one judged the real and the other's."""
+class AdversarialOutput(Detachable):
+    """Both losses of a GAN, and the discriminator's logits of real and of generated images."""
 
     loss: Float[Tensor, ""]  # the generator's
     discriminator_loss: Float[Tensor, ""]
@@ -96,14 +105,14 @@ class AdversarialOutput(Detached):
 
 
 def num_targets(item: Any) -> Tensor | int:
-    """How many targets count: all, or, where some may be IGNORED, those that are not, counted on their device."""
-    if not getattr(item, "has_ignored", False):
+    """The number of targets that are not IGNORED; a tensor on their device where some may be."""
+    if not getattr(item, "has_ignored", False):  # an item of the user's own may lack it
         return int(item.targets.numel())
-    counted: Tensor = (item.targets != IGNORED).sum()
-    return counted
+    known: Tensor = (item.targets != IGNORED).sum()
+    return known
 
 
 def loss_weight(item: Any) -> Weight:
-    """What the item's loss is a mean over: its own word, or the number of its targets that count."""
+    """What the item's loss is a mean over: its weight, or the number of its targets that count."""
     weight: Weight | None = item.weight
     return num_targets(item) if weight is None else weight

@@ -1,4 +1,13 @@
-"""The borders between the parts: what a model, a metric, a loader, a writer and a renderer must offer."""
+"""The protocols of models, items, metrics, loaders, writers and renderers: the seams for users.
+
+>>> class Margin:  # a metric: the mean of a value for each sample
+...     name, higher_is_better = "margin", True
+...
+...     def __call__(self, item):
+...         return item.output.amax(-1) - item.output.amin(-1), len(item.output)
+>>> isinstance(Margin(), Metric)
+True
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,20 +16,44 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from andiron.gradients import Gradients
+from andiron.outputs import Weight
 
 Values = dict[str, float]
+
+
+@runtime_checkable
+class Item(Protocol):
+    """What a step returns for the metrics; the classes of `andiron.outputs`, or one of your own.
+
+    Shipped metrics also read `output`, `targets` and, where some targets may be IGNORED,
+    `has_ignored`; those of sequences read `num_bytes` and `nll`.
+    """
+
+    @property
+    def loss(self) -> Tensor:
+        """The mean loss of the batch."""
+        ...
+
+    @property
+    def weight(self) -> Any:
+        """What the loss is a mean over, samples or tokens; None means the targets that count."""
+        ...
+
+    def detached(self) -> Any:
+        """The same values, none of them attached to a graph."""
+        ...
 
 
 @dataclass(frozen=True)
 class TrainOutput:
     """What a training step returns: gradients for the optimizer, an item for the metrics.
 
-    `weight` is what the loss is a mean over, samples or tokens: by it micro-batches make up one large batch.
+    `weight` is what the loss is a mean over; accumulation weights micro-batches by it.
     """
 
     gradients: Gradients
     item: Any
-    weight: float | Tensor = 1
+    weight: Weight = 1
 
 
 @runtime_checkable
@@ -32,57 +65,60 @@ class TrainStep(Protocol):
 
 @runtime_checkable
 class ValidStep(Protocol):
-    """A model that can be measured on one batch; called in evaluation mode, without gradients."""
+    """A model that can be validated; called in evaluation mode, without gradients."""
 
     def valid_step(self, batch: Any) -> Any: ...
 
 
 @runtime_checkable
 class Shows(Protocol):
-    """A model with something to look at after each validation: samples of text, generated images."""
+    """A model with samples to look at after each validation: text or generated images."""
 
     def samples(self) -> dict[str, "str | Tensor"]:
-        """Markdown, or uint8 images [channels, height, width], by name; called in evaluation mode, without gradients."""
+        """Markdown, or uint8 images [channels, height, width], by name; called as `valid_step`."""
         ...
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """A quantity whose mean over an epoch is total / count, summed over batches."""
+    """A quantity computed from parts: the parts of all batches are merged, then valued.
 
-    name: str
-    higher_is_better: bool
+    Without a method `value`, the parts are (total, count) and the value is total / count; a total
+    of several elements stands for their sum, so that it may have an element for each sample.
+    With `value`, see `Statistic`. A metric may also have these attributes:
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
-        """(total, count) of one batch, left on its device; the count may be a plain int.
-
-        A total in parts will do, a tensor whose sum it is: a window's batches are then added up in one operation.
-        """
-        ...
-
-
-@runtime_checkable
-class Statistic(Protocol):
-    """A quantity that is no mean: computed from sums over all batches, or from all samples side by side.
-
-    What a batch gives is a tuple of tensors, always as many. Unless `gathers`, they have the same shapes every time and are
-    added up; with `gathers` they are kept and concatenated along their first dimension, which takes memory for every sample.
+    - `gathers = True`: its parts are concatenated along their first dimension, not added up;
+    - `needs_batch = True`: it is called with (item, batch);
+    - `validation_only = True`: it is not measured on training batches.
     """
 
     name: str
     higher_is_better: bool
-    gathers: bool
 
-    def __call__(self, item: Any) -> tuple[Tensor, ...]:
-        """The parts of one batch, left on its device."""
+    def __call__(self, item: Any) -> tuple[Any, ...]:
+        """The parts of one batch as tensors on its device; a count may be a plain int."""
         ...
 
-    def value(self, *parts: Tensor) -> float | Values | str | None:
-        """What the parts of all batches come to: a number, several by name, a Markdown page; None where it is undefined.
 
-        The parts are on the CPU; sums are float64 (exact for counts below 2^53), what was gathered has its own type.
+@runtime_checkable
+class Statistic(Metric, Protocol):
+    """A metric that is not a mean: it computes its value from the merged parts itself.
+
+    Every batch gives the same number of tensors. They have the same shapes each time and are added
+    up, or are concatenated if the metric `gathers`, which takes memory for every sample.
+    """
+
+    def value(self, *parts: Tensor) -> "Value | Mapping[str, Value]":
+        """What the merged parts come to, or several values by name; None where it is undefined.
+
+        The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
+        parts have their own dtype.
         """
         ...
+
+
+# a number, a Markdown text, a uint8 picture [channels, height, width], or undefined
+Value = float | str | Tensor | None
 
 
 @runtime_checkable

@@ -98,7 +98,7 @@ def test_targets_that_are_no_probabilities_are_no_classes(row):
         errors.SampleError,
         match=r"^sample [01] of the batch has targets \[.*; should be probabilities of two",
     ):
-        model.classify(Batch(torch.zeros(2, 3), targets))
+        model.predict(Batch(torch.zeros(2, 3), targets))
 
 
 @pytest.mark.parametrize("metric, epochs", [("loss", "1"), ("accuracy", "1")])

@@ -1,28 +1,111 @@
-"""Classification with one label a sample: the steps around any network that turns a batch of inputs into logits."""
+"""Classification with one class a sample: cross entropy, and the steps around a network.
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import ClassVar
+>>> import torch
+>>> from andiron.data import Batch
+>>> task = Classifier(torch.nn.Linear(4, 3), CrossEntropy(label_smoothing=0.1))
+>>> output = task.train_step(Batch(torch.zeros(5, 4), torch.tensor([0, 1, 2, 1, 0])))
+>>> [*output.gradients], output.weight
+(['network.weight', 'network.bias'], 5)
+"""
 
-import torch
-from jaxtyping import Float
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
+from torch.nn import functional
 
-from andiron import outputs
 from andiron.data.dataset import Batch
-from andiron.gradients import backward
-from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
-from andiron.protocols import TrainOutput
+from andiron.outputs import ClassificationOutput, Weight
+from andiron.ranges import Fraction, Positive
+from andiron.tasks import criterion
 from andiron.tasks import target_checks as checks
-from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Loss
+from andiron.tasks.criterion import Criterion, Loss, Supervised
+
+NO_INDEX = -(2**63)  # given to torch where nothing is ignored: its default is to ignore -100
 
 
-class Classifier(nn.Module):
-    """`network` with the steps of classification; any module from inputs to logits will do, torchvision's too.
+class CrossEntropy:
+    """sum_i w[y_i] * -log softmax(output_i)[y_i] / sum_i w[y_i] over the targets not ignored.
 
-    Targets are class indices [batch], or probabilities [batch classes] (mixup, distillation): metrics then see the
-    likeliest class. `loss` has no part in `state_dict()`; `class_counts`, the training samples of each class, are for one
-    that balances them.
+    `class_weights` w are 1 by default; "balanced" makes them n / (classes * n_c), with n_c of the
+    n training samples in class c. Targets may be probabilities [batch classes]; the mean is then
+    over the samples, as in torch. A batch whose targets are all ignored has loss 0. Unlike in
+    torch, no index is ignored by default.
+    Raises: ValueError for a weight that is not positive.
+    Source: King & Zeng 2001, "Logistic Regression in Rare Events Data", section 4.2 (balanced);
+    Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing).
+    """
+
+    def __init__(
+        self,
+        class_weights: Sequence[Positive] | Literal["balanced"] | None = None,
+        label_smoothing: Fraction = 0.0,
+        *,
+        ignored_index: int | None = None,
+    ):
+        self.is_nll = class_weights is None and not label_smoothing
+        self.is_balanced = class_weights == "balanced"
+        weights = None if class_weights == "balanced" else class_weights
+        self.class_weights = criterion.positive("class_weights", weights)
+        self.label_smoothing = label_smoothing
+        self.ignored_index = ignored_index
+
+    def balanced(self, class_counts: Sequence[int] | None) -> "CrossEntropy":
+        """This loss with its balanced weights worked out, if it is to have any.
+
+        Raises: ValueError if the counts are needed and unknown, or a class has no sample.
+        """
+        if not self.is_balanced:
+            return self
+        if not class_counts or min(class_counts) < 1:
+            shown = f"class_counts are {[*(class_counts or ())]}"
+            cause = shown if class_counts else "the data does not give its class_counts"
+            raise ValueError(
+                f"loss.class_weights=balanced: {cause}; "
+                "each class needs samples, or give a weight for each"
+            )
+        weights = [sum(class_counts) / (len(class_counts) * count) for count in class_counts]
+        return CrossEntropy(weights, self.label_smoothing, ignored_index=self.ignored_index)
+
+    def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> Weight | None:
+        """The sum of the targets' class weights; None if it equals their number."""
+        if self.class_weights is None or targets.is_floating_point():
+            return None
+        return criterion.total_weight(self.class_weights, targets, self.ignored_index)
+
+    def __call__(
+        self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]
+    ) -> Float[Tensor, ""]:
+        weights, smoothing = self.class_weights, self.label_smoothing
+        if weights is not None:
+            output = criterion.at_least_float32(output)
+            weights = self.class_weights = criterion.like(output, weights)
+        if self.ignored_index is None or targets.is_floating_point():
+            return functional.cross_entropy(
+                output, targets, weights, ignore_index=NO_INDEX, label_smoothing=smoothing
+            )
+        known = (targets != self.ignored_index).sum()
+        total = known
+        if weights is not None:
+            total = criterion.total_weight(weights, targets, self.ignored_index)
+        summed = functional.cross_entropy(
+            output,
+            targets,
+            weights,
+            ignore_index=self.ignored_index,
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+        return summed / (total + (known == 0))
+
+
+class Classifier(Supervised):
+    """`network`, any module from inputs to logits, with the steps of classification.
+
+    Targets are class indices [batch], or probabilities [batch classes] as mixup and distillation
+    give them; metrics then get the likeliest class. `class_counts`, the number of training samples
+    of each class, is for balanced class weights. The loss has no part in `state_dict()`.
     """
 
     wanted_fact: ClassVar[str] = "num_classes"
@@ -34,106 +117,29 @@ class Classifier(nn.Module):
         *,
         class_counts: Sequence[int] | None = None,
     ):
-        super().__init__()
-        self.network = network
-        self.loss = Criterion(CrossEntropy() if loss is None else loss, class_counts)
+        super().__init__(network, Criterion(CrossEntropy() if loss is None else loss, class_counts))
 
-    def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
-        logits: Tensor = self.network(inputs)
-        return logits
-
-    def classify(self, batch: Batch) -> ClassificationOutput:
+    def predict(self, batch: Batch) -> ClassificationOutput:
         """The loss and the logits of one batch.
 
-        Raises: DataError if the shapes do not fit, or, on a CPU, a target names no class.
+        Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
         logits, targets = self(batch.inputs), batch.targets
         if targets.is_floating_point():
-            return self._classify_softly(logits, targets)
+            return self._classify_probabilities(logits, targets)
         if logits.dim() != 2 or logits.shape[:1] != targets.shape:
-            raise checks.misfit(
-                self, logits, targets, "should be [batch, classes] for class indices [batch]"
-            )
-        loss = self.loss(logits, targets)
-        weight, has_ignored = self.loss.weight(targets), self.loss.ignored_index is not None
-        return ClassificationOutput(loss, logits, self.loss.marked(targets), weight, has_ignored)
-
-    def _classify_softly(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
-        if logits.dim() != 2 or logits.shape != targets.shape:
-            raise checks.misfit(
-                self,
-                logits,
-                targets,
-                "should both be [batch, classes] for targets that are no indices",
-            )
-        loss = checks.of_probabilities(self.loss(logits, targets), targets)
-        return ClassificationOutput(loss, logits, targets.argmax(dim=-1), self.loss.weight(targets))
-
-    def train_step(self, batch: Batch) -> TrainOutput:
-        """The gradients of one batch, and its output for the metrics."""
-        item = self.classify(batch)
-        return TrainOutput(
-            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
-        )
-
-    def valid_step(self, batch: Batch) -> ClassificationOutput:
-        """The output of one batch for the metrics."""
-        return self.classify(batch)
-
-
-class BinaryClassifier(nn.Module):
-    """`network`, which gives one logit a sample, [batch] or [batch 1], with the steps of yes or no.
-
-    Targets [batch] are 0, 1 or a probability. `loss` has no part in `state_dict()`.
-    """
-
-    wanted_fact: ClassVar[str] = "num_classes"
-    network_facts: ClassVar[Mapping[str, int]] = MappingProxyType(
-        {"num_classes": 1, "num_outputs": 1}
-    )
-
-    def __init__(self, network: nn.Module, loss: Loss | None = None):
-        super().__init__()
-        self.network = network
-        self.loss = Criterion(BinaryCrossEntropy() if loss is None else loss)
-
-    def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
-        logits: Tensor = self.network(inputs)
-        return logits.squeeze(1) if logits.dim() == 2 and logits.shape[1] == 1 else logits
-
-    def classify(self, batch: Batch) -> BinaryClassificationOutput:
-        """The loss and the logits of one batch.
-
-        Raises: DataError if the shapes do not fit, or, on a CPU, a target is neither 0 nor 1.
-        """
-        logits, targets = self(batch.inputs), batch.targets
-        if logits.dim() != 1 or logits.shape != targets.shape:
-            raise checks.misfit(
-                self, logits, targets, "should be one logit and one target a sample: num_outputs=1"
-            )
-        loss = checks.of_yes_or_no(self.loss(logits, targets), targets, self.loss.ignored_index)
+            remedy = "should be [batch, classes] for class indices [batch]"
+            raise checks.misfit(self, logits, targets, remedy)
+        loss, marked = self.loss(logits, targets), self.loss.marked(targets)
         has_ignored = self.loss.ignored_index is not None
-        answers = yes_or_no(targets, self.loss.ignored_index)
-        return BinaryClassificationOutput(
-            loss, logits, answers, self.loss.weight(targets), has_ignored
-        )
+        weight = self.loss.weight(targets, marked)
+        return ClassificationOutput(loss, logits, marked, weight, has_ignored)
 
-    def train_step(self, batch: Batch) -> TrainOutput:
-        """The gradients of one batch, and its output for the metrics."""
-        item = self.classify(batch)
-        return TrainOutput(
-            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
-        )
-
-    def valid_step(self, batch: Batch) -> BinaryClassificationOutput:
-        """The output of one batch for the metrics."""
-        return self.classify(batch)
-
-
-def yes_or_no(targets: Tensor, ignored_index: int | None) -> Tensor:
-    """Targets as 1, 0, or IGNORED in place of `ignored_index`; a probability of a half is a 1."""
-    is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
-    answers = targets if is_integer else (targets >= 0.5).long()
-    if ignored_index is None or (ignored_index == IGNORED and answers is targets):
-        return answers
-    return torch.where(targets == ignored_index, IGNORED, answers)
+    def _classify_probabilities(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
+        if logits.dim() != 2 or logits.shape != targets.shape:
+            remedy = "should both be [batch, classes] for targets that are probabilities"
+            raise checks.misfit(self, logits, targets, remedy)
+        loss = checks.of_probabilities(self.loss(logits, targets), targets)
+        likeliest = targets.argmax(dim=-1)
+        weight = self.loss.weight(targets, likeliest)
+        return ClassificationOutput(loss, logits, likeliest, weight)

@@ -1,4 +1,11 @@
-"""Regression: the steps around any network that turns a batch of inputs into values."""
+"""Regression: mean squared error, and the steps around a network that predicts values.
+
+>>> import torch
+>>> from andiron.data import Batch
+>>> task = Regressor(torch.nn.Linear(4, 1), target_mean=100.0, target_std=20.0)
+>>> task.valid_step(Batch(torch.zeros(5, 4), torch.full((5,), 90.0))).output.shape
+torch.Size([5, 1])
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -6,17 +13,18 @@ from typing import ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from andiron import errors, outputs
+from andiron import errors
 from andiron.data.dataset import Batch
-from andiron.gradients import backward
 from andiron.outputs import RegressionOutput
-from andiron.protocols import TrainOutput
 from andiron.ranges import Number, Positive
 from andiron.tasks import target_checks as checks
-from andiron.tasks.losses import BinaryCrossEntropy, Criterion, CrossEntropy, Loss, MeanSquaredError
+from andiron.tasks.classifier import CrossEntropy
+from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
+from andiron.tasks.yes_or_no import BinaryCrossEntropy
 
-OF_CLASSES = (
+LOSSES_OF_CLASSES = (
     CrossEntropy,
     BinaryCrossEntropy,
     nn.CrossEntropyLoss,
@@ -24,18 +32,29 @@ OF_CLASSES = (
     nn.BCEWithLogitsLoss,
     nn.BCELoss,
 )
-
 Numbers = Number | Sequence[Number]
 Scales = Positive | Sequence[Positive]
 
 
-class Regressor(nn.Module):
-    """`network` with the steps of regression; what comes out, and what metrics see, is in the targets' own unit.
+class MeanSquaredError:
+    """The mean of (output - targets)^2 over all values."""
 
-    The network gives standardised values z, and y = target_mean + target_std * z; the loss is that of z. Mean and spread are
-    those of the training targets, one number or one for each output, 0 and 1 if the run does not offer them; they are
-    no part of `state_dict()`. Targets [batch] are taken as [batch 1].
-    Raises: ValueError for a spread that is not positive, or a loss of classes.
+    is_elementwise: ClassVar[bool] = True
+
+    def __call__(
+        self, output: Float[Tensor, " *shape"], targets: Float[Tensor, " *shape"]
+    ) -> Float[Tensor, ""]:
+        return functional.mse_loss(output, targets)
+
+
+class Regressor(Supervised):
+    """`network` with the steps of regression; outputs and metrics are in the targets' unit.
+
+    The network predicts standardised values z, and y = target_mean + target_std * z; the loss is
+    that of z. Mean and standard deviation are those of the training targets, one number or one for
+    each output; 0 and 1 if the run does not supply them. They have no part in `state_dict()`.
+    Targets [batch] are read as [batch 1].
+    Raises: ValueError for a standard deviation that is not positive, or a loss of classes.
     """
 
     target_mean: Tensor
@@ -50,63 +69,45 @@ class Regressor(nn.Module):
         target_mean: Numbers | None = None,
         target_std: Scales | None = None,
     ):
-        super().__init__()
-        self.network = network
-        self.loss = Criterion(MeanSquaredError() if loss is None else loss)
-        if isinstance(loss, OF_CLASSES):  # the shapes would do: the numbers would mean nothing
-            raise ValueError(
-                f"loss: {type(loss).__name__} is of classes; choose one of values, such as loss=mean_squared_error"
-            )
+        super().__init__(network, Criterion(MeanSquaredError() if loss is None else loss))
+        if isinstance(loss, LOSSES_OF_CLASSES):  # the shapes would fit and the loss mean nothing
+            remedy = "choose one of values, such as loss=mean_squared_error"
+            raise ValueError(f"loss: {type(loss).__name__} is of classes; {remedy}")
+        mean = _numbers(0.0 if target_mean is None else target_mean)
         std = _numbers(1.0 if target_std is None else target_std)
         if not bool((std > 0).all()):
-            raise ValueError(
-                f"target_std={target_std}: should be greater than 0; a target that never varies tells nothing"
-            )
-        self.register_buffer(
-            "target_mean", _numbers(0.0 if target_mean is None else target_mean), persistent=False
-        )
+            remedy = "should be greater than 0; a constant target cannot be learned"
+            raise ValueError(f"target_std={target_std}: {remedy}")
+        self.register_buffer("target_mean", mean, persistent=False)
         self.register_buffer("target_std", std, persistent=False)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
         return self.target_mean + self.target_std * self._standardised(inputs)
 
-    def regress(self, batch: Batch) -> RegressionOutput:
-        """The loss in standardised units, and the values of one batch in the targets' own.
+    def predict(self, batch: Batch) -> RegressionOutput:
+        """The loss in standardised units, and the predictions of one batch in the targets' unit.
 
-        Raises: DataError if the shapes do not fit; torch's losses would broadcast [batch 1] against [batch].
+        Raises: DataError if the shapes do not fit; torch would broadcast [batch 1] and [batch].
         """
         standardised = self._standardised(batch.inputs)
         targets = _column(batch.targets.to(standardised.dtype))
         if standardised.dim() != 2 or standardised.shape != targets.shape:
-            raise checks.misfit(
-                self, standardised, batch.targets, "should be a value for every target: num_outputs"
-            )
+            remedy = "should be a value for every target: num_outputs"
+            raise checks.misfit(self, standardised, batch.targets, remedy)
         expected = (targets - self.target_mean) / self.target_std
         if expected.shape != targets.shape:
-            units = f"target_mean has {len(self.target_mean)} numbers and target_std {len(self.target_std)}"
             raise errors.DataError(
-                f"{units} for {targets.shape[1]} outputs; should be one number, or one for each output"
+                f"target_mean has {len(self.target_mean)} numbers and target_std "
+                f"{len(self.target_std)} for {targets.shape[1]} outputs; "
+                "should be one number, or one for each output"
             )
         loss = self.loss(standardised, expected)
         output = self.target_mean + self.target_std * standardised
         return RegressionOutput(loss, output, targets, self.loss.weight(targets))
 
-    def train_step(self, batch: Batch) -> TrainOutput:
-        """The gradients of one batch, and its output for the metrics."""
-        item = self.regress(batch)
-        return TrainOutput(
-            backward(item.loss, self), item.detached(), weight=outputs.loss_weight(item)
-        )
-
-    def valid_step(self, batch: Batch) -> RegressionOutput:
-        """The output of one batch for the metrics."""
-        return self.regress(batch)
-
     def _standardised(self, inputs: Tensor) -> Tensor:
         values: Tensor = self.network(inputs)
-        return _column(
-            values.float() if values.dtype.itemsize < 4 else values
-        )  # half precision is too coarse for values
+        return _column(at_least_float32(values))
 
 
 def _column(values: Tensor) -> Tensor:
@@ -114,6 +115,5 @@ def _column(values: Tensor) -> Tensor:
 
 
 def _numbers(values: Numbers) -> Float[Tensor, " outputs"]:
-    return torch.tensor(
-        [values] if isinstance(values, float | int) else [*values], dtype=torch.float32
-    )
+    listed = [values] if isinstance(values, float | int) else [*values]
+    return torch.tensor(listed, dtype=torch.float32)

@@ -388,7 +388,7 @@ class Attached(Classifier):
     """Hands out items that still hold on to the graph."""
 
     def train_step(self, batch):
-        item = self.classify(batch)
+        item = self.predict(batch)
         return TrainOutput(super().train_step(batch).gradients, item)
 
 

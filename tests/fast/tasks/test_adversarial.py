@@ -300,7 +300,7 @@ def test_what_is_missing_is_named():
     ):
         Adversarial(nn.Linear(3, 2), input_mean=0.5, input_std=0.5)
     with pytest.raises(
-        ValueError, match="^input_mean and input_std: the data does not tell them; give both"
+        ValueError, match="^input_mean and input_std: the data does not give them; give both"
     ):
         Adversarial(network(), input_mean=0.5)
     task = model()

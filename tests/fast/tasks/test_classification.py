@@ -12,8 +12,8 @@ from andiron.data import Batch
 from andiron.models import ConvNet
 from andiron.optim import GradientsAccumulator
 from andiron.protocols import TrainStep, ValidStep
-from andiron.tasks.classifier import BinaryClassifier, Classifier
-from andiron.tasks.losses import BinaryCrossEntropy, CrossEntropy
+from andiron.tasks import BinaryClassifier, Classifier
+from andiron.tasks import BinaryCrossEntropy, CrossEntropy
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 
@@ -176,14 +176,14 @@ def test_probabilities_as_targets_train_and_metrics_see_the_likeliest_class() ->
 )
 def test_shapes_that_do_not_fit_are_named(output: Tensor, targets: Tensor, words: str) -> None:
     with pytest.raises(errors.DataError, match=f"^Classifier: the network {words}"):
-        Classifier(nn.Identity()).classify(Batch(output, targets))
+        Classifier(nn.Identity()).predict(Batch(output, targets))
 
 
 def test_class_weights_from_the_datas_counts_reach_the_loss() -> None:
     model = Classifier(bare().eval(), CrossEntropy("balanced"), class_counts=[5, 5, 10, 20])
     logits, targets = model(batch(9).inputs), batch(9).targets
     expected = functional.cross_entropy(logits, targets, torch.tensor([2.0, 2.0, 1.0, 0.5]))
-    item = model.classify(batch(9))
+    item = model.predict(batch(9))
     assert torch.equal(item.loss, expected)
     assert item.weight == torch.tensor([2.0, 2.0, 1.0, 0.5])[targets].sum()
 
@@ -217,11 +217,11 @@ def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(
 
 def test_a_binary_classifier_takes_floats_booleans_and_probabilities_for_answers() -> None:
     model, inputs = BinaryClassifier(one_logit()), batch(4).inputs
-    item = model.classify(Batch(inputs, torch.tensor([0, 1, 1, 0])))
+    item = model.predict(Batch(inputs, torch.tensor([0, 1, 1, 0])))
     for targets in (torch.tensor([0.0, 1.0, 1.0, 0.0]), torch.tensor([False, True, True, False])):
-        other = model.classify(Batch(inputs, targets))
+        other = model.predict(Batch(inputs, targets))
         assert torch.equal(other.loss, item.loss) and torch.equal(other.targets, item.targets)
-    assert model.classify(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [
+    assert model.predict(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [
         0,
         1,
         1,
@@ -255,14 +255,14 @@ def test_answers_other_than_yes_and_no_are_told_with_their_samples() -> None:
         errors.DataError,
         match="^sample 1 of the batch has target 2, sample 4 of the batch has target -1; ",
     ):
-        model.classify(Batch(inputs, torch.tensor([0, 2, 1, 0, -1])))
+        model.predict(Batch(inputs, torch.tensor([0, 2, 1, 0, -1])))
     with pytest.raises(
         errors.DataError, match="has target 1.5; should be 0 or 1; no target is ignored$"
     ):
-        model.classify(Batch(inputs, torch.tensor([0, 0.5, 1, 0, 1.5])))
+        model.predict(Batch(inputs, torch.tensor([0, 0.5, 1, 0, 1.5])))
     with pytest.raises(errors.DataError, match="has target nan; should be 0 or 1; -1 is ignored$"):
         marked = Batch(inputs, torch.tensor([0, torch.nan, 1, 0, -1]))
-        BinaryClassifier(one_logit(), BinaryCrossEntropy(ignored_index=-1)).classify(marked)
+        BinaryClassifier(one_logit(), BinaryCrossEntropy(ignored_index=-1)).predict(marked)
 
 
 @pytest.mark.parametrize("outputs_", [2, 4])
@@ -271,7 +271,7 @@ def test_a_binary_classifier_refuses_a_network_with_more_outputs(outputs_: int) 
         errors.DataError,
         match=rf"BinaryClassifier: the network gives \[5, {outputs_}\] for .*num_outputs=1",
     ):
-        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).classify(
+        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).predict(
             yes_or_no(5)
         )
     assert dict(BinaryClassifier.network_facts) == {"num_classes": 1, "num_outputs": 1}

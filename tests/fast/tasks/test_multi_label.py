@@ -8,8 +8,8 @@ from torch.nn import functional
 from andiron import errors, inference, outputs
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
-from andiron.tasks.losses import BinaryCrossEntropy
-from andiron.tasks.multi_label import MultiLabelClassifier
+from andiron.tasks import BinaryCrossEntropy
+from andiron.tasks import MultiLabelClassifier
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 
@@ -68,7 +68,7 @@ def test_what_is_no_answer_is_told_by_sample_and_place():
         errors.DataError,
         match="^sample 2 of the batch has target 5 at place 1; should be 0 or 1; no target is",
     ):
-        MultiLabelClassifier(network()).classify(Batch(inputs, targets))
+        MultiLabelClassifier(network()).predict(Batch(inputs, targets))
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 4), (3, 3)])
@@ -77,4 +77,4 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(shape):
         errors.DataError,
         match=r"^MultiLabelClassifier: the network gives \[4, 3\] for .*\[batch, labels\]",
     ):
-        MultiLabelClassifier(network()).classify(Batch(batch(4).inputs, torch.zeros(shape)))
+        MultiLabelClassifier(network()).predict(Batch(batch(4).inputs, torch.zeros(shape)))

@@ -55,7 +55,7 @@ def test_the_network_is_trained_in_standardised_units_and_answers_in_the_targets
 
 def test_without_a_mean_and_a_spread_the_units_are_the_targets_own():
     model, plain = Regressor(network()), network()
-    item = model.regress(batch(7))
+    item = model.predict(batch(7))
     assert torch.equal(item.output, plain(batch(7).inputs))
     assert torch.equal(item.loss, functional.mse_loss(plain(batch(7).inputs), batch(7).targets))
 
@@ -65,7 +65,7 @@ def test_without_a_mean_and_a_spread_the_units_are_the_targets_own():
 def test_one_value_a_sample_is_a_column_however_network_and_targets_have_it(last, is_column):
     inputs, targets = batch(7, outputs=1)
     plain = network(1)(inputs)
-    item = Regressor(network(1, *last)).regress(
+    item = Regressor(network(1, *last)).predict(
         Batch(inputs, targets if is_column else targets[:, 0])
     )
     assert torch.equal(item.loss, functional.mse_loss(plain, targets))  # over 7 pairs, not over 49
@@ -73,7 +73,7 @@ def test_one_value_a_sample_is_a_column_however_network_and_targets_have_it(last
 
 
 def test_whole_numbers_are_targets_too():
-    item = Regressor(network(1)).regress(Batch(batch(3).inputs, torch.tensor([1, 2, 3])))
+    item = Regressor(network(1)).predict(Batch(batch(3).inputs, torch.tensor([1, 2, 3])))
     assert item.targets.tolist() == [[1.0], [2.0], [3.0]]
 
 
@@ -83,7 +83,7 @@ def test_whole_numbers_are_targets_too():
 def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
     words = rf"^Regressor: the network gives \[7, {outputs}\] for targets \{list(shape)}; should be a value for every target"
     with pytest.raises(errors.DataError, match=words.replace("]; should", r"\]; should")):
-        Regressor(network(outputs)).regress(Batch(batch(7).inputs, torch.zeros(shape)))
+        Regressor(network(outputs)).predict(Batch(batch(7).inputs, torch.zeros(shape)))
 
 
 def test_a_mean_for_other_outputs_than_the_networks_is_refused():
@@ -91,14 +91,14 @@ def test_a_mean_for_other_outputs_than_the_networks_is_refused():
         errors.DataError,
         match="^target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number",
     ):
-        Regressor(network(1), target_mean=MEAN).regress(batch(7, outputs=1))
+        Regressor(network(1), target_mean=MEAN).predict(batch(7, outputs=1))
 
 
 @pytest.mark.parametrize("std", [0.0, [1.0, 0.0], -1])
 def test_a_spread_that_is_not_positive_is_refused(std):
     with pytest.raises(
         ValueError,
-        match="^target_std=.*: should be greater than 0; a target that never varies tells nothing",
+        match="^target_std=.*: should be greater than 0; a constant target cannot be learned",
     ):
         Regressor(network(), target_std=std)
 
@@ -127,6 +127,6 @@ def test_half_precision_does_not_round_the_answer():
     model = Regressor(network(1), target_mean=1000.0, target_std=1.0)
     inputs = batch(7).inputs
     with torch.autocast("cpu", torch.bfloat16):
-        item, half = model.regress(Batch(inputs, torch.full((7,), 1000.0))), model.network(inputs)
+        item, half = model.predict(Batch(inputs, torch.full((7,), 1000.0))), model.network(inputs)
     assert half.dtype == torch.bfloat16 and item.output.dtype == torch.float32
     assert torch.equal(item.output, 1000 + half.float())  # in bfloat16 all would be 1000

@@ -1,0 +1,235 @@
+"""What supervised tasks share: the steps, and a loss that is checked and knows its weight.
+
+Gradient accumulation needs the weight of each micro-batch's mean loss, so that their weighted mean
+equals the loss of one large batch.
+
+>>> import torch
+>>> criterion = Criterion(torch.nn.CrossEntropyLoss(ignore_index=-1))
+>>> criterion.weight(torch.tensor([2, -1, 0])), criterion.ignored_index
+(tensor(2), -1)
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import errors
+from andiron.data.dataset import Batch
+from andiron.gradients import backward
+from andiron.outputs import IGNORED, Weight
+from andiron.protocols import TrainOutput
+from andiron.tasks import target_checks as checks
+
+Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) -> mean loss of the batch
+# torch's losses whose mean is over the class weights of the targets
+CLASS_LOSSES = (functional.cross_entropy, functional.nll_loss)
+CLASS_LOSS_MODULES = (nn.CrossEntropyLoss, nn.NLLLoss)
+ELEMENTWISE = (nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss)
+
+
+class Supervised(nn.Module):
+    """The steps of every task that puts a loss on the outputs of `network`; abstract."""
+
+    def __init__(self, network: nn.Module, loss: "Criterion"):
+        super().__init__()
+        self.network = network
+        self.loss = loss
+
+    def forward(self, inputs: Shaped[Tensor, "batch ..."]) -> Shaped[Tensor, "..."]:
+        outputs: Tensor = self.network(inputs)
+        return outputs
+
+    def predict(self, batch: Batch) -> Any:
+        """The item of one batch: its mean loss, the outputs and the targets.
+
+        Raises: DataError if the shapes do not fit or, on a CPU, a target is invalid.
+        """
+        raise NotImplementedError
+
+    def train_step(self, batch: Batch) -> TrainOutput:
+        """The gradients of one batch, and its item for the metrics."""
+        item = self.predict(batch)
+        return TrainOutput(backward(item.loss, self), item.detached(), item.weight)
+
+    def valid_step(self, batch: Batch) -> Any:
+        """The item of one batch for the metrics."""
+        return self.predict(batch)
+
+
+class Criterion:
+    """A loss as tasks hold it; it has no part in their state.
+
+    The mean of a user's loss is over the targets, unless it has `total_weight(targets)`. Its
+    attribute or default argument `ignored_index`, or torch's `ignore_index`, marks targets that do
+    not count. A loss with `balanced(class_counts)` is replaced by what that returns.
+    Raises: ValueError for a loss that is not a mean, is a class, or has trainable parameters.
+    """
+
+    def __init__(self, loss: Loss, class_counts: Sequence[int] | None = None):
+        _check_loss(loss)
+        balanced = getattr(loss, "balanced", None)
+        self.loss: Any = balanced(class_counts) if balanced else loss
+        ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
+        self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
+        self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
+        self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
+        self._total_weight: Any = getattr(self.loss, "total_weight", None)
+        self._device: torch.device | None = None  # of the tensors in a loss of torch's
+
+    def __call__(
+        self, output: Tensor, targets: Tensor, *, batch_targets: Tensor | None = None
+    ) -> Float[Tensor, ""]:
+        """The mean loss; messages show `batch_targets`, the targets before they were flattened.
+
+        Raises: MismatchError if the loss does not give a single number; DataError, on a CPU, for a
+        target outside the classes. On a GPU such a target trips an assertion on the device at some
+        later call, without sample or value: run the epoch with device=cpu to see them.
+        """
+        if self._is_elementwise and output.shape != targets.shape:  # torch would broadcast
+            remedy = "should be of one shape; choose a loss of classes"
+            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {remedy}")
+        if output.device != self._device:
+            self._move_to(output.device)
+        try:
+            loss = self.loss(output, targets)
+        except IndexError as error:  # from torch's cross entropy
+            given = targets if batch_targets is None else batch_targets
+            cause = checks.no_class(given, output.shape[-1], self.ignored_index)
+            if cause is None:
+                raise
+            raise cause from error
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # shapes and types that torch's functions do not take
+            first_line = str(error).partition("\n")[0]
+            message = f"loss: {self._mismatch(output, targets)}: {first_line}"
+            raise errors.DataError(message) from error
+        if not isinstance(loss, Tensor) or loss.dim():
+            shown = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            remedy = "have it return the mean over the batch"
+            raise errors.MismatchError(f"loss gives {shown}, not one number; {remedy}")
+        return loss
+
+    def of_tokens(
+        self, logits: Float[Tensor, "batch time classes"], targets: Int[Tensor, "batch time"]
+    ) -> Float[Tensor, ""]:
+        """The mean loss over all tokens of all sequences."""
+        return self(logits.flatten(0, 1), targets.flatten(), batch_targets=targets)
+
+    def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
+        """What the mean loss of these targets is a mean over, left on the device.
+
+        `marked` are the targets as metrics get them, with IGNORED for those that do not count.
+        """
+        weight: Weight | None = None
+        if self._total_weight is not None:
+            weight = self._total_weight(targets)
+        elif not targets.is_floating_point():
+            weights = _class_weights(self.loss)
+            if weights is not None:
+                weight = total_weight(weights, targets, self.ignored_index)
+        if weight is not None:
+            return weight
+        marked = self.marked(targets) if marked is None else marked
+        is_whole = self.ignored_index is None or targets.shape != marked.shape
+        return marked.numel() if is_whole else (marked != IGNORED).sum()
+
+    def marked(self, targets: Tensor) -> Tensor:
+        """The targets with IGNORED in place of what this loss ignores; metrics leave those out."""
+        if self.ignored_index is None or self.ignored_index == IGNORED:
+            return targets
+        return targets.masked_fill(targets == self.ignored_index, IGNORED)
+
+    def _mismatch(self, output: Tensor, targets: Tensor) -> str:
+        name = getattr(self.loss, "__name__", type(self.loss).__name__)
+        shapes = f"output {list(output.shape)} with targets {list(targets.shape)}"
+        return f"{name} cannot compare {shapes} ({targets.dtype})"
+
+    @torch.inference_mode(False)  # a tensor made in inference mode cannot be trained with
+    def _move_to(self, device: torch.device) -> None:
+        if isinstance(self.loss, nn.Module):
+            self.loss = self.loss.to(device)
+        elif isinstance(self.loss, functools.partial):
+            moved = {
+                name: value.to(device) if isinstance(value, Tensor) else value
+                for name, value in self.loss.keywords.items()
+            }
+            self.loss = functools.partial(self.loss.func, *self.loss.args, **moved)
+        self._device = device
+
+
+def total_weight(
+    weights: Float[Tensor, " classes"], targets: Tensor, ignored_index: int | None
+) -> Float[Tensor, ""]:
+    """The sum of the targets' class weights, left on the device."""
+    if ignored_index is None:
+        return weights[targets].sum()
+    is_known = targets != ignored_index
+    return (weights[torch.where(is_known, targets, 0)] * is_known).sum()
+
+
+def positive(name: str, values: Sequence[float] | None) -> Float[Tensor, " classes"] | None:
+    """The values as a tensor; a negative weight would train away from its class.
+
+    Raises: ValueError for a value that is not positive.
+    """
+    if values is None:
+        return None
+    if not values or not all(0 < value < float("inf") for value in values):
+        raise ValueError(f"{name}={[*values]}: each should be a number greater than 0")
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def like(output: Tensor, weights: Shaped[Tensor, " classes"]) -> Shaped[Tensor, " classes"]:
+    """The weights on the device and in the dtype of the output."""
+    if weights.device == output.device and weights.dtype == output.dtype:
+        return weights
+    with torch.inference_mode(False):  # a tensor made in inference mode cannot be trained with
+        return weights.to(output.device, output.dtype)
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Half precision as float32: it is too coarse to sum a loss in."""
+    return values.float() if values.dtype.itemsize < 4 else values
+
+
+def _check_loss(loss: Any) -> None:
+    if isinstance(loss, type):
+        raise ValueError(
+            f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
+        )
+    reduction = _setting(loss, "reduction")
+    if reduction not in (None, "mean"):
+        remedy = "should be mean, so that batches of any size weigh alike"
+        raise ValueError(f"loss.reduction={reduction}: {remedy}")
+    names = [name for name, _ in loss.named_parameters()] if isinstance(loss, nn.Module) else []
+    if names:
+        raise ValueError(
+            f"loss has parameters ({', '.join(names)}) that nothing would train; "
+            "put them in the network"
+        )
+
+
+def _class_weights(loss: Any) -> Tensor | None:
+    """The class weights of torch's own classification losses, whose mean is over them."""
+    is_of_classes = isinstance(loss, CLASS_LOSS_MODULES)
+    is_of_classes = is_of_classes or getattr(loss, "func", None) in CLASS_LOSSES
+    weights: Tensor | None = _setting(loss, "weight") if is_of_classes else None
+    return weights
+
+
+def _setting(loss: Any, name: str) -> Any:
+    """The loss's attribute of this name, or the default of its argument; None if it has neither."""
+    if hasattr(loss, name):
+        return getattr(loss, name)
+    try:
+        parameter = inspect.signature(loss).parameters.get(name)
+    except (TypeError, ValueError):  # a callable without a signature
+        return None
+    return None if parameter is None or parameter.default is parameter.empty else parameter.default
