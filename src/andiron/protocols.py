@@ -139,20 +139,22 @@ class Loader(Protocol):
 
 @dataclass(frozen=True)
 class Point:
-    """Values measured on one split after a number of completed updates; `whole_epoch` for an epoch's own mean."""
+    """Values measured on one split after a number of completed updates.
+
+    With `whole_epoch` they are those of a whole epoch or validation, not of a window.
+    """
 
     split: str
     updates: int
     epoch: int  # counted from 1
     values: Values
     whole_epoch: bool = False
-    histograms: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # tensors whose distribution a writer may show, by tag
-    texts: Mapping[str, str] = field(default_factory=dict)  # Markdown pages, by tag
-    images: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # uint8 [channels, height, width], 1 or 3 channels, by tag
+    # by tag: tensors whose distribution a writer may show
+    histograms: Mapping[str, Tensor] = field(default_factory=dict)
+    # by tag: Markdown pages
+    texts: Mapping[str, str] = field(default_factory=dict)
+    # by tag: uint8 [channels, height, width] with 1 or 3 channels
+    images: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -111,7 +111,7 @@ class Criterion:
             message = f"loss: {self._mismatch(output, targets)}: {first_line}"
             raise errors.DataError(message) from error
         if not isinstance(loss, Tensor) or loss.dim():
-            shown = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
             remedy = "have it return the mean over the batch"
             raise errors.MismatchError(f"loss gives {shown}, not one number; {remedy}")
         return loss
