@@ -103,7 +103,7 @@ class AppendOnlyFile:
                 self._kept.clear()  # it would have come behind the end of the file
                 self._pending = 0
         if missing > 0:
-            log.warning("%s: %d bytes that were logged are not there", self.path, missing)
+            log.warning("%s: %d bytes that were logged are missing", self.path, missing)
 
     def close(self) -> None:
         """Tries once more to write what is kept, and warns of what is lost."""

@@ -1,4 +1,8 @@
-"""One event file of TensorBoard, written record by record from the calling thread."""
+"""One event file of TensorBoard, written record by record from the calling thread.
+
+The records are TensorBoard's own; the file is not its `EventFileWriter`, which queues them for a
+thread and loses the queue when the process is killed.
+"""
 
 import io
 import itertools
@@ -12,32 +16,28 @@ from pathlib import Path
 
 import torch
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
+from torch.utils.tensorboard import summary
 
 from andiron import append_only
 
 PREFIX = "events.out.tfevents."
-PluginData = SummaryMetadata.PluginData
-_serial = (
-    itertools.count()
-)  # two files of one process in one folder and second must not share a name
-BUCKETS = 64
+BUCKETS = 64  # of a histogram
+_serial = itertools.count()  # tells apart two files of one process in one folder and second
 
 
 class EventFile:
-    """A new event file in `folder`: each record has left the process before the call returns.
+    """A new event file in `folder`; each record has left the process when the call returns.
 
-    There is no queue and no thread, so a killed process has lost nothing, and a log point costs one write. The file's name
-    comes after those made in or before the second `after`: a server reads a folder's files in the order of their names and
-    never goes back. With `restart`, it forgets what it has read of that step and later ones. Unless the file is `required`,
-    an error of the disk makes it wait in memory.
+    There is no queue and no thread: a killed process loses nothing, and a log point costs one
+    write. The file's name sorts after those made in or before the second `after`, because a server
+    reads the files of a folder in the order of their names and never returns to an earlier one.
+    With `restart`, a server forgets what it has read of that step and later ones. If the file is
+    not `required`, records wait in memory while the disk fails.
     """
 
     def __init__(
@@ -54,79 +54,71 @@ class EventFile:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The file's path."""
         return self._file.path
 
     @property
     def end(self) -> int:
-        """Its size with all that was written."""
+        """The file's size with everything written so far."""
         return self._file.end
 
     def restart(self, step: int) -> None:
-        """Makes a server forget what it has read of this step and later ones, in this file and those before it."""
+        """Makes a server forget this step and later ones, in this file and those before it."""
         self._file.append(_restart(step))
 
-    def measured(
+    def add_values(
         self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int
     ) -> None:
-        """All of one log point in one event; a tensor without any finite value has no histogram there."""
+        """Writes a log point as one event, without the histograms of tensors that are not finite."""
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         for tag, tensor in histograms.items():
             histo = histogram(tensor)
             if histo is not None:
                 values.append(Summary.Value(tag=tag, histo=histo))
-        self._write(Event(step=updates, summary=Summary(value=values)))
+        self._write(Summary(value=values), updates)
 
-    def text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
-        """A page of the Text tab."""
-        tensor = TensorProto(
-            dtype=DT_STRING,
-            string_val=[markdown.encode()],
-            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
-        )
-        described = SummaryMetadata(plugin_data=PluginData(plugin_name="text"))
-        value = Summary.Value(tag=f"{tag}/text_summary", metadata=described, tensor=tensor)
-        self._write(Event(step=updates, summary=Summary(value=[value])))
+    def add_text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
+        """Writes a page of the Text tab."""
+        self._write(summary.text(tag, markdown), updates)  # type: ignore[no-untyped-call]
 
-    def image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
-        """A picture of the Images tab, uint8 [channels, height, width] with one channel or three."""
-        from PIL import Image  # tensorboard brings it; only who has images to show waits for it
+    def add_image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
+        """Writes an image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
+        from PIL import Image  # slow; tensorboard requires it
 
         channels, height, width = pixels.shape
         array = pixels.permute(1, 2, 0).cpu().numpy()
-        buffer = io.BytesIO()
-        Image.fromarray(array[:, :, 0] if channels == 1 else array).save(buffer, format="PNG")
+        png = io.BytesIO()
+        Image.fromarray(array[:, :, 0] if channels == 1 else array).save(png, format="PNG")
         image = Summary.Image(
-            height=height, width=width, colorspace=channels, encoded_image_string=buffer.getvalue()
+            height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue()
         )
-        self._write(
-            Event(step=updates, summary=Summary(value=[Summary.Value(tag=tag, image=image)]))
-        )
+        self._write(Summary(value=[Summary.Value(tag=tag, image=image)]), updates)
 
-    def session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
-        """A message to the HParams tab."""
+    def add_session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
+        """Writes a message to the HParams tab."""
         described = metadata.create_summary_metadata(data)
         value = Summary.Value(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
-        self._write(Event(summary=Summary(value=[value])))
+        self._write(Summary(value=[value]))
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
 
-    def _write(self, event: Event) -> None:
-        self._file.append(_record(event))
+    def _write(self, content: Summary, step: int = 0) -> None:
+        self._file.append(_record(Event(step=step, summary=content)))
 
 
 def last_second(paths: Iterable[Path]) -> int:
-    """The last second in the names of some event files, 0 if there are none."""
-    found = (re.match(rf"{re.escape(PREFIX)}(\d+)", path.name) for path in paths)
-    return max((int(match[1]) for match in found if match), default=0)
+    """The latest second in the names of event files; 0 if there are none."""
+    matches = (re.match(rf"{re.escape(PREFIX)}(\d+)", path.name) for path in paths)
+    return max((int(match[1]) for match in matches if match), default=0)
 
 
 def whole_records(path: Path, size: int) -> int:
-    """Where the last whole record among the first `size` bytes of an event file ends.
+    """The end of the last whole record among the first `size` bytes of an event file.
 
-    A record is its length in 8 bytes, a checksum of that in 4, its content, and a checksum of that in 4.
+    A record is its length in 8 bytes, a checksum of that in 4, its content, and a checksum of the
+    content in 4.
     """
     end = 0
     with path.open("rb") as file:
@@ -139,6 +131,37 @@ def whole_records(path: Path, size: int) -> int:
     return end
 
 
+def histogram(tensor: Tensor) -> HistogramProto | None:
+    """The finite values in buckets of equal width from smallest to largest; None if there are none.
+
+    A bucket includes its left edge but not its right one; the last includes both. Values that are
+    all equal make one bucket of width 0.
+    """
+    values = tensor.detach().flatten()
+    is_finite = values.isfinite()
+    if not is_finite.all():
+        values = values[is_finite]
+    if not values.numel():
+        return None
+    values = (values.cpu() if values.device.type == "mps" else values).double()  # mps: no float64
+    low, high, total, squares = torch.stack(
+        [values.min(), values.max(), values.sum(), values.square().sum()]
+    ).tolist()
+    limits, counts = [high], [values.numel()]
+    if low != high:  # torch.histc would widen a range of width 0 to 2
+        limits = torch.linspace(low, high, BUCKETS + 1, dtype=values.dtype)[1:].tolist()
+        counts = torch.histc(values, BUCKETS, min=low, max=high).tolist()
+    return HistogramProto(
+        min=low,
+        max=high,
+        num=values.numel(),
+        sum=total,
+        sum_squares=squares,
+        bucket_limit=limits,
+        bucket=counts,
+    )
+
+
 def _record(event: Event) -> bytes:
     event.wall_time = time.time()
     buffer = io.BytesIO()
@@ -147,35 +170,5 @@ def _record(event: Event) -> bytes:
 
 
 def _restart(step: int) -> bytes:
-    """Twice the start of a session: the first that a server sees in a folder is no restart to it, the second always is."""
+    """Two starts of a session: a server ignores the first of a folder and never the second."""
     return 2 * _record(Event(step=step, session_log=SessionLog(status=SessionLog.START)))
-
-
-def histogram(tensor: Tensor) -> HistogramProto | None:
-    """The finite values in buckets of equal width from the smallest to the largest; None if there are none.
-
-    A bucket has its left edge and not its right one, the last has both. Values that are all equal are in one of no width.
-    """
-    tensor = tensor.detach()
-    is_finite = tensor.isfinite()
-    finite = tensor.flatten() if is_finite.all() else tensor[is_finite]
-    if not finite.numel():
-        return None
-    values = (
-        finite.cpu() if finite.device.type == "mps" else finite
-    ).double()  # mps has no float64
-    low, high, total, squares = torch.stack(
-        [values.min(), values.max(), values.sum(), values.square().sum()]
-    ).tolist()
-    statistics = {
-        "min": low,
-        "max": high,
-        "num": values.numel(),
-        "sum": total,
-        "sum_squares": squares,
-    }
-    if low == high:  # torch would widen the range to 2
-        return HistogramProto(bucket_limit=[high], bucket=[values.numel()], **statistics)
-    limits = torch.linspace(low, high, BUCKETS + 1, dtype=values.dtype)[1:]
-    counts = torch.histc(values, BUCKETS, min=low, max=high)
-    return HistogramProto(bucket_limit=limits.tolist(), bucket=counts.tolist(), **statistics)

@@ -105,4 +105,4 @@ def test_lines_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     writer.rewind({"bytes": 80}, 4)
     writer.close()
-    assert caplog.messages == [f"{tmp_path}/metrics.jsonl: 80 bytes that were logged are not there"]
+    assert caplog.messages == [f"{tmp_path}/metrics.jsonl: 80 bytes that were logged are missing"]

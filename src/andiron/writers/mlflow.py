@@ -1,0 +1,117 @@
+"""A run in MLflow; needs `pip install andiron[mlflow]`."""
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from andiron.protocols import Point
+
+MOST_LETTERS = 6000  # of a parameter's value: the limit of MLflow 3
+
+
+class MlflowWriter:
+    """Logs to a run of MLflow; the step is the number of completed updates.
+
+    Values are named `<split>/<metric>`; training values are means over windows. Images and pages
+    of text become artifacts; MLflow has no histograms. Without a `tracking_uri` the store is
+    `run_dir`/mlflow: `mlflow ui --backend-store-uri sqlite:///<run_dir>/mlflow/store.db`. A log
+    point waits for the store, about 20 ms for a local one. A resumed run continues under its id.
+    MLflow removes no values, so a step that it has already is not logged again.
+    """
+
+    def __init__(
+        self, run_dir: Path, *, experiment: str = "andiron", tracking_uri: str | None = None
+    ):
+        import mlflow  # takes seconds, and is an optional dependency
+
+        self._entities = mlflow.entities
+        self._run_name, self._experiment = run_dir.name, experiment
+        self._artifacts = None  # where the server wants them
+        if tracking_uri is None:
+            local = (run_dir / "mlflow").absolute()
+            local.mkdir(parents=True, exist_ok=True)
+            tracking_uri = f"sqlite:///{local / 'store.db'}"
+            self._artifacts = (local / "artifacts").as_uri()
+        self._client = mlflow.MlflowClient(tracking_uri)
+        self._id: str | None = None
+        self._is_running = False
+        self._last_steps: dict[str, int] = {}  # by split
+
+    def write(self, point: Point) -> None:
+        """Logs the point, unless it is a training epoch's mean: its windows are logged already."""
+        run, split, step = self._running(), point.split, point.updates
+        if (split == "train" and point.whole_epoch) or not self._is_new(point):
+            return
+        now = int(time.time() * 1000)
+        values = {"epoch": float(point.epoch), **point.values} if point.values else {}
+        metrics = [
+            self._entities.Metric(_allowed(f"{split}/{name}"), value, now, step)
+            for name, value in values.items()
+        ]
+        self._client.log_batch(run, metrics=metrics)
+        for tag, markdown in point.texts.items():
+            self._client.log_text(run, markdown, f"{split}/{tag}-{step}.md")
+        for tag, pixels in point.images.items():
+            image = pixels.permute(1, 2, 0).cpu().numpy()
+            self._client.log_image(run, image, f"{split}/{tag}-{step}.png")
+
+    def start_session(
+        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
+    ) -> None:
+        """Sets the parameters of the MLflow run and stores the pages of text."""
+        run = self._running()
+        for name, value in hyperparameters.items():
+            self._client.log_param(run, _allowed(name), str(value)[:MOST_LETTERS])
+        for tag, markdown in texts.items():
+            self._client.log_text(run, markdown, f"{tag}.md")
+
+    def end_session(self, *, succeeded: bool) -> None:
+        """Ends the MLflow run as finished or failed."""
+        self._end("FINISHED" if succeeded else "FAILED")
+
+    def position(self) -> dict[str, Any]:
+        """The id of the MLflow run."""
+        return {"id": self._running()}
+
+    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+        """Continues the MLflow run with this id."""
+        self._id = position["id"]
+
+    def close(self) -> None:
+        """Ends the MLflow run of an interrupted run as killed."""
+        if self._is_running:
+            self._end("KILLED")
+
+    def _running(self) -> str:
+        """The id of the MLflow run; it starts when it is first used, since `rewind` may set its id."""
+        client = self._client
+        if self._id is None:
+            known = client.get_experiment_by_name(self._experiment)
+            experiment = (
+                known.experiment_id
+                if known
+                else client.create_experiment(self._experiment, self._artifacts)
+            )
+            self._id = client.create_run(experiment, run_name=self._run_name).info.run_id
+        elif not self._is_running:
+            client.update_run(self._id, "RUNNING")
+        self._is_running = True
+        return self._id
+
+    def _is_new(self, point: Point) -> bool:
+        """Whether an earlier process has not logged this step."""
+        if point.split not in self._last_steps:
+            history = self._client.get_metric_history(self._id, f"{point.split}/epoch")
+            self._last_steps[point.split] = max((each.step for each in history), default=-1)
+        return point.updates > self._last_steps[point.split]
+
+    def _end(self, status: str) -> None:
+        self._client.set_terminated(self._running(), status)
+        self._is_running = False
+
+
+def _allowed(name: str) -> str:
+    """The name with `_` in place of each character that MLflow refuses."""
+    return re.sub(r"[^\w.\-/: ]", "_", name)

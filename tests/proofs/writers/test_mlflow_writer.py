@@ -1,0 +1,117 @@
+"""MLflow with its local store: the run that `mlflow ui` would show."""
+
+import json
+import random
+
+import pytest
+import torch
+
+from andiron.protocols import Point
+from andiron.writers import MlflowWriter
+
+mlflow = pytest.importorskip(
+    "mlflow", reason="mlflow is an optional dependency: pip install andiron[mlflow]"
+)
+pytestmark = pytest.mark.filterwarnings("default")  # those of mlflow's own code
+
+
+def stored(run_dir):
+    """The store of a run folder, and the runs in it, oldest first."""
+    client = mlflow.MlflowClient(f"sqlite:///{run_dir / 'mlflow' / 'store.db'}")
+    ids = [each.experiment_id for each in client.search_experiments()]
+    return client, client.search_runs(ids, order_by=["attributes.start_time"])
+
+
+def logged(client, run, name):
+    history = client.get_metric_history(run.info.run_id, name)
+    return [(each.step, each.value) for each in sorted(history, key=lambda each: each.step)]
+
+
+def artifacts(client, run, folder=None):
+    return sorted(each.path for each in client.list_artifacts(run.info.run_id, folder))
+
+
+def test_values_of_both_splits_stand_at_their_update(tmp_path):
+    writer = MlflowWriter(tmp_path)
+    writer.start_session({"lr": 0.1, "names": "x" * 10_000}, {"config": "a < b"})
+    writer.write(Point("train", 20, 1, {"loss": 0.5, "acc@1": 1.0}))
+    writer.write(Point("train", 21, 1, {"loss": 7.0}, whole_epoch=True))
+    writer.write(Point("valid", 21, 1, {"loss": 0.75}, whole_epoch=True))
+    writer.write(Point("train", 40, 2, {"loss": 0.25}))
+    writer.end_session(succeeded=True)
+    writer.close()
+
+    client, (run,) = stored(tmp_path)
+    assert logged(client, run, "train/loss") == [(20, 0.5), (40, 0.25)]
+    assert logged(client, run, "valid/loss") == [(21, 0.75)]
+    assert logged(client, run, "train/acc_1") == [(20, 1.0)]
+    assert logged(client, run, "train/epoch") == [(20, 1.0), (40, 2.0)]
+    assert run.data.params == {"lr": "0.1", "names": "x" * 6000}
+    assert (run.info.run_name, run.info.status) == (tmp_path.name, "FINISHED")
+    assert mlflow.artifacts.load_text(f"{run.info.artifact_uri}/config.md") == "a < b"
+
+
+def test_images_and_texts_become_artifacts(tmp_path):
+    pixels = torch.arange(24, dtype=torch.uint8)
+    writer = MlflowWriter(tmp_path)
+    writer.write(
+        Point(
+            "valid",
+            3,
+            1,
+            {},
+            texts={"sample": "to be"},
+            images={"colour": pixels.view(3, 2, 4), "grey": pixels[:8].view(1, 2, 4)},
+        )
+    )
+    writer.end_session(succeeded=True)
+    client, (run,) = stored(tmp_path)
+    assert artifacts(client, run, "valid") == [
+        "valid/colour-3.png",
+        "valid/grey-3.png",
+        "valid/sample-3.md",
+    ]
+
+
+def test_a_resumed_run_continues_under_its_id_and_logs_no_step_twice(tmp_path):
+    first = MlflowWriter(tmp_path)
+    for updates in (1, 2, 3):
+        first.write(Point("train", updates, 1, {"loss": 1 / updates}))
+        if updates == 2:
+            position = json.loads(json.dumps(first.position()))
+    first.close()
+    client, (run,) = stored(tmp_path)
+    assert run.info.status == "KILLED"
+
+    second = MlflowWriter(tmp_path)
+    second.rewind(position, 2)
+    for updates in (3, 4):
+        second.write(Point("train", updates, 1, {"loss": 1 / updates}))
+    assert stored(tmp_path)[1][0].info.status == "RUNNING"
+    second.write(Point("valid", 3, 1, {"loss": 0.5}, whole_epoch=True))
+    second.end_session(succeeded=False)
+
+    client, (run,) = stored(tmp_path)
+    assert logged(client, run, "train/loss") == [(n, 1 / n) for n in (1, 2, 3, 4)]
+    assert logged(client, run, "valid/loss") == [(3, 0.5)]
+    assert (run.info.run_id, run.info.status) == (position["id"], "FAILED")
+
+
+def test_runs_with_one_tracking_uri_share_an_experiment(tmp_path):
+    uri = f"sqlite:///{tmp_path / 'all.db'}"
+    for name in ("one", "two"):
+        writer = MlflowWriter(tmp_path / name, experiment="digits", tracking_uri=uri)
+        writer.write(Point("train", 1, 1, {"loss": float("nan")}))
+        writer.end_session(succeeded=True)
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("digits")
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.info.run_name for run in runs} == {"one", "two"}
+
+
+def test_logging_draws_no_random_number(tmp_path):
+    before = random.getstate(), torch.get_rng_state()
+    writer = MlflowWriter(tmp_path)
+    writer.write(Point("train", 1, 1, {"loss": 0.5}))
+    writer.close()
+    assert random.getstate() == before[0] and torch.equal(torch.get_rng_state(), before[1])
