@@ -130,7 +130,9 @@ class GroupedOptimizer:
     @staticmethod
     def _given(updates: int | None) -> int:
         if updates is None:
-            raise ValueError("a group transforms its gradients: give `step` the completed `updates`")
+            raise ValueError(
+                "a group transforms its gradients: give `step` the completed `updates`"
+            )
         return updates
 
     def thaw(self, updates: int) -> None:

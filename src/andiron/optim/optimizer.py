@@ -1,4 +1,11 @@
-"""The functional face of a torch optimizer: gradients and the learning rate go in, the model comes out."""
+"""The functional interface of a torch optimizer: gradients and learning rate in, model out.
+
+>>> from andiron.gradients import backward
+>>> model = nn.Linear(3, 1)
+>>> optimizer = Optimizer(torch.optim.Adam, model, weight_decay=0.1)
+>>> gradients = backward(model(torch.ones(2, 3)).mean(), model)
+>>> model = optimizer.step(0.01, model, gradients)
+"""
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -9,21 +16,20 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients
-from andiron.optim import flat_state, torch_class
+from andiron.optim import flat_state, fused_kernel, torch_class
+from andiron.optim.fused_kernel import FusedStep
 
 Model = TypeVar("Model", bound=nn.Module)
-GROUP, TRAINED = (
-    "group.",
-    "training_weights",
-)  # slots: what the whole group shares; the weights that are stepped
+GROUP = "group."  # prefix of slots that the whole group shares; stored with the first parameter
+TRAINED = "training_weights"  # slot of the weights that are stepped, where others are evaluated
 
 
 class Optimizer:
-    """A `torch.optim` class (or one with its interface) that is told its gradients and its learning rate.
+    """A `torch.optim` class, or one with its interface, that is given gradients and learning rate.
 
-    It owns the parameters called `names`, by default every trainable one of `model`. Options not given are torch's own,
-    except that the fastest implementation torch has for the parameters' device is chosen: fused, else foreach.
-    Raises: ValueError for a name that no parameter has, or naming every parameter that the class does not take.
+    It owns the parameters called `names`, by default every trainable one of `model`. Options not
+    given are torch's defaults, but the implementation is torch's fastest: fused, else foreach.
+    Raises: ValueError for a name that no parameter has, or for parameters that the class refuses.
     """
 
     def __init__(
@@ -33,28 +39,31 @@ class Optimizer:
         names: Collection[str] | None = None,
         **options: Any,
     ):
-        self._parameters = torch_class.owned(model, names)
+        self._parameters = torch_class.named_parameters(model, names)
         if not self._parameters:
-            raise ValueError(
-                f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__} to own"
+            kinds = (
+                f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__}"
             )
+            raise ValueError(f"{kinds} to own")
+        self._names = list(self._parameters)
         self._model: nn.Module = model
+        self._class = optimizer_class
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
         inner_class = torch_class.without_dynamo(optimizer_class)
-        self._inner_step: Callable[..., Any] = (
-            inner_class.step
-        )  # taken before torch wraps it for its profiler, at 30 us a step
+        # taken before torch wraps it for its profiler, at 30 us a step
+        self._inner_step: Callable[..., Any] = inner_class.step
         self._inner = torch_class.constructed(inner_class, self.name, self._parameters, options)
-        self.options = torch_class.told(optimizer_class, self._inner.defaults)
+        self.options = torch_class.public_options(optimizer_class, self._inner.defaults)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
+        self._may_fuse = fused_kernel.is_known(optimizer_class, self.options)
+        self._fused: FusedStep | None = None
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
-        self._trained: dict[str, Tensor] | None = (
-            None  # the weights that are stepped, while others are evaluated
-        )
+        # the weights that are stepped, while others are evaluated
+        self._trained: dict[str, Tensor] | None = None
         if self.has_evaluation_weights:
             self._inner.train()
-        self._group_at_first = dict(self._inner.param_groups[0])
+        self._initial_group = dict(self._inner.param_groups[0])
 
     @property
     def parameters(self) -> Mapping[str, nn.Parameter]:
@@ -68,41 +77,55 @@ class Optimizer:
         gradients: Gradients,
         closure: Callable[[], Gradients] | None = None,
     ) -> Model:
-        """`model` after one update of the parameters that have an entry in `gradients`; no other is touched.
+        """`model` after one update of the parameters that have an entry in `gradients`.
 
-        `closure` takes the gradients again at the weights as they are then, for those that search (LBFGS, which moves
-        all it owns as one vector and takes a gradient that is missing for zeros).
-        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own; ValueError if `model` does
-        not hold the parameters it owns, or a closure is needed and not given; RuntimeError within `evaluated`.
+        `closure` computes the gradients at the current weights, for optimizers that search (LBFGS,
+        which moves all its parameters as one vector and takes a missing gradient for zeros).
+        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own; ValueError
+        if `model` lacks the parameters it owns, or a closure is required and missing; RuntimeError
+        inside `evaluated`.
         """
         if model is not self._model:
             self._check_holds_parameters(model)
             self._model = model
         if self._trained is not None:
             raise RuntimeError(
-                "a step within `evaluated` would be lost on the way out, with the weights it made; leave it first"
+                "a step inside `evaluated` would be lost with its weights on exit; leave it first"
             )
         if not gradients:
             return model
-        for group in self._inner.param_groups:
-            group["lr"] = lr
+        self._inner.param_groups[0]["lr"] = lr
         try:
-            self._lend(gradients)
+            self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.no_grad() if torch.is_grad_enabled() else nullcontext():
-                if self.needs_closure:
-                    self._inner_step(self._inner, self._evaluations(gradients, closure))
+                is_whole = self._may_fuse and [*gradients] == self._names
+                if is_whole and self._fused is not None and isinstance(lr, float):
+                    if self._fused.check is not None:
+                        self._fused.check()
+                    if self._fused.counters:
+                        torch._foreach_add_(self._fused.counters, 1)
+                    self._fused.kernel([*gradients.values()], lr=lr)
                 else:
-                    self._inner_step(self._inner)
+                    self._public_step(gradients, closure)
+                    if is_whole:
+                        self._fused = fused_kernel.prepared(self._class, self._inner)
         finally:
             self._take_back()
         return model
+
+    def _public_step(self, gradients: Gradients, closure: Callable[[], Gradients] | None) -> None:
+        if self.needs_closure:
+            self._inner_step(self._inner, self._evaluations(gradients, closure))
+        else:
+            self._inner_step(self._inner)
 
     def _lend(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
             parameter = self._parameters.get(name)
             if parameter is None:
                 raise KeyError(
-                    f"the optimizer does not own parameter {name!r}; it owns: {', '.join(self._parameters)}"
+                    f"the optimizer does not own parameter {name!r}; it owns: "
+                    f"{', '.join(self._parameters)}"
                 )
             parameter.grad = gradient.clone() if self._lends_copies else gradient
 
@@ -113,27 +136,27 @@ class Optimizer:
     def _evaluations(
         self, given: Gradients, closure: Callable[[], Gradients] | None
     ) -> Callable[[], Tensor]:
-        """What torch calls a closure: the first call finds the gradients given, each later one takes them again."""
+        """The closure for torch: its first call returns the given gradients, later ones compute them."""
         if closure is None:
             raise ValueError(
-                f"{self.name} evaluates the loss several times a step: give `step` a closure that returns the gradients "
-                "at the present weights"
+                f"{self.name} evaluates the loss several times a step: give `step` a closure that "
+                "returns the gradients at the current weights"
             )
         versions = self._versions()
         evaluations = itertools.count()
 
         def evaluate() -> Tensor:
-            self._take_back()  # or the closure's own backward would add to what is lent
-            # a class may move the weights before it first asks (schedulefree's): what was given is then of other weights
+            self._take_back()  # or the closure's own backward would add to the lent gradients
+            # schedulefree moves the weights before its first call: the given gradients are then stale
             is_given = next(evaluations) == 0 and self._versions() == versions
             with torch.enable_grad():
-                found = given if is_given else closure()
-            if found.loss is None:
+                current = given if is_given else closure()
+            if current.loss is None:
                 raise ValueError(
-                    f"{self.name} goes by the loss: give gradients that know theirs, as those of `backward` do"
+                    f"{self.name} needs the loss: give gradients with one, as `backward` returns"
                 )
-            self._lend(found)
-            return found.loss
+            self._lend(current)
+            return current.loss
 
         return evaluate
 
@@ -142,9 +165,10 @@ class Optimizer:
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Within it the parameters hold the weights to be measured, saved and exported; afterwards, bit for bit, those it steps.
+        """Inside it the parameters are the weights to evaluate, save and export.
 
-        For most optimizers they are the same. Within another such block it changes nothing.
+        For most optimizers they are the weights that are stepped. On exit those are restored bit for
+        bit. Inside another such block it changes nothing.
         """
         if not self.has_evaluation_weights or self._trained is not None:
             yield
@@ -157,7 +181,7 @@ class Optimizer:
             yield
         finally:
             self._inner.train()
-            self._put(self._trained)  # the way back by arithmetic would round
+            self._put(self._trained)  # the optimizer's own arithmetic would round
             self._trained = None
 
     def _put(self, weights: Mapping[str, Tensor]) -> None:
@@ -167,94 +191,93 @@ class Optimizer:
 
     def _check_holds_parameters(self, model: nn.Module) -> None:
         held = {id(parameter) for parameter in model.parameters()}
-        strange = [
-            name for name, parameter in self._parameters.items() if id(parameter) not in held
-        ]
-        if strange:
+        missing = [name for name, each in self._parameters.items() if id(each) not in held]
+        if missing:
             raise ValueError(
-                f"this {type(model).__name__} is not the model the optimizer was made for: it does not hold "
-                f"{', '.join(strange)}; make an optimizer for it"
+                f"this {type(model).__name__} is not the model the optimizer was made for: it does "
+                f"not hold {', '.join(missing)}; make an optimizer for it"
             )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Its state as `<parameter>/<slot>` to tensor; empty before the first step of most.
+        """The state as `<parameter>/<slot>` to tensor; for most classes empty before the first step.
 
-        What belongs to all parameters stands with the first. Where other weights are evaluated, those that are stepped
-        are part of the state.
+        State of the whole group stands with the first parameter. Where other weights are evaluated,
+        the weights that are stepped are part of the state.
         """
-        found = {
+        state = {
             f"{name}/{slot}": value
             for name, parameter in self._parameters.items()
             for slot, value in flat_state.flattened(self._inner.state.get(parameter, {})).items()
         }
-        first = next(iter(self._parameters))
-        found |= {
-            f"{first}/{GROUP}{slot}": value
-            for slot, value in flat_state.flattened(self._moved()).items()
-        }
+        shared = flat_state.flattened(self._changed_options())
+        state |= {f"{self._names[0]}/{GROUP}{slot}": value for slot, value in shared.items()}
         if self.has_evaluation_weights:
             weights = self._trained or {
                 name: parameter.detach() for name, parameter in self._parameters.items()
             }
-            found |= {f"{name}/{TRAINED}": tensor for name, tensor in weights.items()}
-        return found
+            state |= {f"{name}/{TRAINED}": tensor for name, tensor in weights.items()}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Continues from a saved state.
 
-        Raises: KeyError if the state is for a parameter this optimizer does not own; ValueError if it lacks the weights
-        that are stepped where other weights are evaluated; RuntimeError within `evaluated`. Nothing is then loaded.
+        Raises: KeyError if the state is for a parameter this optimizer does not own; ValueError if
+        the weights that are stepped are missing where others are evaluated; RuntimeError inside
+        `evaluated`. Nothing is then loaded.
         """
         if self._trained is not None:
             raise RuntimeError(
-                "a state loaded within `evaluated` would lose its weights on the way out; leave it first"
+                "a state loaded inside `evaluated` would lose its weights on exit; leave it first"
             )
-        by_parameter: dict[str, dict[str, Tensor]] = {}
+        slots = self._slots_by_parameter(state)
+        trained = {name: each.pop(TRAINED) for name, each in slots.items() if TRAINED in each}
+        missing = [name for name in self._parameters if name not in trained]
+        if state and missing and self.has_evaluation_weights:
+            raise ValueError(
+                f"saved optimizer state lacks the weights that {self.name} steps of "
+                f"{', '.join(missing)}; the model's file has others, for evaluation: load a state "
+                "that this class saved"
+            )
+        shared: dict[str, Tensor] = {}
+        self._fused = None
+        self._inner.state.clear()
+        for name, each in slots.items():
+            of_group = [slot for slot in each if slot.startswith(GROUP)]
+            shared |= {slot.removeprefix(GROUP): each.pop(slot) for slot in of_group}
+            if each:
+                self._inner.state[self._parameters[name]] = self._restored(name, each)
+        group = self._inner.param_groups[0]
+        for name in self._changed_options():
+            del group[name]
+        group.update(self._initial_group | flat_state.restored(shared))
+        self._put(trained)
+
+    def _slots_by_parameter(self, state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+        slots: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             name, _, slot = key.rpartition("/")
             if name not in self._parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-            by_parameter.setdefault(name, {})[slot] = value
-        trained = {
-            name: found.pop(TRAINED) for name, found in by_parameter.items() if TRAINED in found
-        }
-        missing = [name for name in self._parameters if name not in trained]
-        if state and missing and self.has_evaluation_weights:
-            raise ValueError(
-                f"saved optimizer state lacks the weights that {self.name} steps of {', '.join(missing)}; the model's file "
-                "has others, for evaluation: load a state that this class saved"
-            )
-        shared: dict[str, Tensor] = {}
-        self._inner.state.clear()
-        for name, found in by_parameter.items():
-            shared |= {
-                slot.removeprefix(GROUP): found.pop(slot)
-                for slot in [*found]
-                if slot.startswith(GROUP)
+            slots.setdefault(name, {})[slot] = value
+        return slots
+
+    def _restored(self, name: str, slots: Mapping[str, Tensor]) -> dict[str, Any]:
+        """The state of a parameter, on its device and in its memory layout."""
+        on_device = bool(self.options.get("fused") or self.options.get("capturable"))
+        parameter = self._parameters[name]
+        return flat_state.restored(
+            {
+                slot: flat_state.placed(slot, tensor, parameter, counters_on_device=on_device)
+                for slot, tensor in slots.items()
             }
-            if found:
-                parameter = self._parameters[name]
-                here = {
-                    slot: flat_state.placed(slot, tensor, parameter, self._is_on_device)
-                    for slot, tensor in found.items()
-                }
-                self._inner.state[parameter] = flat_state.restored(here)
-        for name in self._moved():
-            del self._inner.param_groups[0][name]
-        self._inner.param_groups[0].update(self._group_at_first | flat_state.restored(shared))
-        self._put(trained)
+        )
 
-    @property
-    def _is_on_device(self) -> bool:
-        """Whether even its counters are."""
-        return bool(self.options.get("fused") or self.options.get("capturable"))
-
-    def _moved(self) -> dict[str, Any]:
-        """The numbers of the group, other than the learning rate, that stepping has changed."""
+    def _changed_options(self) -> dict[str, Any]:
+        """The numbers of the group, other than the learning rate, that steps have changed."""
         return {
             name: value
             for name, value in self._inner.param_groups[0].items()
             if name not in ("lr", "train_mode")
             and isinstance(value, int | float)
-            and value != self._group_at_first.get(name)
+            and value != self._initial_group.get(name)
         }

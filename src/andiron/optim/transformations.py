@@ -82,7 +82,7 @@ def centralise() -> Transformation:
 CLIPPINGS = {"global_norm": clip_global_norm, "norm": clip_norm, "value": clip_value}
 
 
-def from_clip(clip: float | Mapping[str, float]) -> Transformation:
+def from_clip(clip: float | Mapping[Any, float]) -> Transformation:
     """A number clips by the global norm; `{norm: x}`, `{value: x}`, `{global_norm: x}` name the kind.
 
     Raises: ValueError for another kind, or a limit that is not positive.

@@ -20,7 +20,7 @@ LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
 ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
 NEEDS_CLOSURE = (
     "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that returns the gradients "
-    "at the present weights"
+    "at the current weights"
 )
 
 
@@ -117,7 +117,7 @@ def test_gradients_that_do_not_know_their_loss_are_refused_where_it_is_gone_by(
     with pytest.raises(ValueError) as error:
         LBFGS(model).step(0.1, model, given, closure)
     assert str(error.value) == (
-        "torch.optim.LBFGS goes by the loss: give gradients that know theirs, as those of `backward` do"
+        "torch.optim.LBFGS needs the loss: give gradients with one, as `backward` returns"
     )
     assert [parameter.grad for parameter in model.parameters()] == [None, None]
 
@@ -241,12 +241,12 @@ def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
     with optimizer.evaluated():
         with pytest.raises(
             RuntimeError,
-            match="a step within `evaluated` would be lost on the way out, .* leave it first",
+            match="a step inside `evaluated` would be lost with its weights on exit; leave it first",
         ):
             optimizer.step(0.05, model, given)
         with pytest.raises(
             RuntimeError,
-            match="a state loaded within `evaluated` would lose its weights .* leave it first",
+            match="a state loaded inside `evaluated` would lose its weights on exit; leave it first",
         ):
             optimizer.load_state_dict(state)
     assert differing(optimizer.state_dict(), state) == set()

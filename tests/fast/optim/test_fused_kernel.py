@@ -1,0 +1,176 @@
+"""The fused kernels called directly: the same bits and states as the public `step`."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from andiron import gradients, randomness
+from andiron.optim import Optimizer, fused_kernel
+
+CASES = {
+    "Adam": (torch.optim.Adam, {}),
+    "Adam, decay": (torch.optim.Adam, {"weight_decay": 0.1, "betas": (0.8, 0.9), "eps": 1e-5}),
+    "Adam, amsgrad": (torch.optim.Adam, {"amsgrad": True}),
+    "Adam, maximize": (torch.optim.Adam, {"maximize": True}),
+    "Adam, decoupled": (torch.optim.Adam, {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    "AdamW": (torch.optim.AdamW, {}),
+    "AdamW, amsgrad": (torch.optim.AdamW, {"amsgrad": True, "weight_decay": 0.3}),
+    "SGD": (torch.optim.SGD, {}),
+    "SGD, decay": (torch.optim.SGD, {"weight_decay": 0.1, "maximize": True}),
+    "SGD, momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1}),
+    "SGD, nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+}
+SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
+
+
+class Network(nn.Module):
+    """Two layers and one that only some updates use; the second bias is frozen."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        randomness.start_stream(0, "init")
+        self.first = nn.Linear(6, 9, dtype=dtype)
+        self.second = nn.Linear(9, 4, dtype=dtype)
+        self.sometimes = nn.Linear(4, 4, dtype=dtype)
+        self.second.bias.requires_grad_(False)
+
+    def loss(self, update, *, skips=False):
+        stream, size = randomness.stream(0, "batch", update), SIZES[update % len(SIZES)]
+        inputs = torch.randn(size, 6, generator=stream).to(self.first.weight.dtype)
+        outputs = self.second(torch.tanh(self.first(inputs)))
+        outputs = outputs if skips else self.sometimes(outputs)
+        return functional.cross_entropy(outputs, torch.randint(4, (size,), generator=stream))
+
+
+def lr_at(update):
+    return 0.002 * (1 + update % 7)
+
+
+def trained(kind, options, *, may_fuse, skipped=(), dtype=torch.float32, lr=lr_at):
+    """Weights and state after 30 updates, saved and loaded after 12; and how many steps were public."""
+    model, public_steps = Network(dtype), []
+    optimizer = made(kind, options, model, may_fuse, public_steps)
+    for update in range(30):
+        if update == 12:
+            state = {name: tensor.clone() for name, tensor in optimizer.state_dict().items()}
+            optimizer = made(kind, options, model, may_fuse, public_steps)
+            optimizer.load_state_dict(state)
+        loss = model.loss(update, skips=update in skipped)
+        optimizer.step(lr(update), model, gradients.backward(loss, model))
+    assert all(parameter.grad is None for parameter in model.parameters())
+    return model.state_dict() | optimizer.state_dict(), len(public_steps)
+
+
+def made(kind, options, model, may_fuse, public_steps):
+    """An optimizer that notes each of its public steps in a list."""
+    optimizer = Optimizer(kind, model, **options)
+    optimizer._may_fuse &= may_fuse
+    public_step = optimizer._public_step
+    optimizer._public_step = lambda *given: (public_steps.append(1), public_step(*given))
+    return optimizer
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# torch's fused SGD with momentum takes no parameter whose first gradient comes late
+LATE = [case for case, (_, options) in CASES.items() if "momentum" not in options]
+
+
+@pytest.mark.parametrize(
+    "case, skipped",
+    [(case, skipped) for case in CASES for skipped in ((), (5, 6, 20))]
+    + [(case, (0, 5, 12)) for case in LATE],
+)
+def test_bits_and_states_are_those_of_the_public_step(case, skipped):
+    expected, public = trained(*CASES[case], may_fuse=False, skipped=skipped)
+    found, remaining = trained(*CASES[case], may_fuse=True, skipped=skipped)
+    assert same(found, expected)
+    # public are the steps with a gradient missing, and the first whole one of both optimizers
+    assert public == 30
+    assert remaining == {(): 2, (5, 6, 20): 5, (0, 5, 12): 5}[skipped]
+
+
+def test_float64_has_the_same_bits():
+    expected, _ = trained(torch.optim.AdamW, {}, may_fuse=False, dtype=torch.float64)
+    found, public = trained(torch.optim.AdamW, {}, may_fuse=True, dtype=torch.float64)
+    assert same(found, expected) and public == 2
+
+
+@pytest.mark.parametrize("case", ["Adam", "SGD, momentum"])
+def test_bits_and_states_are_those_of_torch(case):
+    kind, options = CASES[case]
+    expected = Network()
+    plain = kind(
+        filter(lambda each: each.requires_grad, expected.parameters()), fused=True, **options
+    )
+    for update in range(30):
+        plain.param_groups[0]["lr"] = lr_at(update)
+        plain.zero_grad()
+        expected.loss(update).backward()
+        plain.step()
+    found, _ = trained(kind, options, may_fuse=True)
+    states = {
+        f"{name}/{slot}": value
+        for name, parameter in expected.named_parameters()
+        for slot, value in plain.state.get(parameter, {}).items()
+    }
+    assert same(found, expected.state_dict() | states) and states
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        (torch.optim.RMSprop, {}),
+        (torch.optim.NAdam, {}),
+        (torch.optim.Adam, {"fused": False}),
+        (torch.optim.Adam, {"foreach": True}),
+        (torch.optim.Adam, {"betas": (torch.tensor(0.9), torch.tensor(0.99))}),
+        (type("Mine", (torch.optim.Adam,), {}), {}),
+    ],
+)
+def test_an_unknown_class_or_option_keeps_the_public_step(kind, options):
+    assert not Optimizer(kind, Network(), **options)._may_fuse
+
+
+def test_an_unknown_version_of_torch_keeps_the_public_step(monkeypatch):
+    assert Optimizer(torch.optim.Adam, Network())._may_fuse
+    monkeypatch.setattr(fused_kernel, "IS_KNOWN_TORCH", False)
+    assert not Optimizer(torch.optim.Adam, Network())._may_fuse
+
+
+def test_a_learning_rate_that_is_no_float_keeps_the_public_step():
+    _, public = trained(*CASES["Adam"], may_fuse=True, lr=lambda update: 1)
+    assert public == 30
+
+
+def test_parameters_of_two_dtypes_keep_the_public_step():
+    model = Network()
+    model.sometimes.double()
+    public_steps = []
+    optimizer = made(torch.optim.Adam, {}, model, True, public_steps)
+    for update in range(3):
+        tensors = {
+            name: torch.ones_like(parameter)
+            for name, parameter in model.named_parameters()
+            if parameter.requires_grad
+        }
+        optimizer.step(0.1, model, gradients.Gradients(tensors, model))
+    assert len(public_steps) == 3
+
+
+@pytest.mark.parametrize("gradient", [torch.zeros(2, 2), torch.zeros(6, 9)])
+def test_a_gradient_of_another_shape_is_refused_before_the_kernel(gradient):
+    model = Network()
+    optimizer = Optimizer(torch.optim.Adam, model)
+    for update in range(2):
+        optimizer.step(0.1, model, gradients.backward(model.loss(update), model))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = gradients.backward(model.loss(2), model)
+    found.register("first.weight", gradient)
+    with pytest.raises(RuntimeError, match="size"):
+        optimizer.step(0.1, model, found)
+    assert same(model.state_dict(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
