@@ -1,10 +1,11 @@
-"""The kinds of values that options take: a name for each range, used in the annotations of constructors.
+"""The types of option values: a name for each range, used in the annotations of constructors.
 
 The annotated signature of a constructor is the schema of its node in the configuration. The
 configuration is checked before torch is imported, so nothing here imports torch.
 """
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
@@ -24,70 +25,84 @@ Direction = Literal["lowest", "highest"]
 Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
 EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
+EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
+DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")  # torch.nn.functional.relu
 
 
-def _horizon(value: Any) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value < 1:
-            raise PydanticCustomError("horizon", "Input should be greater than or equal to 1")
+def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> PlainValidator:
+    """Accepts the values for which `is_allowed`; `written_as` is their type for editors."""
+
+    def checked(value: Any) -> Any:
+        if not is_allowed(value):
+            raise PydanticCustomError("kind", "Input should be {allowed}", {"allowed": allowed})
         return value
-    if isinstance(value, str) and EPOCHS.fullmatch(value):
-        return value
-    allowed = "Input should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
-    raise PydanticCustomError("horizon", allowed)
+
+    return PlainValidator(checked, json_schema_input_type=written_as)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_horizon(value: Any) -> bool:
+    if type(value) is int and value < 1:
+        raise PydanticCustomError("kind", "Input should be greater than or equal to 1")
+    return _is_count(value) or (isinstance(value, str) and EPOCHS.fullmatch(value) is not None)
+
+
+def _is_cadence(value: Any) -> bool:
+    if isinstance(value, dict) and value and value.keys() <= {"updates", "epochs", "minutes"}:
+        numbers = [each for each in value.values() if each is not None]
+        return bool(numbers) and all(type(each) in (int, float) and each > 0 for each in numbers)
+    return _is_count(value) or (isinstance(value, str) and EVERY.fullmatch(value) is not None)
 
 
 def _is_node(value: Any) -> bool:
-    return isinstance(value, dict) and "_target_" in value
+    return isinstance(value, dict) and "_target_" in value  # its arguments are checked apart
 
 
-def _node(value: Any) -> dict[str, Any]:
-    if _is_node(value):  # its arguments are checked as those of any node
-        return dict(value)
-    raise PydanticCustomError("node", "Input should be a _target_ and its arguments")
+def _are_nodes(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_node, value))
 
 
-def _nodes(value: Any) -> list[Any]:
-    if isinstance(value, list) and value and all(map(_is_node, value)):
-        return value
-    raise PydanticCustomError(
-        "node", "Input should be a list of nodes, each a _target_ and its arguments"
-    )
+def _is_function(value: Any) -> bool:
+    is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value) is not None
+    return is_name or _is_node(value)
 
 
-def _node_or_nodes(value: Any) -> Any:
-    if _is_node(value) or (isinstance(value, list) and value and all(map(_is_node, value))):
-        return value
-    raise PydanticCustomError(
-        "node", "Input should be one node or a list of nodes, each a _target_ and its arguments"
-    )
-
-
+# a number of updates, or of epochs that become updates when the run is built
 Horizon = Annotated[
-    Any, PlainValidator(_horizon)
-]  # updates, or epochs that become updates when the run is built
-Node = Annotated[Any, PlainValidator(_node)]  # an object built from a `_target_` of its own
-Nodes = Annotated[Any, PlainValidator(_nodes)]
-NodeOrNodes = Annotated[Any, PlainValidator(_node_or_nodes)]
-
-EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
-
-
-def _every(value: Any) -> Any:
-    if isinstance(value, dict) and value and set(value) <= {"updates", "epochs", "minutes"}:
-        numbers = [each for each in value.values() if each is not None]
-        if numbers and all(_is_number(each) and each > 0 for each in numbers):
-            return value
-    elif isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    elif isinstance(value, str) and EVERY.fullmatch(value):
-        return value
-    allowed = "a number of updates (500), epochs (2epochs) or minutes (10minutes), or {updates: 500, minutes: 10}"
-    raise PydanticCustomError("every", f"Input should be {allowed}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-Every = Annotated[Any, PlainValidator(_every)]  # a cadence: see andiron.cadence.Cadence
+    Any,
+    _kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
+]
+Every = Annotated[  # see andiron.cadence.Cadence
+    Any,
+    _kind(
+        "a number of updates (500), epochs (2epochs) or minutes (10minutes), "
+        "or {updates: 500, minutes: 10}",
+        _is_cadence,
+        Count | str | dict[Literal["updates", "epochs", "minutes"], Positive],
+    ),
+]
+# an object that is built from a `_target_` of its own, or several
+Node = Annotated[Any, _kind("a _target_ and its arguments", _is_node, dict[str, Any])]
+Nodes = Annotated[
+    Any,
+    _kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[dict[str, Any]]),
+]
+NodeOrNodes = Annotated[
+    Any,
+    _kind(
+        "one node or a list of nodes, each a _target_ and its arguments",
+        lambda value: _is_node(value) or _are_nodes(value),
+        dict[str, Any] | list[dict[str, Any]],
+    ),
+]
+Function = Annotated[
+    Any,
+    _kind(
+        "a _target_ and its arguments, or a function's dotted name",
+        _is_function,
+        str | dict[str, Any],
+    ),
+]

@@ -116,17 +116,17 @@ def _optimizer(
 ) -> Optimizer:
     option = "optimizer" if not node.get("optimizer") else f"param_groups.{name}.optimizer"
     chosen = node.get("optimizer") or config.optimizer
-    target = targets.function(option, chosen)
-    if not (isinstance(target.func, type) and issubclass(target.func, torch.optim.Optimizer)):
-        raise errors.ConfigError(
-            [f"{option}._target_={chosen['_target_']}: not a torch.optim.Optimizer class"]
-        )
+    name_of_class = chosen["_target_"]
+    kind = targets.resolve(f"{option}._target_", name_of_class)
+    if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
+        problem = f"{option}._target_={name_of_class}: not a torch.optim.Optimizer class"
+        raise errors.ConfigError([problem])
+    options = {key: value for key, value in chosen.items() if key != "_target_"}
     where = option if name == BASE else f"param_groups.{name}"
     try:
-        return Optimizer(target.func, model, names, **(target.keywords | rules.options(node)))
+        return Optimizer(kind, model, names, **(options | rules.options(node)))
     except TypeError as error:
-        raise errors.ConfigError(
-            [f"{where}: {target.func.__name__} refuses its options: {error}"]
-        ) from error
+        problem = f"{where}: {kind.__name__} refuses its options: {error}"
+        raise errors.ConfigError([problem]) from error
     except ValueError as error:
         raise errors.ConfigError([f"{where}: {error}"]) from error

@@ -23,7 +23,7 @@ TASKS_OF = {
 def model(config: Train, splits: Splits) -> nn.Module:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
-    kind = targets.function("task", config.task).func
+    kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
     asked = getattr(kind, "network_facts", {})  # one logit for a yes or no
     network = targets.build("model", config.model, **{**splits.offered, **asked})
@@ -38,7 +38,7 @@ def model(config: Train, splits: Splits) -> nn.Module:
             ) from error
     if config.compile:
         network.compile()
-    loss = None if config.loss is None else targets.build_loss("loss", config.loss)
+    loss = None if config.loss is None else targets.build_function("loss", config.loss, num_given=2)
     task: nn.Module = targets.build(
         "task", config.task, network=network, loss=loss, **splits.offered
     )

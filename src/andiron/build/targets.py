@@ -1,9 +1,16 @@
-"""From a config node to the object it names, with what only the run knows (sizes, parameters, horizon) filled in."""
+"""From a node of the configuration to the object it names, with what only the run knows filled in.
+
+`resolve` is the only place that turns the text of a `_target_` into a class or function.
+"""
 
 import functools
 import inspect
+import itertools
+import re
+import sys
+import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hydra.utils
@@ -12,166 +19,88 @@ from hydra.errors import HydraException
 from andiron import errors, schedules
 from andiron.config import node_checks
 from andiron.config.foreign_ranges import EXTRAS
-from andiron.ranges import EPOCHS
+from andiron.ranges import DOTTED_NAME, EPOCHS
+
+Node = Mapping[str, Any]
+Offered = Mapping[str, Any]  # values by parameter name
+# what is offered to each node inside a node: of its function, arguments and what itself is offered
+Inside = Callable[[Any, Offered, Offered], Iterator[Offered]]
 
 
-def build(option: str, node: dict[str, Any], **offered: Any) -> Any:
-    """The result of calling the node's `_target_` with its arguments.
+def resolve(option: str, name: str) -> Any:
+    """The class or function of this dotted name; `option` is where it stands, for messages.
 
-    `offered` values go to parameters of the same name that the node leaves out or null; the callable takes those
-    it knows. `option` is where the node stands in the config, for messages.
-    Raises: ConfigError if the target cannot be imported or its arguments do not fit its signature.
+    Hydra looks it up, so its policy on what a configuration may name holds.
+    Raises: ConfigError if there is none, or Hydra refuses it.
     """
-    target = function(option, node)
-    arguments = _filled(option, target, node["_target_"], offered)
-    _check_arguments(option, target.func, arguments)
-    return _called(option, node["_target_"], target.func, arguments)
-
-
-def _called(
-    option: str, name: str, target: Callable[..., Any], arguments: Mapping[str, Any]
-) -> Any:
     try:
-        return target(**arguments)
-    except ValueError as error:
-        if not node_checks.is_shipped(name):  # of a user's own, the traceback tells more
-            raise
-        raise errors.ConfigError([f"{option}: {error}"]) from error
+        # the plain function: Hydra's deferred object checks its policy again at every call, 0.4 ms
+        return hydra.utils.instantiate({"_target_": name, "_partial_": True}).func
+    except HydraException as error:
+        cause = " ".join(str(error.__cause__ or error).split())
+        problem = f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
+        raise errors.ConfigError([problem]) from error
+
+
+def build(option: str, node: Node, **offered: Any) -> Any:
+    """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
+
+    `offered` values fill the parameters of the same name that the node leaves out or null.
+    Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
+    """
+    return _built(option, node, offered, _nothing)
 
 
 def build_schedule(
-    option: str, node: dict[str, Any], *, num_updates: int, updates_per_epoch: int
+    option: str, node: Node, *, num_updates: int, updates_per_epoch: int
 ) -> schedules.Schedule:
-    """The schedule that the node names; the schedules inside it are built first.
+    """The schedule that the node names; `num_updates` is its length where the node leaves it out.
 
-    A number of updates may be said in epochs (`2epochs`): rounded, and 1 at least. `num_updates` goes where a horizon
-    is left out or null; to a schedule inside a Sequential goes the number of updates between its milestones.
-    Raises: ConfigError, also for what a constructor refuses and for what begins after the last update.
+    Lengths in epochs (`2epochs`) become updates. A schedule that contains schedules says how long
+    each of them is.
+    Raises: ConfigError, also for what a constructor refuses and for a part that never runs.
     """
-    schedule: schedules.Schedule = _schedule(option, node, num_updates, updates_per_epoch)
-    if not callable(schedule):
-        name = f"{option}._target_={node['_target_']}"
-        raise errors.ConfigError(
-            [f"{name}: gives {schedule!r}, no schedule; return a function of the completed updates"]
-        )
-    return schedule
+
+    def inside(function: Any, arguments: Offered, offered: Offered) -> Iterator[Offered]:
+        lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
+        return ({"num_updates": length} for length in lengths)
+
+    node = in_updates(node, updates_per_epoch)
+    try:
+        schedule = _built(option, node, {"num_updates": num_updates}, inside)
+    except ValueError as error:  # of a user's own class
+        raise errors.ConfigError([f"{option}: {error}"]) from error
+    if callable(schedule):
+        return typing.cast(schedules.Schedule, schedule)
+    name = f"{option}._target_={node['_target_']}"
+    problem = f"gives {schedule!r}, no schedule; return a function of the completed updates"
+    raise errors.ConfigError([f"{name}: {problem}"])
 
 
-def build_loss(option: str, node: dict[str, Any]) -> Any:
-    """The loss that the node names: an object of its class, or its function with everything but outputs and targets given.
+def build_function(option: str, node: Node, num_given: int) -> Any:
+    """An object that is called with `num_given` values: built from a class, or the function itself.
 
-    Lists become tensors where the callable takes those, as torch's losses do their class weights.
-    Raises: ConfigError if the target cannot be imported or does not take its arguments.
+    A function whose first parameters are still open is taken as it is, with its other arguments
+    bound. Lists become tensors where the callable takes tensors, as losses take class weights.
+    Raises: ConfigError if the target cannot be used or does not take its arguments.
     """
-    target = function(option, node)
-    parameters = inspect.signature(target.func).parameters
-    arguments = dict(target.keywords)
+    function, arguments = _resolved(option, node, {})
+    parameters = inspect.signature(function).parameters
     for name, value in arguments.items():
-        if (
-            isinstance(value, list)
-            and name in parameters
-            and _is_tensor(parameters[name].annotation)
-        ):
-            arguments[name] = _tensor(value)
-    is_class = inspect.isclass(target.func)
-    _check_arguments(option, target.func, arguments, num_given=0 if is_class else 2)
-    return (
-        _called(option, node["_target_"], target.func, arguments)
-        if is_class
-        else functools.partial(target.func, **arguments)
-    )
-
-
-def _tensor(values: list[float]) -> Any:
-    import torch  # here, because the config is checked before torch is there
-
-    return torch.tensor(values, dtype=torch.float32)
-
-
-def _is_tensor(annotation: Any) -> bool:
-    """Whether it is a tensor, or a tensor or None."""
-    names = {getattr(each, "__name__", "") for each in typing.get_args(annotation) or (annotation,)}
-    return "Tensor" in names and names <= {"Tensor", "NoneType"}
-
-
-def function(option: str, node: dict[str, Any]) -> functools.partial[Any]:
-    """The node's `_target_` and its own arguments, not yet called.
-
-    Hydra resolves it, so its policy on what a config may name holds; its deferred object would check that policy
-    again at every call (0.4 ms), so only the plain function leaves here.
-    """
-    for name in node:
-        if name.startswith("_") and name != "_target_":
-            raise errors.ConfigError(
-                [f"{option}.{name}: arguments go by name here; give each under its own"]
-            )
-    try:
-        deferred = hydra.utils.instantiate({**node, "_partial_": True, "_convert_": "all"})
-    except HydraException as error:
-        cause = " ".join(str(error.__cause__ or error).split())
-        lacking = [
-            package for module, package in EXTRAS.items() if f"No module named '{module}'" in cause
-        ]
-        remedy = f"; it comes with `pip install {lacking[0]}`" if lacking else ""
-        raise errors.ConfigError(
-            [f"{option}._target_={node['_target_']}: cannot be used: {cause}{remedy}"]
-        ) from error
-    return functools.partial(
-        deferred.func, **{name: _plain(value) for name, value in deferred.keywords.items()}
-    )
-
-
-def _plain(argument: Any) -> Any:
-    """A deferred object of Hydra's among the arguments (`_partial_: true`) as what it defers, for the same reason."""
-    if isinstance(argument, functools.partial):
-        return functools.partial(argument.func, *argument.args, **argument.keywords)
-    return argument
-
-
-def _schedule(option: str, node: dict[str, Any], num_updates: int, updates_per_epoch: int) -> Any:
-    inner = {
-        name: value for name, value in node.items() if _holds_nodes(value)
-    }  # Hydra would turn objects into configs
-    own = {
-        name: in_updates(value, updates_per_epoch)
-        for name, value in node.items()
-        if name not in inner
-    }
-    target = function(option, own)
-    arguments = _filled(option, target, node["_target_"], {"num_updates": num_updates})
-    _check_arguments(option, target.func, arguments | inner)
-    try:
-        lengths = schedules.inner_updates(target.func, num_updates, arguments | inner)
-        for name, value in inner.items():
-            places = _places(f"{option}.{name}", value).items()
-            built = [
-                _schedule(*place, length, updates_per_epoch)
-                for place, length in zip(places, lengths)
-            ]
-            arguments[name] = built if isinstance(value, list) else built[0]
-        return target.func(**arguments)
-    except ValueError as error:
-        names_argument = str(error).partition("=")[0] in inspect.signature(target.func).parameters
-        raise errors.ConfigError([f"{option}{'.' if names_argument else ': '}{error}"]) from error
-
-
-def _places(path: str, value: Any) -> dict[str, dict[str, Any]]:
-    """The nodes of an argument, by where they stand."""
-    return (
-        {f"{path}.{number}": each for number, each in enumerate(value)}
-        if isinstance(value, list)
-        else {path: value}
-    )
-
-
-def _holds_nodes(value: Any) -> bool:
-    values = value if isinstance(value, list) else [value]
-    return bool(values) and all(isinstance(each, dict) and "_target_" in each for each in values)
+        is_tensor = name in parameters and _admits_tensors(parameters[name].annotation)
+        arguments[name] = _tensor(value) if is_tensor and isinstance(value, list) else value
+    given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
+    if inspect.isclass(function) or any(each.default is not each.empty for each in given):
+        given = []
+    _check_arguments(option, function, arguments, num_given=len(given))
+    if given:
+        return functools.partial(function, **arguments)
+    return _called(option, node["_target_"], function, arguments)
 
 
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
-    """The value with every horizon in epochs turned into updates."""
-    if isinstance(value, dict):
+    """The value with every length in epochs, at any depth, turned into updates: at least 1."""
+    if isinstance(value, Mapping):
         return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
     if isinstance(value, list):
         return [in_updates(each, updates_per_epoch) for each in value]
@@ -179,48 +108,133 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
     return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
 
 
-def _filled(
-    option: str, target: functools.partial[Any], name: str, offered: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The target's arguments, with those offered values that it knows and has none for."""
+def _nothing(function: Any, arguments: Offered, offered: Offered) -> Iterator[Offered]:
+    return itertools.repeat({})
+
+
+def _built(option: str, node: Node, offered: Offered, inside: Inside) -> Any:
+    function, arguments = _resolved(option, node, offered)
+    if node.get("_partial_"):
+        return functools.partial(function, **arguments)
+    _check_arguments(option, function, arguments)
     try:
-        known = inspect.signature(target.func).parameters
+        offers = inside(function, arguments, offered)
     except ValueError as error:
-        raise errors.ConfigError(
-            [
-                f"{option}._target_={name}: does not tell which arguments it takes; name a Python function or class"
-            ]
-        ) from error
-    return {
-        **target.keywords,
-        **{
-            key: value
-            for key, value in offered.items()
-            if key in known and target.keywords.get(key) is None
-        },
-    }
+        raise _as_problem(option, function, error) from error
+    for name, value in arguments.items():
+        arguments[name] = _with_objects(f"{option}.{name}", value, offers, inside)
+    return _called(option, node["_target_"], function, arguments)
+
+
+def _resolved(option: str, node: Node, offered: Offered) -> tuple[Any, dict[str, Any]]:
+    """The callable that the node names, and its arguments with the offered ones that it knows."""
+    name = node["_target_"]
+    function = resolve(f"{option}._target_", name)
+    arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
+    for key in arguments:
+        if key.startswith("_"):
+            problem = f"{option}.{key}: arguments go by name here; give each under its own"
+            raise errors.ConfigError([problem])
+    try:
+        known = inspect.signature(function).parameters
+    except ValueError as error:
+        problem = f"{option}._target_={name}: does not tell which arguments it takes"
+        raise errors.ConfigError([f"{problem}; name a Python function or class"]) from error
+    for key, value in arguments.items():
+        if isinstance(value, str) and DOTTED_NAME.fullmatch(value) and key in known:
+            if any(Callable in _origins(each) for each in _alternatives(known[key].annotation)):
+                arguments[key] = resolve(f"{option}.{key}", value)
+    is_open = {key for key in known if arguments.get(key) is None}
+    return function, arguments | {key: offered[key] for key in offered if key in is_open}
+
+
+def _with_objects(option: str, value: Any, offers: Iterator[Offered], inside: Inside) -> Any:
+    """The value with every node in it replaced by the object that it names."""
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            try:
+                return _built(option, value, next(offers), inside)
+            except ValueError as error:
+                raise errors.ConfigError([f"{option}: {error}"]) from error
+        items = value.items()
+        return {key: _with_objects(f"{option}.{key}", each, offers, inside) for key, each in items}
+    if isinstance(value, list):
+        places = enumerate(value)
+        return [_with_objects(f"{option}.{key}", each, offers, inside) for key, each in places]
+    return value
+
+
+def _called(option: str, name: str, function: Any, arguments: Mapping[str, Any]) -> Any:
+    try:
+        return function(**arguments)
+    except ValueError as error:
+        if not node_checks.is_shipped(name):  # of a user's own, the traceback tells more
+            raise
+        raise _as_problem(option, function, error) from error
+
+
+def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigError:
+    """What a constructor refuses, under the name of the argument where the message begins with it."""
+    first_word = re.split("[=:]", str(error), maxsplit=1)[0]
+    is_argument = first_word in inspect.signature(function).parameters
+    return errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"])
 
 
 def _check_arguments(
-    option: str, target: Any, arguments: dict[str, Any], *, num_given: int = 0
+    option: str, function: Any, arguments: Mapping[str, Any], *, num_given: int = 0
 ) -> None:
-    """Refuses what the target does not take or lacks; its first `num_given` parameters are given at each call."""
-    parameters = list(inspect.signature(target).parameters.values())[num_given:]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    unknown = [] if open_ended else [name for name in arguments if name not in names]
-    missing = [
-        p.name
-        for p in parameters
-        if p.name in names and p.default is p.empty and p.name not in arguments
-    ]
+    """Refuses unknown and missing arguments; the first `num_given` are given at each call."""
+    parameters = [*inspect.signature(function).parameters.values()][num_given:]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    names = [p.name for p in named]
+    is_open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    title = function.__qualname__
     problems = [
-        f"{option}.{name}: {target.__qualname__} has no such argument"
+        f"{option}.{name}: {title} has no such argument"
         + (errors.nearest(name, names) or f"; it takes: {', '.join(names)}")
-        for name in unknown
-    ] + [
-        f"{option}.{name}: {target.__qualname__} needs it; give one as +{option}.{name}=..."
-        for name in missing
+        for name in arguments
+        if name not in names and not is_open_ended
+    ]
+    problems += [
+        f"{option}.{p.name}: {title} needs it; give one as +{option}.{p.name}=..."
+        for p in named
+        if p.default is p.empty and p.name not in arguments
     ]
     if problems:
         raise errors.ConfigError(problems)
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _origins(annotation: Any) -> tuple[Any, Any]:
+    return annotation, typing.get_origin(annotation)
+
+
+def _admits_tensors(annotation: Any) -> bool:
+    """Whether it is a tensor, or a tensor or None."""
+    names = {getattr(each, "__name__", "") for each in _alternatives(annotation)}
+    return "Tensor" in names and names <= {"Tensor", "NoneType"}
+
+
+def _tensor(values: list[float]) -> Any:
+    import torch  # here, because the configuration is checked before torch is imported
+
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def _remedy(name: str, cause: str) -> str:
+    """How to get a package that is missing, or the nearest name in the module."""
+    for module, package in EXTRAS.items():
+        if f"No module named '{module}'" in cause:
+            return f"; it comes with `pip install {package}`"
+    module, _, attribute = name.rpartition(".")
+    if module not in sys.modules:
+        return (
+            "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"
+        )
+    if hasattr(sys.modules[module], attribute):
+        return "; name a function or class of your own module"
+    return errors.nearest(attribute, dir(sys.modules[module]))

@@ -280,21 +280,21 @@ class _Names(dict[str, Any]):
 
 
 class _Callable:
-    """A function in a configuration is an object: a `_target_` and its arguments."""
+    """A function in a configuration is a node, or the dotted name of a function."""
 
     def __class_getitem__(cls, key: Any) -> Any:
-        return ranges.Node
+        return ranges.Function
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        return handler.generate_schema(ranges.Node)
+        return handler.generate_schema(ranges.Function)
 
 
 class _Array(list[Any]):
     """A sequence in a configuration is a list; a sequence of objects is a list of nodes."""
 
     def __class_getitem__(cls, item: Any) -> Any:
-        return ranges.Nodes if item is ranges.Node else list[item]
+        return ranges.Nodes if item in (ranges.Node, ranges.Function) else list[item]
 
 
 STANDARD_TYPES: dict[str, Any] = {

@@ -219,7 +219,8 @@ def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
 @pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
 def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
     assert said(warmup(inside)) == [
-        f"scheduler.schedule={inside}: should be a _target_ and its arguments"
+        f"scheduler.schedule={inside}: should be a _target_ and its arguments, "
+        "or a function's dotted name"
     ]
     assert said(sequential(COSINE, inside)) == [
         f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and its arguments"

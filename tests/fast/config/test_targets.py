@@ -1,6 +1,5 @@
 """From a config node to what it names: what is filled in, what is refused, and that nothing of Hydra's stays around it."""
 
-import functools
 import sys
 from pathlib import Path
 
@@ -158,12 +157,8 @@ def test_an_argument_without_a_name_is_refused(own):
     ]
 
 
-def test_the_function_is_the_plain_one_and_not_hydras_deferred_object(own):
-    target = targets.function("optimizer", {"_target_": "torch.optim.Adam", "betas": [0.9, 0.95]})
-
-    assert type(target) is functools.partial
-    assert target.func is torch.optim.Adam
-    assert (target.args, target.keywords) == ((), {"betas": [0.9, 0.95]})
+def test_what_is_resolved_is_the_class_itself_and_not_hydras_deferred_object():
+    assert targets.resolve("optimizer._target_", "torch.optim.Adam") is torch.optim.Adam
 
 
 def test_the_result_is_what_the_callable_returned_and_nothing_around_it(own):

@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+from andiron import errors
 from andiron.build import targets
 from andiron.metrics.function_mean import Mean
 from andiron.metrics.tally import Tally
@@ -105,28 +106,29 @@ def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, foun
     "name, remedy",
     [
         ("users_metrics.absolut_error", "; did you mean 'absolute_error'?"),
-        ("users_metrics.LIMIT", "of type 'int'; give a function of your own module"),
+        ("users_metrics.LIMIT", "of type 'int'; name a function or class of your own module"),
         (
             "user_metrics.absolute_error",
-            "; give module.function, of a module that Python finds: beside train.py, ",
+            "; name one in a module that Python finds: beside train.py, ",
         ),
-        ("os.system", "; give a function of your own module"),
+        ("os.system", "; name a function or class of your own module"),
     ],
 )
 def test_a_name_that_is_no_function_is_answered_by_a_remedy(own, name, remedy):
-    with pytest.raises(ValueError) as caught:
-        Mean(name, higher_is_better=True)
-    assert str(caught.value).startswith(f"of={name}: no function of that name can be used: ")
-    assert remedy in str(caught.value)
+    with pytest.raises(errors.ConfigError) as caught:
+        targets.build("metrics.mae", node(name), name="mae")
+    (line,) = caught.value.problems
+    assert line.startswith(f"metrics.mae.of={name}: cannot be used: ")
+    assert remedy in line
 
 
 def test_hydras_policy_holds_for_what_a_config_names():
-    with pytest.raises(ValueError, match="'os.system' is blocklisted"):
-        Mean("os.system", higher_is_better=True)
+    with pytest.raises(errors.ConfigError, match="'os.system' is blocklisted"):
+        targets.build("metrics.mae", node("os.system"), name="mae")
 
 
 def test_adding_a_batch_reads_nothing(own, host_reads):
-    metric = Mean(f"{own}.absolute_error", higher_is_better=False)
+    metric = targets.build("metrics.mae", node(f"{own}.absolute_error"), name="mae")
     with host_reads() as reads:
         metric(ITEMS[0])
     assert reads.number == 0
