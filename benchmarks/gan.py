@@ -21,7 +21,8 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 import rounds  # noqa: E402
-from andiron import data, experiment, inference, optim, serialization  # noqa: E402
+from andiron import data, inference, optim, serialization  # noqa: E402
+from andiron.build import components  # noqa: E402
 from andiron.config.schema import Train  # noqa: E402
 from andiron.data import DataLoaderBuilder  # noqa: E402
 from andiron.learner import LearnerBuilder  # noqa: E402
@@ -56,7 +57,7 @@ def classifier(splits: data.Splits) -> nn.Module:
 
 def generated(run: Path, number: int) -> tuple[Tensor, data.Splits]:
     """So many images of a run's generator, as its networks take them, and the data it was trained on."""
-    parts = experiment.parts(Train.load(run / "config.json"))
+    parts = components.build(Train.load(run / "config.json"))
     model: Adversarial = parts.model
     model.load_state_dict(serialization.load_tensors(run / "model.safetensors"))
     latents = torch.randn(number, model.latent, generator=torch.Generator().manual_seed(0))

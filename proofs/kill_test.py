@@ -23,7 +23,8 @@ from andiron.checkpoint import directory, manifest
 from proofs import comparison, observed_phase
 from proofs.kill_times import AIMS, Aim, LATE, Lengths
 from proofs.observed_phase import Seen
-from andiron.run import folder
+from andiron.run import status as run_status
+from andiron.run_folder import RunFolder
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 # a run that is mostly training, not start-up, and has a checkpoint to write as often as one may be written
@@ -251,9 +252,10 @@ def _not_whole(run_dir: Path) -> list[str]:
 
 
 def _differences(straight: Path, run_dir: Path) -> list[str]:
-    status = folder.status(run_dir).get("status")
+    folder = RunFolder(run_dir)
+    status = run_status.read(folder).get("status")
     if status != "done":
-        return [f"{run_dir / folder.STATUS} says {status}, not done"]
+        return [f"{folder.status} says {status}, not done"]
     try:
         found = [str(difference) for difference in comparison.compare(straight, run_dir)]
     except errors.AndironError as error:

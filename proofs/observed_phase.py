@@ -6,7 +6,8 @@ from pathlib import Path
 from andiron import files
 from andiron.checkpoint import contents, directory, step_names
 from proofs import comparison, logged_values
-from andiron.run import folder
+from andiron.run import status
+from andiron.run_folder import RunFolder
 
 START, TRAINING, VALIDATION, WRITE, REMOVAL, END, WEIGHTS, AFTER = PHASES = (
     "start-up",  # until it logs
@@ -37,7 +38,7 @@ class Seen:
     def look(self) -> None:
         """Looks once more: that it logs is seen only from one look to the next."""
         before, self._size = self._size, self._bytes_logged()
-        told = folder.status(self._run_dir)
+        told = status.read(RunFolder(self._run_dir))
         if told.get("pid") == self._pid:
             self._status = str(told.get("status"))
             if self._size > before:

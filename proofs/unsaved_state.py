@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from andiron import experiment
+from andiron.build import components, configured_learner
 from andiron.config.schema import Train
-from andiron.experiment import Parts
+from andiron.build.components import Components
 
 UPDATES = 3  # what changes at all does so within a few
 GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.RandomState)
@@ -35,8 +35,8 @@ def found(config: Train, folder: Path) -> list[str]:
     Raises: what building the run raises.
     """
     config = dataclasses.replace(config, checkpoint=None, render=None, num_workers=0)
-    built = experiment.parts(config)
-    with experiment.learner(config, built, folder) as learner:
+    built = components.build(config)
+    with configured_learner.learner(config, built, folder) as learner:
         before = list(_held(learner.model, built))
         with learner.training(built.train, built.valid):
             for batches in islice(learner.batches_of_epoch(built.train), UPDATES):
@@ -50,7 +50,7 @@ def found(config: Train, folder: Path) -> list[str]:
     ]
 
 
-def _held(model: nn.Module, built: Parts) -> Iterator[Held]:
+def _held(model: nn.Module, built: Components) -> Iterator[Held]:
     for name, module in model.named_modules():
         of = f"of {name or 'the task'} ({type(module).__name__})"
         for buffer in sorted(module._non_persistent_buffers_set):

@@ -14,7 +14,8 @@ import pytest
 
 from andiron import errors
 from andiron.checkpoint import manifest
-from andiron.run import folder
+from andiron.run import status as run_status
+from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 240
@@ -90,7 +91,7 @@ def trained(cwd, *overrides):
 
 def status(run_dir):
     """`status.json`; nothing while there is none, or while it is being made."""
-    return folder.status(run_dir)
+    return run_status.read(RunFolder(run_dir))
 
 
 def lines(run_dir):

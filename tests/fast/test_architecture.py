@@ -24,6 +24,7 @@ FLOORS = [
         "errors",
         "files",
         "append_only",
+        "run_folder",
         "gradients",
         "schedules",
         "outputs",

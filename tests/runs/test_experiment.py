@@ -18,10 +18,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import api_pb2, metadata
 
 from andiron import checkpoint, devices, errors, experiment, serialization
-from andiron.run import hyperparameters
+from andiron.build import components
+from andiron.run import metadata as run_metadata
 from andiron.config import diagnosis
 from andiron.config.schema import Train
-from andiron.run import folder as run_folder
+from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")
@@ -77,7 +78,7 @@ def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_
         "dirty.patch",
         "nonfinite",
     }  # which a clean checkout and a run that went well have not
-    assert names == {*run_folder.OWN_FILES, *run_folder.OWN_FOLDERS}
+    assert names == {path.name for path in RunFolder(folder).own}
 
 
 def test_the_config_is_what_hydra_composed_from_the_overrides_on_record(folder):
@@ -280,7 +281,7 @@ def test_validating_on_the_test_set_is_said(tmp_path):
 
 
 def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
-    flat = hyperparameters.of(Train.load(folder / "config.json"))
+    flat = run_metadata.hyperparameters(Train.load(folder / "config.json"))
     assert flat == {
         "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42,
         "optimizer": "Adam", "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,
@@ -330,13 +331,13 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
 def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
     trained = serialization.load_tensors(folder / "model.safetensors")
     config = Train.load(folder / "config.json")
-    model = experiment.parts(dataclasses.replace(config, start_from=str(folder))).model
+    model = components.build(dataclasses.replace(config, start_from=str(folder))).model
     for name, layout, recorder in (
         ("a.safetensors", "burn", serialization.Recorder()),
         ("a.mpk.gz", "torch", serialization.Recorder(format="msgpack", gzip=True)),
     ):
         serialization.save_file(model, tmp_path / name, recorder, layout=layout)
-        found = experiment.parts(
+        found = components.build(
             dataclasses.replace(config, start_from=str(tmp_path / name))
         ).model.state_dict()
         assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
@@ -349,6 +350,6 @@ def test_weights_that_do_not_fit_at_all_are_refused(folder):
         errors.ConfigError,
         match=f"start_from={slots}: no tensor fits by name and shape; there are ",
     ):
-        experiment.parts(dataclasses.replace(config, start_from=str(slots)))
+        components.build(dataclasses.replace(config, start_from=str(slots)))
     with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
-        experiment.parts(dataclasses.replace(config, start_from=str(folder / "summary.json")))
+        components.build(dataclasses.replace(config, start_from=str(folder / "summary.json")))

@@ -29,7 +29,8 @@ STORY = """
 import json
 from pathlib import Path
 
-from andiron import experiment, records
+from andiron import serialization
+from andiron.build import components, configured_learner
 from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.interrupter import StopsAt
@@ -46,18 +47,18 @@ assert train_py("resume=run") == 0
 
 run = Path("run").absolute()
 config = Train.load(run / "config.json")
-built = experiment.parts(config)
-learner = experiment.learner(config, built, run)
-for name, tensor in records.load_tensors(run / "model.safetensors").items():
+built = components.build(config)
+learner = configured_learner.learner(config, built, run)
+for name, tensor in serialization.load_tensors(run / "model.safetensors").items():
     learner.model.state_dict()[name].copy_(tensor)
 found = learner.measure(built.test, "test")
 rows = {row["metric"]: row["last"] for row in json.loads((run / "summary.json").read_text())["metrics"] if row["split"] == "test"}
 assert found == rows, (found, rows)
 
-recorders = {"m.safetensors": records.Recorder(), "m.json": records.Recorder(format="json"), "m.mpk.gz": records.CompactRecorder()}
+recorders = {"m.safetensors": serialization.Recorder(), "m.json": serialization.Recorder(format="json"), "m.mpk.gz": serialization.CompactRecorder()}
 for name, recorder in recorders.items():
-    records.save_file(learner.model, run / name, recorder)
-    records.load_file(learner.model, run / name)
+    serialization.save_file(learner.model, run / name, recorder)
+    serialization.load_file(learner.model, run / name)
     learner.save_file(run / ("run-" + name), recorder)
     learner.load_file(run / ("run-" + name))
 assert not met

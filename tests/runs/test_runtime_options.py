@@ -7,7 +7,7 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from andiron import experiment
-from andiron.run import hyperparameters
+from andiron.run import metadata
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 
@@ -77,7 +77,7 @@ def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(
     _, built = trained(
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )
-    found = hyperparameters.of(built.config)
+    found = metadata.hyperparameters(Train.load(built.folder.config))
     assert {name: found[name] for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")} == {
         "clip": 1.0, "precision": "bf16", "param_groups.hidden.lr": 0.02, "param_groups.hidden.optimizer": "Muon",
     }  # fmt: skip

@@ -6,8 +6,9 @@ from pathlib import Path
 from torch import nn
 
 from andiron import checkpoint, errors, serialization
+from andiron.checkpoint import contents
+from andiron.run_folder import RunFolder
 
-WEIGHTS = "model.safetensors"
 log = logging.getLogger("andiron")
 
 
@@ -18,7 +19,7 @@ def load(path: Path, model: nn.Module) -> None:
     A file may be any record, and laid out as Burn does if it tells so.
     Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
     """
-    path = _in_run(path) if path.is_dir() else path
+    path = _weights_in(RunFolder(path)) if path.is_dir() else path
     try:
         found = serialization.load_file(model, path, partial=True)
     except ValueError as error:
@@ -29,10 +30,10 @@ def load(path: Path, model: nn.Module) -> None:
     log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
 
 
-def _in_run(folder: Path) -> Path:
-    shelf = folder / "checkpoints"
+def _weights_in(folder: RunFolder) -> Path:
+    """The trained weights of a run, or else those of its newest checkpoint."""
     saved = [
-        folder / WEIGHTS,
-        *(shelf / name / WEIGHTS for name in reversed(checkpoint.names(shelf))),
+        folder.checkpoints / name / contents.MODEL
+        for name in reversed(checkpoint.names(folder.checkpoints))
     ]
-    return next((path for path in saved if path.is_file()), folder / WEIGHTS)
+    return next((path for path in (folder.model, *saved) if path.is_file()), folder.model)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from andiron import errors, experiment, files
+from andiron import errors, files
+from andiron.build import components, configured_learner
 from andiron.commands import command_line
 from andiron.config.schema import Train
-from andiron.experiment import Parts
+from andiron.build.components import Components
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
 from andiron.protocols import Point, Writer
@@ -58,14 +59,14 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
         "averages": None,
     }
     config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
-    built = experiment.parts(config)
+    built = components.build(config)
     groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=tried, optimizer=optimizer)
     points = Kept()
     tensorboard = TensorBoardWriter(run_dir / "tensorboard")
     writers: dict[str, Writer] = {"points": points, "tensorboard": tensorboard}
-    with experiment.learner(config, built, run_dir, writers) as learner:
+    with configured_learner.learner(config, built, run_dir, writers) as learner:
         _follow(learner, built, tried)
     rates = [tried(number) for number in range(len(points))]
     losses = [point.values["loss"] for point in points]
@@ -82,7 +83,7 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     print(f"look at it: {run_dir / 'find_lr.png'}")
 
 
-def _follow(learner: Learner, built: Parts, tried: Range) -> None:
+def _follow(learner: Learner, built: Components, tried: Range) -> None:
     """Updates until the range is through or the smoothed loss has diverged."""
     losses: list[float] = []
     with learner.training(built.train):

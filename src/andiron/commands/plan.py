@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from andiron import experiment
+from andiron.build import components, configured_learner
 from andiron.commands import command_line
 from andiron.config.schema import Train
-from andiron.experiment import Parts
+from andiron.build.components import Components
 from andiron.optim import group_table
 from andiron.protocols import Point
 from andiron.render import plan_tables as page
@@ -25,7 +25,7 @@ ROWS, POINTS = 11, 200  # of the learning-rate table, of the curves
 def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     """Prints what `train.py` would do with this configuration, and writes its learning rates to TensorBoard."""
     config = dataclasses.replace(config, checkpoint=None, render=None)
-    built = experiment.parts(config)
+    built = components.build(config)
     rates = learning_rates(built, config)
     groups = group_table.param_groups(built.optimizer.groups, rates[0])
     _draw(rates, run_dir)
@@ -37,21 +37,21 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     console.print(f"the learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
-def learning_rates(built: Parts, config: Train) -> dict[int, dict[str, float]]:
+def learning_rates(built: Components, config: Train) -> dict[int, dict[str, float]]:
     """The rate of every group that is not frozen then, at each update of the run; a plateau stays at its first."""
     found = {}
-    for updates in range(config.num_epochs * built.updates_per_epoch):
+    for updates in range(built.num_updates):
         built.optimizer.thaw(updates)
         found[updates] = built.optimizer.learning_rates(built.schedule(updates), updates)
     return found
 
 
-def memory(config: Train, built: Parts, run_dir: Path) -> dict[str, int]:
+def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
     """Bytes of the weights, of their gradients, of what one batch keeps for the way back, and of the optimizers' state.
 
     Measured on one update of the first epoch, whose weights are then forgotten; on a GPU with the peak it has come to.
     """
-    with experiment.learner(config, built, run_dir) as learner:
+    with configured_learner.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
         batch = next(built.train.epoch(0))
         addresses = {tensor.untyped_storage().data_ptr() for tensor in parameters}
@@ -92,7 +92,7 @@ def _kept_for_backward(weights: set[int]) -> Iterator[dict[int, int]]:
         yield kept
 
 
-def _steps(config: Train, built: Parts) -> dict[str, int]:
+def _steps(config: Train, built: Components) -> dict[str, int]:
     batches, per_update = len(built.train), config.grads_accumulation
     return {
         "training samples": built.train.num_items,
@@ -101,7 +101,7 @@ def _steps(config: Train, built: Parts) -> dict[str, int]:
         "updates an epoch": built.updates_per_epoch,
         "of batches, the last": batches - (built.updates_per_epoch - 1) * per_update,
         "epochs": config.num_epochs,
-        "updates": config.num_epochs * built.updates_per_epoch,
+        "updates": built.num_updates,
     }
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from andiron import checkpoint, errors, experiment
+from andiron import checkpoint, errors
+from andiron.build import components, configured_learner
 from andiron.config.schema import Train
 from andiron.learner import nonfinite
 
@@ -32,8 +33,8 @@ def replay(folder: Path) -> bool:
         }
     )
     config = Train.load(folder.parents[1] / "config.json")
-    built = experiment.parts(dataclasses.replace(config, checkpoint=None, render=None))
-    with experiment.learner(
+    built = components.build(dataclasses.replace(config, checkpoint=None, render=None))
+    with configured_learner.learner(
         dataclasses.replace(config, checkpoint=None, render=None), built, folder
     ) as learner:
         learner.load(left)

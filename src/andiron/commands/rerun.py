@@ -55,10 +55,11 @@ def rerun(folder: Path, into: Path) -> bool:
 
 def changes(folder: Path, config: Train) -> Iterator[str]:
     """What the run's record says of code, versions, hardware and data that is not so here and now, a line each."""
-    from andiron import devices, experiment
+    from andiron import devices
+    from andiron.build import components
     from andiron.run import provenance
 
-    splits = experiment.parts(config).splits
+    splits = components.build(config).splits
     sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
     now, patch = provenance.gather(

@@ -1,4 +1,4 @@
-"""Training as a command: compose and check, claim a folder, build, fit; or go on in the folder of a run."""
+"""Training as a command: a new run in a folder of its own, or a run resumed in its folder."""
 
 import dataclasses
 import gc
@@ -12,127 +12,136 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import command_line
 from andiron.commands.signals import Signals
-from andiron.run import resume_policy
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
-from andiron.run import folder
+from andiron.run import claim, resume_policy, status
+from andiron.run_folder import RunFolder
 
+HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
 log = logging.getLogger("andiron")
 
 
 def train(
     config: Train,
     run_dir: Path,
-    hydra_record: dict[str, str],
+    hydra_record: HydraRecord,
     interrupter: Interrupter | None = None,
 ) -> None:
-    """One run in its own folder, from the configuration to the trained model; with `resume`, from where it was left.
+    """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
 
-    Raises: Interrupted if `interrupter` says so, with the exit code that the config asks for; ConfigError for `overwrite`
-    beside `resume`.
+    Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
+    ConfigError for `overwrite` beside `resume`.
     """
+    folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
-        why = (
-            f"would remove the run that resume={config.resume} goes on with; leave one of them out"
-        )
+        why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
         raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
-        if config.resume is not None and _can_go_on(config, run_dir):
-            _go_on(config, run_dir, hydra_record, interrupter)
+        if config.resume is not None and _can_be_resumed(config, folder):
+            _resume(config, folder, hydra_record, interrupter)
         else:
-            _start(config, run_dir, hydra_record, interrupter)
+            _start(config, folder, hydra_record, interrupter)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
         raise
 
 
 def _start(
-    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None
+    config: Train, folder: RunFolder, hydra_record: HydraRecord, interrupter: Interrupter
 ) -> None:
-    with folder.claimed(run_dir, overwrite=config.overwrite or config.resume == "auto"):
-        with folder.written(run_dir):
-            config.save(run_dir / "config.json")
-            folder.write_all(run_dir / ".hydra", hydra_record)
-        _build(config, run_dir, interrupter, None).run()
+    with claim.claimed(folder, overwrite=config.overwrite or config.resume == "auto"):
+        with status.write_errors_explained(folder):
+            config.save(folder.config)
+            _write_hydra_record(folder, hydra_record)
+        experiment = _import_experiment(interrupter)
+        experiment.build(config, folder.path, interrupter=interrupter).run()
 
 
-def _go_on(
-    config: Train, run_dir: Path, hydra_record: dict[str, str], interrupter: Interrupter | None
+def _resume(
+    config: Train, folder: RunFolder, hydra_record: HydraRecord, interrupter: Interrupter
 ) -> None:
-    record = Train.load(run_dir / "config.json")
-    found = resume_policy.changes(dataclasses.asdict(record), dataclasses.asdict(config))
-    resume_policy.check(found, config.resume_allow)
-    told = folder.status(run_dir)
-    if told.get("status") == "done" and not resume_policy.has_more_to_do(found):
-        log.info("%s is done, %s", run_dir, _done_in_words(run_dir, record.num_epochs))
+    record = Train.load(folder.config)
+    changes = resume_policy.changes(dataclasses.asdict(record), dataclasses.asdict(config))
+    resume_policy.check(changes, config.resume_allow)
+    if status.read(folder).get("status") == "done" and not resume_policy.has_more_to_do(changes):
+        log.info("%s is done, %s", folder.path, _described_end(folder, record))
         return
-    before = folder.contents(run_dir, ["config.json", *(f".hydra/{name}" for name in hydra_record)])
-    with folder.resumed(run_dir) as begins:
-        for line in resume_policy.in_words(found):
+    before = status.contents([folder.config, *(folder.hydra / name for name in hydra_record)])
+    with claim.resumed(folder) as begins:
+        for line in resume_policy.described(changes):
             log.info("changed: %s", line)
-        made = _build(config, run_dir, interrupter, resume_policy.as_plain(found))
+        experiment = _import_experiment(interrupter)
+        resumed = experiment.resume(
+            config, folder.path, resume_policy.as_plain(changes), interrupter=interrupter
+        )
         begins()
-        begun_at = made.learner.updates
-        with folder.put_back(run_dir, before, unless=lambda: made.learner.updates > begun_at):
-            with folder.written(run_dir):
-                folder.write_all(
-                    run_dir / ".hydra", hydra_record
-                )  # what composes the config from here on, and only if it is sound
-            made.run()
+        first = resumed.learner.updates
+
+        def has_trained(error: BaseException) -> bool:
+            return not isinstance(error, Exception) or resumed.learner.updates > first
+
+        # changes that the run cannot be trained with are taken off the record again
+        with status.restored_on_error(before, unless=has_trained):
+            with status.write_errors_explained(folder):
+                _write_hydra_record(folder, hydra_record)
+            resumed.run()
 
 
-def _done_in_words(run_dir: Path, num_epochs: int) -> str:
+def _write_hydra_record(folder: RunFolder, hydra_record: HydraRecord) -> None:
+    folder.hydra.mkdir(exist_ok=True)
+    for name, content in hydra_record.items():
+        files.write(folder.hydra / name, content.encode())
+
+
+def _described_end(folder: RunFolder, config: Train) -> str:
+    unit = "epochs" if config.num_updates is None else "updates"
+    planned = getattr(config, f"num_{unit}")
     try:
-        epochs = files.read_json(run_dir / "summary.json")["epochs"]
+        completed = files.read_json(folder.summary)[unit]
     except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
-        epochs = num_epochs
-    if epochs != num_epochs:
-        return f"stopped early after epoch {epochs} of {num_epochs}; other early_stopping options would have it go on"
-    return f"all of its {num_epochs} epochs: nothing is left to do; num_epochs=... trains it for longer"
+        completed = planned
+    if completed != planned:
+        stopped = f"stopped early after {completed} of {planned} {unit}"
+        return f"{stopped}; change early_stopping to train on"
+    return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
 
 
-def _can_go_on(config: Train, run_dir: Path) -> bool:
-    """Whether there is a run to go on with: `resume=auto` starts one where there is none, or where nothing of it was saved."""
+def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
+    """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
     if config.resume != "auto":
         return True
-    if not folder.holds_run(run_dir):
+    if not folder.holds_run():
         return False
-    if folder.status(run_dir).get("status") == "done":
+    if status.read(folder).get("status") == "done":
         return True
-    is_saved = (run_dir / "config.json").is_file() and any((run_dir / "checkpoints").glob("step-*"))
+    is_saved = folder.config.is_file() and any(folder.checkpoints.glob("step-*"))
     if not is_saved:
-        log.warning("%s holds a run of which no checkpoint was saved: it is started again", run_dir)
+        log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
     return is_saved
 
 
-def _build(
-    config: Train,
-    run_dir: Path,
-    interrupter: Interrupter | None,
-    changes: Mapping[str, list[Any]] | None,
-) -> Any:
-    interrupter = interrupter or Interrupter()
-    interrupter.is_heard = (
-        True  # a signal that raised amid the import of torch could abort the process
-    )
-    gc.disable()  # of the many objects that imports make none is garbage: looking for some takes 0.1 s here
-    from andiron import (
-        experiment,
-    )  # imports torch: a second or two, which a mistake above need not wait for
+def _import_experiment(interrupter: Interrupter) -> Any:
+    """The module that builds runs: it imports torch, a second or two that a mistake need not wait for.
+
+    Raises: Interrupted if a signal came meanwhile.
+    """
+    interrupter.is_heard = True  # an exception raised within torch's import can abort the process
+    gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
+    from andiron import experiment
 
     gc.enable()
     interrupter.is_heard = False
     if interrupter.asked:
         raise interrupter.asked
-    return experiment.build(config, run_dir, interrupter=interrupter, changes=changes)
+    return experiment
 
 
 def main(conf_dir: Path | None = None) -> int:
-    """What `python train.py` does; the exit code."""
+    """Runs `python train.py`; returns the exit code."""
     signals = Signals(Interrupter())
 
-    def told(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
-        signals.last_words = partial(folder.left_at_once, run_dir)
+    def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
+        signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         train(config, run_dir, hydra_record, signals.interrupter)
 
-    return command_line.main(told, conf_dir, sys.argv[1:], signals=signals, resumes=True)
+    return command_line.main(task, conf_dir, sys.argv[1:], signals=signals, resumes=True)

@@ -4,6 +4,7 @@ The task is called once with the composed run, or once for each run of a `-m` sw
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,19 @@ def checked(config: DictConfig) -> schema.Train:
     if problems:
         raise errors.ConfigError(problems)
     return schema.with_absolute_paths(schema.Train(**diagnosis.plain(config)))
+
+
+def quoted(text: str) -> str:
+    r"""Any text as the value of an override.
+
+    >>> print(quoted("it's"), quoted("back\\slash"), quoted("at the end\\"))
+    'it\'s' 'back\slash' 'at the end\\'
+    """
+    # in Hydra's grammar backslashes are doubled only in front of a quote
+    escaped = re.sub(
+        r"(\\*)('|\Z)", lambda match: match[1] * 2 + match[2].replace("'", "\\'"), text
+    )
+    return f"'{escaped}'"
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked) -> None:

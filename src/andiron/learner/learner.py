@@ -308,14 +308,16 @@ class Learner(AbstractContextManager["Learner"]):
         self._evaluation.close()
         self._saver.load(saved)
 
-    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
+    def resume(
+        self, found: tuple[Path, Checkpoint] | None = None, *, is_changed: bool = False
+    ) -> Path:
         """Continues from the newest whole checkpoint and returns its folder; later log entries are removed.
 
-        `found` is that checkpoint where it was looked up already.
+        `found` is that checkpoint where it was looked up already; if it `is_changed`, `fit` saves it again.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
         """
         self._evaluation.close()
-        return self._saver.resume(found)
+        return self._saver.resume(found, is_changed)
 
     def save_file(self, path: Path | str, recorder: Recorder | None = None) -> None:
         """Writes the whole state to one file as `recorder` says; by default exactly, as safetensors."""

@@ -50,8 +50,11 @@ class Saver:
             self._checkpointer.turn_back(self._state.position.updates)
         self._saved = self._place
 
-    def resume(self, found: tuple[Path, Checkpoint] | None) -> Path:
-        """Continues from `found`, or the newest whole checkpoint, and cuts the writers back to it."""
+    def resume(self, found: tuple[Path, Checkpoint] | None, is_changed: bool) -> Path:
+        """Continues from `found`, or the newest whole checkpoint, and cuts the writers back to it.
+
+        What `is_changed` says to differ from the checkpoint's file is saved again.
+        """
         if found is None:
             if self._checkpointer is None:
                 remedy = "build it with with_file_checkpointer()"
@@ -59,6 +62,8 @@ class Saver:
             found = checkpoint.newest_whole(self._checkpointer.folder)
         folder, newest = found
         self.load(newest)
+        if is_changed:
+            self._saved = None
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
         metric_log = self._state.metric_log

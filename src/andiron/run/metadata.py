@@ -1,113 +1,130 @@
-"""What a run's folder tells of it: before its first update, and each time it is taken up again."""
+"""What the folder of a run records about it: at its start, and each time it is resumed."""
 
 import dataclasses
 import json
 import logging
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from andiron import errors, files
-from andiron.run import hyperparameters
+from andiron.config import schema
+from andiron.config.leaves import leaves
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.optim import group_table
+from andiron.protocols import Sessions
 from andiron.run import provenance
-from andiron.writers import TensorBoardWriter
+from andiron.run_folder import RunFolder
 
-PROVENANCE = "provenance.json"
-DECISIVE = ("threads", "device", "device_name", "cuda")  # of the hardware
+DECISIVE_HARDWARE = ("threads", "device", "device_name", "cuda")  # results may differ with these
+Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
 
-def begin(
+def record_start(
     config: Train,
-    run_dir: Path,
+    folder: RunFolder,
     splits: Splits,
     *,
     device: torch.device,
     groups: dict[str, Any],
-    tensorboard: TensorBoardWriter,
+    session: Sessions,
 ) -> None:
-    """Where the run comes from, its data's facts and who owns which parameter, as files and as pages in TensorBoard."""
+    """Writes provenance, the data's facts and the owner of each parameter, as files and to `session`."""
     origin, patch = _origin(config, splits, device)
     if patch:
-        (run_dir / "dirty.patch").write_bytes(patch)
-    files.write_json(run_dir / PROVENANCE, origin)
-    files.write_json(run_dir / "data.json", dict(splits.facts))
-    files.write_json(run_dir / "param_groups.json", groups)
+        folder.uncommitted.write_bytes(patch)
+    files.write_json(folder.provenance, origin)
+    files.write_json(folder.data, dict(splits.facts))
+    files.write_json(folder.param_groups, groups)
     texts = {
         "config": _fenced(dataclasses.asdict(config)),
         "param_groups": group_table.as_markdown(groups),
         "provenance": _fenced(origin),
     }
-    tensorboard.start_session(hyperparameters.of(config), texts)
+    session.start_session(hyperparameters(config), texts)
 
 
-def check_data(run_dir: Path, splits: Splits) -> None:
-    """Refuses other data than the run has been trained on.
+def check_data(folder: RunFolder, splits: Splits) -> None:
+    """Refuses data other than the run was trained on.
 
     Raises: DataError if the checksums differ.
     """
-    recorded = _recorded(run_dir)["data"]["sha256"]
+    recorded = _provenance(folder)["data"]["sha256"]
     if recorded != splits.fingerprint:
         raise errors.DataError(
-            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {run_dir} was trained on {recorded}: "
-            "it cannot go on with other data; restore them, or start another run, with start_from=<run folder> for its weights"
+            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} was "
+            f"trained on {recorded}: it cannot be resumed with other data; restore them, or start "
+            "another run, with start_from=<run folder> for its weights"
         )
 
 
-def go_on(
+def record_resume(
     config: Train,
-    run_dir: Path,
+    folder: RunFolder,
     splits: Splits,
     *,
     device: torch.device,
     updates: int,
     changes: Mapping[str, list[Any]],
 ) -> None:
-    """Adds to the record that the run goes on from `updates` with these changes, and by which command, code and machine."""
-    before = _recorded(run_dir)
+    """Adds a resume from `updates` to the record: its changes, command, code and machine."""
+    before = _provenance(folder)
+    resumes = before.get("resumes", [])
     origin, patch = _origin(config, splits, device)
-    number = len(before.get("resumes", [])) + 1
-    now = {
-        name: value
-        for name, value in origin.items()
-        if name not in ("seed", "data") and value != before.get(name)
-    }
-    other = [f"{name} {was} -> {is_now}" for name, was, is_now in _decisive(before, origin)]
-    is_patched_anew = patch != _last_patch(run_dir, before)
-    if is_patched_anew:
-        other.append("what is not committed of the code")
-    if other:
-        log.warning(
-            "other than before, so that the same bits are not to be expected: %s", ", ".join(other)
-        )
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "changes": dict(changes),
-        **now,
+        **{
+            name: value
+            for name, value in origin.items()
+            if name not in ("seed", "data") and value != before.get(name)
+        },
     }
-    if is_patched_anew:
-        entry["patch"] = f"dirty-{number}.patch" if patch else None
+    differences = [f"{name} {was} -> {now}" for name, was, now in _decisive(before, origin)]
+    if patch != _last_patch(folder, resumes):
+        differences.append("uncommitted changes to the code")
+        path = folder.patch(len(resumes) + 1)
+        entry["patch"] = path.name if patch else None
         if patch:
-            (run_dir / f"dirty-{number}.patch").write_bytes(patch)
-    files.write_json(
-        run_dir / PROVENANCE, {**before, "resumes": [*before.get("resumes", []), entry]}
-    )
-    config.save(run_dir / "config.json")
+            path.write_bytes(patch)
+    if differences:
+        log.warning(
+            "the environment changed since this run last started; "
+            "bit-identical results are not guaranteed: %s",
+            ", ".join(differences),
+        )
+    files.write_json(folder.provenance, {**before, "resumes": [*resumes, entry]})
+    config.save(folder.config)
+
+
+def hyperparameters(config: Train) -> dict[str, Plain]:
+    """What distinguishes one run from another: numbers, and each node's class and arguments, flat.
+
+    A node's class stands under the name of the node. A schedule's copies of `lr` are left out.
+    """
+    flat: dict[str, Plain] = {}
+    for path, value in leaves(schema.hyperparameters(config)):
+        is_copy = len(path) == 2 and path[0] == "scheduler" and value == config.lr
+        if value is None or value == {} or is_copy:
+            continue
+        if path[-1] == "_target_":
+            flat[".".join(path[:-1])] = value.rpartition(".")[2]
+        else:
+            flat[".".join(path)] = value if isinstance(value, Plain) else json.dumps(value)
+    return flat
 
 
 def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """What differs of that which decides about bits: code, versions, and the machine but for its name."""
+    """The differences in code, versions and machine that can change results: name, before, now."""
     for name, keys in (
         ("git", ("revision",)),
         ("packages", now["packages"]),
-        ("hardware", DECISIVE),
+        ("hardware", DECISIVE_HARDWARE),
     ):
         was, is_now = before.get(name) or {}, now[name] or {}
         yield from (
@@ -117,43 +134,44 @@ def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
         yield "python", before.get("python"), now["python"]
 
 
-def _last_patch(run_dir: Path, before: Mapping[str, Any]) -> bytes:
-    """What was not committed when the run was started or taken up last; empty if that was nothing."""
-    *_, name = (
-        "dirty.patch",
-        *(entry["patch"] for entry in before.get("resumes", []) if "patch" in entry),
-    )
-    return (run_dir / name).read_bytes() if name and (run_dir / name).is_file() else b""
+def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
+    """What was not committed when the run was last started or resumed; empty if that was nothing."""
+    names = [entry["patch"] for entry in resumes if "patch" in entry]
+    path = folder.path / (names[-1] or "") if names else folder.uncommitted
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], bytes]:
-    """What `provenance.json` says, and the patch of what is not committed."""
-    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
-    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-    origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
+    """The content of provenance.json, and the patch of what is not committed."""
+    origin, patch = provenance.gather(seed=config.seed, data=data_record(splits), device=device)
     return origin, patch.encode(errors="surrogateescape")
 
 
-def _recorded(run_dir: Path) -> dict[str, Any]:
-    """The record so far.
+def data_record(splits: Splits) -> dict[str, Any]:
+    """What provenance.json says about the data."""
+    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
+    return {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
 
-    Raises: DataError if it is damaged.
+
+def _provenance(folder: RunFolder) -> dict[str, Any]:
+    """The content of provenance.json.
+
+    Raises: DataError if it is missing or damaged.
     """
+    path = folder.provenance
     try:
-        found = files.read_json(run_dir / PROVENANCE)
+        record = files.read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise errors.DataError(
-            f"{run_dir / PROVENANCE}: missing or damaged ({error}); restore it from a copy"
+            f"{path}: missing or damaged ({error}); restore it from a copy"
         ) from error
-    data, resumes = (
-        (found.get("data"), found.get("resumes", [])) if isinstance(found, dict) else (None, None)
-    )
-    is_listed = isinstance(resumes, list) and all(isinstance(entry, dict) for entry in resumes)
-    if not isinstance(data, dict) or "sha256" not in data or not is_listed:
+    is_whole = isinstance(record, dict) and "sha256" in (record.get("data") or {})
+    resumes = record.get("resumes", []) if is_whole else None
+    if not isinstance(resumes, list) or not all(isinstance(entry, dict) for entry in resumes):
         raise errors.DataError(
-            f"{run_dir / PROVENANCE}: damaged: it has no data's checksum, or no list of resumes; restore it"
+            f"{path}: damaged: it has no checksum of the data, or no list of resumes; restore it"
         )
-    return dict(found)
+    return dict(record)
 
 
 def _fenced(value: Any) -> str:

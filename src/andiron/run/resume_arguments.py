@@ -1,4 +1,4 @@
-"""The run that `resume=` names on a command line, and what its folder tells of it."""
+"""`resume=` on a command line: which run it names, and the configuration that the run resumes with."""
 
 import dataclasses
 import os
@@ -14,37 +14,42 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from andiron import errors, files
+from andiron import errors
 from andiron.config import composition, diagnosis, schema
 from andiron.config.schema import Train
-from andiron.run import resume_policy
+from andiron.run import resume_policy, status
+from andiron.run_folder import RunFolder
 
-NEWEST_BELOW = (
-    "outputs/????-??-??/*/status.json",
-    "multirun/????-??-??/*/*/status.json",
-)  # as conf/hydra/output says
-
-FOLDERS = ("hydra.run.dir=", "hydra.sweep.dir=")
+RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
+FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A run's folder and config, the overrides it was started with, and those that are said beside `resume` now."""
+class ResumedRun:
+    """A run's folder and config, the overrides that started it, and those given beside `resume`."""
 
-    folder: Path
+    folder: RunFolder
     config: Train
     recorded: list[str]
     overrides: list[str]
     flags: list[str]
-    instructions: dict[str, Any]  # as they are said now
+    instructions: dict[str, Any]  # resume, resume_allow and overwrite
 
     @property
-    def is_enough(self) -> bool:
-        """Whether nothing is to be composed: the record is taken as it is, whatever became of conf/."""
-        return not self.overrides and not self.flags
+    def arguments(self) -> list[str]:
+        """The arguments for Hydra: recorded overrides, replaced by those given now for the same key."""
+        now = {_key(override) for override in self.overrides}
+        below = tuple(f"{key}." for key in now)  # options of a group that is chosen anew or removed
+        kept = [
+            override
+            for override in self.recorded
+            if _key(override) not in now and not _key(override).startswith(below)
+        ]
+        run_dir = f"hydra.run.dir={composition.quoted(str(self.folder.path))}"
+        return [*self.flags, *kept, *self.overrides, run_dir]
 
-    def changed(self, composed: DictConfig) -> Train:
-        """The recorded config with only what the overrides change: conf/ may have changed since.
+    def changed_config(self, composed: DictConfig) -> Train:
+        """The recorded config with only what the overrides change: conf/ may have changed too.
 
         Raises: ConfigError with every mistake.
         """
@@ -58,175 +63,142 @@ class Recorded:
         changed = dataclasses.replace(schema.Train(**plain), **self.instructions)
         return schema.with_absolute_paths(changed)
 
-    @property
-    def arguments(self) -> list[str]:
-        """What Hydra is to compose: the recorded overrides, those said now in place of their like."""
-        now = {_key(override) for override in self.overrides}
-        within = tuple(f"{key}." for key in now)  # of a group that is chosen anew or left out
-        kept = [
-            each
-            for each in self.recorded
-            if _key(each) not in now and not _key(each).startswith(within)
-        ]
-        return [*self.flags, *kept, *self.overrides, f"hydra.run.dir={_quoted(self.folder)}"]
 
+def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
+    """As `composition.run`; with `resume=<run folder>` the configuration is the one in that folder.
 
-def named(arguments: list[str]) -> Recorded | None:
-    """The run that they name; None if they do not resume any, or leave it to `auto`.
-
-    Raises: ConfigError for a sweep; RunFolderError if there is no such run, or its record is not whole.
+    Raises: as `composition.run` and `resumed_run`.
     """
-    said = _said(arguments)
-    target = said.get("resume")
+    resumed = resumed_run(arguments)
+    if resumed is None:
+        composition.run(task, conf_dir, arguments, check=_checked_start)
+    elif resumed.overrides or resumed.flags:
+        composition.run(task, conf_dir, resumed.arguments, check=resumed.changed_config)
+    else:  # the record alone, however conf/ has changed
+        config = dataclasses.replace(resumed.config, **resumed.instructions)
+        task(config, resumed.folder.path, {})
+
+
+def resumed_run(arguments: list[str]) -> ResumedRun | None:
+    """The run that the arguments resume; None without `resume`, or with `resume=auto`.
+
+    Raises: ConfigError for a sweep; RunFolderError if there is no such run, or its record is damaged.
+    """
+    given = _values(arguments)
+    target = given.get("resume")
     if target in (None, "auto"):
         return None
     if {"-m", "--multirun"} & {*arguments}:
-        raise errors.ConfigError(
-            [
-                f"resume={target}: goes on with one run; leave -m out, or say resume=auto for each of a sweep"
-            ]
-        )
-    elsewhere = said.get("hydra.run.dir")
-    folder = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
-    if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(folder):
-        raise errors.ConfigError(
-            [
-                f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {folder}; leave it out"
-            ]
-        )
-    if not (folder / "config.json").is_file():
+        remedy = "leave -m out, or give resume=auto, which resumes each run of a sweep"
+        raise errors.ConfigError([f"resume={target}: resumes one run; {remedy}"])
+    path = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
+    elsewhere = given.get("hydra.run.dir")
+    if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
+        why = f"a resumed run stays in its folder, {path}; leave it out"
+        raise errors.ConfigError([f"hydra.run.dir={elsewhere}: {why}"])
+    folder = RunFolder(path)
+    if not folder.config.is_file():
         raise errors.RunFolderError(
-            f"resume={target}: {folder} holds no run: there is no config.json in it; name a run's folder"
+            f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
+            "name a run's folder"
         )
-    allowed = said.get("resume_allow") or []
-    allowed = [str(each) for each in (allowed if isinstance(allowed, list) else [allowed])]
-    instructions = {
-        "resume": str(folder),
-        "resume_allow": allowed,
-        "overwrite": bool(said.get("overwrite")),
-    }
-    overrides = [
-        each
-        for each in _overrides(arguments)
-        if _key(each) not in (*resume_policy.INSTRUCTIONS, "hydra.run.dir")
-    ]
-    flags = [each for each in arguments if each not in _overrides(arguments)]
+    overrides = _overrides(arguments)
+    flags = [argument for argument in arguments if argument not in overrides]
+    overrides = _without(overrides, *resume_policy.INSTRUCTIONS, "hydra.run.dir")
     recorded = _recorded_overrides(folder) if overrides or flags else []
-    return Recorded(
-        folder, Train.load(folder / "config.json"), recorded, overrides, flags, instructions
-    )
-
-
-def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
-    """As `composition.run`, but with `resume=<run folder>` the configuration is the one in that folder.
-
-    Other overrides change only what they name in it.
-    Raises: as `composition.run` and `named`.
-    """
-    found = named(arguments)
-    if found is None:
-        composition.run(task, conf_dir, arguments, check=_checked_start)
-    elif found.is_enough:
-        task(dataclasses.replace(found.config, **found.instructions), found.folder, {})
-    else:
-        composition.run(task, conf_dir, found.arguments, check=found.changed)
-
-
-def _checked_start(config: DictConfig) -> Train:
-    checked = composition.checked(config)
-    given = HydraConfig.get().overrides.hydra
-    if checked.resume == "auto" and not any(each.startswith(FOLDERS) for each in given):
-        raise errors.ConfigError(
-            [
-                "resume=auto: without a fixed folder every start of this command is a new run; "
-                "give hydra.run.dir=<folder> too, the same at every start; or hydra.sweep.dir for a sweep"
-            ]
-        )
-    return checked
+    instructions = _instructions(given, folder)
+    return ResumedRun(folder, Train.load(folder.config), recorded, overrides, flags, instructions)
 
 
 def refuse(arguments: list[str]) -> None:
     """For a command that trains nothing.
 
-    Raises: ConfigError if they ask to resume.
+    Raises: ConfigError if the arguments resume a run.
     """
-    if _said(arguments).get("resume") is not None:
+    if _values(arguments).get("resume") is not None:
         raise errors.ConfigError(
-            ["resume: this command trains no run that could go on; leave it out"]
+            ["resume: this command trains nothing, so it has nothing to resume; leave it out"]
         )
+
+
+def _checked_start(config: DictConfig) -> Train:
+    """The composed configuration; `resume=auto` needs a folder that is the same at every start."""
+    checked = composition.checked(config)
+    given = HydraConfig.get().overrides.hydra
+    if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
+        remedy = "give hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+        raise errors.ConfigError(
+            [f"resume=auto: without a fixed folder every start would be a new run; {remedy}"]
+        )
+    return checked
+
+
+def _instructions(given: dict[str, Any], folder: RunFolder) -> dict[str, Any]:
+    allowed = given.get("resume_allow") or []
+    return {
+        "resume": str(folder.path),
+        "resume_allow": [str(n) for n in (allowed if isinstance(allowed, list) else [allowed])],
+        "overwrite": bool(given.get("overwrite")),
+    }
 
 
 def _newest() -> Path:
-    """The folder of the run that was started or taken up last, below the current directory."""
-    found = [
-        path
-        for pattern in NEWEST_BELOW
-        for path in Path.cwd().glob(pattern)
-        if (path.parent / "config.json").is_file()
+    """The folder of the run that was last started or resumed, below the current directory."""
+    folders = [
+        RunFolder(path.parent)
+        for pattern in RUNS_BELOW
+        for path in Path.cwd().glob(f"{pattern}/{RunFolder(Path()).status.name}")
     ]
-    started = {path: _started(path) for path in found}
-    if not found:
+    # a status that a full disk cut off has no start time: that run counts as the oldest
+    started = {
+        folder: str(status.read(folder).get("started", ""))
+        for folder in folders
+        if folder.config.is_file()
+    }
+    if not started:
+        places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
-            f"resume=latest: no run in {' or '.join(NEWEST_BELOW)}; name its folder: resume=<run folder>"
+            f"resume=latest: no run in {places}; name its folder: resume=<run folder>"
         )
-    return max(found, key=lambda path: started[path]).parent
+    return max(started, key=lambda folder: started[folder]).path
 
 
-def _started(status: Path) -> str:
-    try:
-        return str(files.read_json(status)["started"])
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-    ):  # cut off by a full disk: its age is not known
-        return ""
-
-
-def _recorded_overrides(folder: Path) -> list[str]:
-    path = folder / ".hydra" / "overrides.yaml"
+def _recorded_overrides(folder: RunFolder) -> list[str]:
+    path = folder.hydra / "overrides.yaml"
     try:
         listed = OmegaConf.to_container(OmegaConf.load(path))
         if not isinstance(listed, list):
             raise ValueError(f"holds {type(listed).__name__}, not a list")
     except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
-        remedy = "say resume=<run folder> alone: config.json is enough for that"
+        remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
-    return [
-        str(override)
-        for override in listed
-        if _key(str(override)) not in resume_policy.INSTRUCTIONS
-    ]
+    return _without([str(override) for override in listed], *resume_policy.INSTRUCTIONS)
 
 
-def _said(arguments: list[str]) -> dict[str, Any]:
-    """The value of every override that can be read, by its key, of a sweep the text; the mistakes in others are Hydra's to tell."""
-    said = {}
+def _values(arguments: list[str]) -> dict[str, Any]:
+    """The value of each readable override by key, of a sweep its text; Hydra reports the others."""
+    values = {}
     for override in _overrides(arguments):
         try:
             parsed = OverridesParser.create().parse_override(override)
         except HydraException:
             continue
-        said[parsed.key_or_group] = (
-            override.partition("=")[2] if parsed.is_sweep_override() else parsed.value()
-        )
-    return said
+        text = override.partition("=")[2]
+        values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
+    return values
 
 
 def _overrides(arguments: list[str]) -> list[str]:
     return [
-        each
-        for each in arguments
-        if "=" in each and not each.startswith("-") or each.startswith("~")
+        argument
+        for argument in arguments
+        if "=" in argument and not argument.startswith("-") or argument.startswith("~")
     ]
+
+
+def _without(overrides: list[str], *keys: str) -> list[str]:
+    return [override for override in overrides if _key(override) not in keys]
 
 
 def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+~")
-
-
-def _quoted(path: Path) -> str:
-    """A path as an override's value: spaces, commas and equal signs as they are; only quotes are escaped between quotes."""
-    escaped = str(path).replace("'", "\\'")
-    return f"'{escaped}'"

@@ -1,5 +1,9 @@
-"""Options of a resumed run beside its record: what may change, what must be allowed, what cannot."""
+"""What a resumed run may change: freely, only if `resume_allow` names it, or never.
 
+The policy of each option is in its field (`andiron.options.option`); here are the exceptions.
+"""
+
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,15 +11,16 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import Path, leaves
 
-INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # about a run, and no part of it
-LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # could let a finished run continue
-OF_STATE = ("amsgrad", "centered", "momentum")  # they decide what an optimizer remembers
+Changes = Mapping[Path, tuple[Any, Any]]  # recorded and new value, MISSING where there is none
+INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # what to do with a run; no part of it
+LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can give a done run more to do
+STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide what an optimizer's state holds
 MISSING = object()
 
 
-def changes(record: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[Path, tuple[Any, Any]]:
-    """The options that differ, instructions left out: what each was and is now, MISSING where it is not there."""
-    before, now = dict(leaves(record)), dict(leaves(asked))
+def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[Path, tuple[Any, Any]]:
+    """The options that differ between two plain configurations, instructions left out."""
+    before, now = dict(leaves(record)), dict(leaves(wanted))
     return {
         path: (before.get(path, MISSING), now.get(path, MISSING))
         for path in {**before, **now}
@@ -23,99 +28,88 @@ def changes(record: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[Path, t
     }
 
 
-def applied(plain: Mapping[str, Any], found: Mapping[Path, tuple[Any, Any]]) -> dict[str, Any]:
-    """`plain` with these changes made to it."""
-    made: dict[str, Any] = _copied(plain)
-    for path, (_, value) in found.items():
+def applied(plain: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+    """A copy of `plain` with these changes."""
+    changed: dict[str, Any] = copy.deepcopy(dict(plain))
+    for path, (_, value) in changes.items():
         if value is MISSING:
-            _remove(made, path)
+            _remove(changed, path)
         else:
-            _put(made, path, value)
-    return made
+            _put(changed, path, value)
+    return changed
 
 
-def check(found: Mapping[Path, tuple[Any, Any]], allowed: Sequence[str]) -> None:
-    """Refuses changes that would make another run of it, and those that were not allowed.
+def check(changes: Changes, allowed: Sequence[str]) -> None:
+    """Refuses changes that would make it another run, and those that `allowed` does not name.
 
     Raises: ConfigError with all of them.
     """
-    guarded = _names("ask")
+    policy = schema.resume_policy()
     problems = [
-        _unknown(name, guarded) for name in allowed if name.partition(".")[0] not in guarded
+        _unknown(name, [option for option, kind in policy.items() if kind == "ask"])
+        for name in allowed
+        if policy.get(name.partition(".")[0]) != "ask"
     ]
-    other_classes = {
-        path[0]
-        for path in found
-        if path[-1] == "_target_" and not _is_free(path) and not _is_guarded(path)
+    replaced = {
+        path[0] for path in changes if path[-1] == "_target_" and _policy_of(path) == "never"
     }
-    for path, sides in found.items():
-        option, (before, now) = (
-            ".".join(path),
-            ("nothing" if side is MISSING else side for side in sides),
-        )
-        recorded = f"{option}={now}: the run was recorded with {before}"
-        repeats = (
-            "lr" in path[-1] and path != ("lr",) and sides == found.get(("lr",))
-        )  # as a schedule does
-        if _is_free(path) or repeats or (path[0] in other_classes and path[-1] != "_target_"):
+    for path, sides in changes.items():
+        # a schedule repeats lr, and the options of another class follow from the class
+        is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
+        follows = path[0] in replaced and path[-1] != "_target_"
+        if _policy_of(path) == "free" or is_copy or follows:
             continue
-        if not _is_guarded(path):
-            remedy = "start another one, with start_from=<run folder> for its weights"
+        option, (before, now) = ".".join(path), map(_shown, sides)
+        recorded = f"{option}={now}: the run was recorded with {before}"
+        if _policy_of(path) == "never":
+            remedy = "start another run, with start_from=<run folder> for its weights"
             problems.append(f"{recorded}, and a resumed run keeps it; {remedy}")
         elif not any(option == name or option.startswith(f"{name}.") for name in allowed):
-            remedy = f"say resume_allow=[{path[0]}] to go on with the new value"
-            problems.append(f"{recorded}, and it has learned with that so far; {remedy}")
+            remedy = f"give resume_allow=[{path[0]}] to resume with the new value"
+            problems.append(f"{recorded}, and was trained with that so far; {remedy}")
     if problems:
         raise errors.ConfigError(problems)
 
 
-def has_more_to_do(found: Mapping[Path, tuple[Any, Any]]) -> bool:
-    """Whether these changes could have a finished run go on."""
-    return any(path[0] in LENGTHENING or not _is_free(path) for path in found)
+def has_more_to_do(changes: Changes) -> bool:
+    """Whether these changes could give a finished run more to do."""
+    return any(path[0] in LENGTHENING or _policy_of(path) != "free" for path in changes)
 
 
-def in_words(found: Mapping[Path, tuple[Any, Any]]) -> list[str]:
+def described(changes: Changes) -> list[str]:
     """A line for each change."""
-    sides = {
-        ".".join(path): ["nothing" if side is MISSING else side for side in both]
-        for path, both in found.items()
-    }
-    return [f"{option}: {before} -> {now}" for option, (before, now) in sides.items()]
+    return [
+        f"{'.'.join(path)}: {_shown(before)} -> {_shown(now)}"
+        for path, (before, now) in changes.items()
+    ]
 
 
-def as_plain(found: Mapping[Path, tuple[Any, Any]]) -> dict[str, list[Any]]:
-    """The changes for a record: by option, what it was and what it is, null for nothing."""
+def as_plain(changes: Changes) -> dict[str, list[Any]]:
+    """The changes as JSON: by option, the recorded and the new value, null for none."""
     return {
-        ".".join(path): [None if side is MISSING else side for side in both]
-        for path, both in found.items()
+        ".".join(path): [None if side is MISSING else side for side in sides]
+        for path, sides in changes.items()
     }
 
 
-def _names(policy: str) -> list[str]:
-    return [name for name, kind in schema.resume_policy().items() if kind == policy]
+def _policy_of(path: Path) -> str:
+    group, name = path[0], path[-1]
+    policy = schema.resume_policy()[group]
+    if group == "data" and name in schema.PATH_ARGUMENTS:
+        return "free"  # data may have moved: its checksum is compared
+    is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
+    decides_state = group == "optimizer" and name in STATE_OPTIONS
+    return "never" if is_stateful_class or decides_state else policy
 
 
-def _is_free(path: Path) -> bool:
-    is_moved = path[0] == "data" and path[-1] in schema.PATH_ARGUMENTS  # its checksum is compared
-    return path[0] in _names("free") or is_moved
+def _shown(side: Any) -> Any:
+    return "nothing" if side is MISSING else side
 
 
-def _is_guarded(path: Path) -> bool:
-    is_class = path[-1] == "_target_"  # whose state is another's
-    has_state = path[0] in ("optimizer", "task", "averages")
-    return (
-        path[0] in _names("ask")
-        and not (has_state and is_class)
-        and not (path[0] == "optimizer" and path[-1] in OF_STATE)
-    )
-
-
-def _unknown(name: str, guarded: list[str]) -> str:
+def _unknown(name: str, guarded: Sequence[str]) -> str:
     hint = errors.nearest(name, guarded)
-    return (
-        f"resume_allow=[{name}]: names no option that can be allowed{hint}; "
-        f"there is: {', '.join(guarded)}"
-    )
+    listed = ", ".join(guarded)
+    return f"resume_allow=[{name}]: names no option that can be allowed{hint}; allowed: {listed}"
 
 
 def _put(node: dict[str, Any], path: Path, value: Any) -> None:
@@ -127,18 +121,10 @@ def _put(node: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _remove(node: dict[str, Any], path: Path) -> None:
-    """Removes a value, and the objects that it leaves empty."""
+    """Removes a value, and the objects that become empty."""
     name, *rest = path
     inner = node.get(name)
     if rest and isinstance(inner, dict):
         _remove(inner, tuple(rest))
     if not rest or not inner:
         node.pop(name, None)
-
-
-def _copied(value: Any) -> Any:
-    return (
-        {name: _copied(inner) for name, inner in value.items()}
-        if isinstance(value, Mapping)
-        else value
-    )

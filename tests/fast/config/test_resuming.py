@@ -69,7 +69,7 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
 
     assert problems(found) == [
         f"{name}={value}: the run was recorded with {before}, and it has learned with that so far; "
-        f"say resume_allow=[{root}] to go on with the new value"
+        f"give resume_allow=[{root}] to resume with the new value"
     ]
     assert problems(found, root) == []
     assert problems(found, "seed") != []
@@ -83,7 +83,7 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
 def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, value):
     (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
     assert (
-        "and a resumed run keeps it; start another one, with start_from=<run folder> for its weights"
+        "and a resumed run keeps it; start another run, with start_from=<run folder> for its weights"
         in problem
     )
 
@@ -133,5 +133,5 @@ def test_nothing_is_changed_in_what_is_given(one, other):
 
 def test_changes_are_told_and_recorded_with_what_was_and_is():
     found = changed(lr=0.2, model__dropout=0.5)
-    assert resume_policy.in_words(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
+    assert resume_policy.described(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
     assert resume_policy.as_plain(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

@@ -78,7 +78,7 @@ def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, sto
 
     assert code == 0 and status(stopped)["status"] == "done"
     assert (
-        f"going on from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches"
+        f"resuming from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches"
         in said
     )
     assert train_py(*RUN[1:], "hydra.run.dir=straight")[0] == 0
@@ -94,7 +94,7 @@ def test_the_newest_run_is_resumed_by_its_age(train_py, here):
         assert train_py(*run)[0] == 0
     code, said, _ = train_py("resume=latest", "num_epochs=3", "render=plain")
     assert code == 0
-    assert f"going on from {here}/outputs/2026-01-01/b/checkpoints" in said
+    assert f"resuming from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
 def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here):
@@ -104,7 +104,7 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     assert code == 0
     assert (
         said
-        == f"{here}/run is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+        == f"{here}/run is done, all 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
     )
     assert files_of(here) == before
 
@@ -129,10 +129,10 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     code, _, error = train_py("resume=run", "lr=0.1", "batch_size=32")
     assert code == 2
     assert error.splitlines()[1:] == [
-        "  lr=0.1: the run was recorded with 0.001, and it has learned with that so far; "
-        "say resume_allow=[lr] to go on with the new value",
-        "  batch_size=32: the run was recorded with 64, and it has learned with that so far; "
-        "say resume_allow=[batch_size] to go on with the new value",
+        "  lr=0.1: the run was recorded with 0.001, and was trained with that so far; "
+        "give resume_allow=[lr] to resume with the new value",
+        "  batch_size=32: the run was recorded with 64, and was trained with that so far; "
+        "give resume_allow=[batch_size] to resume with the new value",
     ]
     assert files_of(stopped) == before
 
@@ -216,15 +216,15 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
         ),
         (
             ("resume=latest",),
-            "/*/status.json or multirun/????-??-??/*/*/status.json; name its folder: resume=<run folder>",
+            "/* or multirun/????-??-??/*/*; name its folder: resume=<run folder>",
         ),
         (
             ("resume=run", "-m", "seed=1,2"),
-            "goes on with one run; leave -m out, or say resume=auto for each of a sweep",
+            "resumes one run; leave -m out, or give resume=auto, which resumes each run of a sweep",
         ),
         (
             ("resume=auto",),
-            "without a fixed folder every start of this command is a new run; give hydra.run.dir=",
+            "without a fixed folder every start would be a new run; give hydra.run.dir=",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
@@ -260,7 +260,7 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
     code, _, error = train_py("resume=run", "batch_size=32", "resume_allow=[batch_size]")
     assert code == 2
     assert (
-        "batch_size: the schedule counts on the updates there were to be in an epoch, 5, not 9; leave it, or go on with"
+        "batch_size: the schedule was built for 5 updates an epoch, not 9; leave it, or resume with"
         in error
     )
     assert status(here / "run") == before
@@ -275,7 +275,7 @@ def test_fewer_epochs_than_are_made_are_refused(train_py, here):
     code, _, error = train_py("resume=run", "num_epochs=1")
     assert code == 2
     assert (
-        "num_epochs=1: the run has 2 whole epochs and 0 batches behind it; ask for as many, or leave it out"
+        "num_epochs=1: the run has completed 2 epochs and 0 batches; give at least as many, or leave it out"
         in error
     )
     after = files_of(here)
@@ -351,10 +351,10 @@ def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py,
     assert train_py(*RUN, *stopping)[0] == 0
     code, said, _ = train_py("resume=run")
     assert (code, said) == (
-        0, f"{here}/run is done, stopped early after epoch 1 of 2; other early_stopping options would have it go on\n"
+        0, f"{here}/run is done, stopped early after 1 of 2 epochs; change early_stopping to train on\n"
     )  # fmt: skip
     code, said, _ = train_py("resume=run", "num_epochs=3")
-    assert code == 0 and "it stopped early: valid loss is " in said
+    assert code == 0 and "the run stopped early: valid loss is " in said
     assert train_py("resume=run", "~early_stopping")[0] == 0
     assert json.loads((here / "run" / "summary.json").read_text())["epochs"] == 3
 
@@ -391,7 +391,7 @@ def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py
     assert (
         code == 1
         and "overrides.yaml: cannot be read" in error
-        and "say resume=<run folder> alone" in error
+        and "give resume=<run folder> alone" in error
     )
     assert train_py("resume=run")[0] == 0
 
@@ -399,7 +399,7 @@ def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py
 def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
     before = files_of(stopped)
     code, _, error = train_py("resume=run", "overwrite=true")
-    told = "overwrite=true: would remove the run that resume={} goes on with; leave one of them out"
+    told = "overwrite=true: would remove the run that resume={} resumes; leave one of them out"
     assert code == 2 and told.format(stopped.absolute()) in error
     assert files_of(stopped) == before
     code, _, error = train_py(*RUN, "restart=requeued", "overwrite=true")
@@ -410,7 +410,7 @@ def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
 @pytest.mark.parametrize("said", ["true", "1", "[1,2]", "[null]", "{lr:1}"])
 def test_what_is_allowed_and_names_no_option_is_told(train_py, stopped, said):
     code, _, error = train_py("resume=run", "lr=0.1", f"resume_allow={said}")
-    assert code == 2 and "names no option that can be allowed; there is: lr, batch_size, " in error
+    assert code == 2 and "names no option that can be allowed; allowed: " in error
 
 
 def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py, here, stopped):
@@ -418,7 +418,7 @@ def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py
     code, _, error = train_py("-m", "resume=run,elsewhere")
     assert (
         code == 2
-        and "resume=run,elsewhere: goes on with one run; leave -m out, or say resume=auto for each of a sweep"
+        and "resume=run,elsewhere: resumes one run; leave -m out, or give resume=auto, which resumes each run of a sweep"
         in error
     )
     assert files_of(here) == before
@@ -462,7 +462,7 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
         with_patch(patch)
         code, said, _ = train_py("resume=run", f"num_epochs={2 + number}")
         assert code == 0
-        assert ("not to be expected: what is not committed of the code" in said) == is_new
+        assert ("not guaranteed: uncommitted changes to the code" in said) == is_new
     assert [path.name for path in sorted(stopped.glob("dirty-*.patch"))] == [
         "dirty-1.patch",
         "dirty-3.patch",
@@ -500,7 +500,7 @@ def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, 
     ]
     assert (
         f"{here}/sweep/0 is done" in said
-        and f"going on from {here}/sweep/1/checkpoints/step-3" in said
+        and f"resuming from {here}/sweep/1/checkpoints/step-3" in said
     )
 
 
@@ -524,7 +524,7 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(trai
     assert (
         "model.safetensors" in said
         and "step-10" in said
-        and f"going on from {here}/run/checkpoints/step-5" in said
+        and f"resuming from {here}/run/checkpoints/step-5" in said
     )
     assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
     assert (here / "run" / "model.safetensors").read_bytes() == (
@@ -544,7 +544,7 @@ def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, said, _ = train_py("resume=run")
     assert code == 0
-    words = f"the same bits are not to be expected: torch 1.0 -> {torch}, threads 96 -> {threads}\n"
+    words = f"bit-identical results are not guaranteed: torch 1.0 -> {torch}, threads 96 -> {threads}\n"
     assert words in said
     (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
     assert (entry["packages"]["torch"], entry["hardware"]["threads"]) == (torch, threads)
@@ -556,7 +556,7 @@ def test_other_data_are_refused(train_py, stopped, here):
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, _, error = train_py("resume=run")
     assert (
-        code == 1 and "was trained on 000" in error and "it cannot go on with other data" in error
+        code == 1 and "was trained on 000" in error and "it cannot be resumed with other data" in error
     )
 
 
@@ -572,7 +572,7 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     assert status(here / "run")["status"] == "interrupted"
     monkeypatch.setattr(train, "train", whole)
     code, said, _ = train_py(*command)
-    assert code == 0 and "going on from" in said
+    assert code == 0 and "resuming from" in said
     code, said, _ = train_py(*command)
     assert code == 0 and "nothing is left to do" in said
 
@@ -584,7 +584,7 @@ def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_a
     (here / "run" / "status.json").write_text('{"status": "run')  # killed while it was written
     code, said, _ = train_py(*RUN, "restart=requeued")
     assert code == 0
-    assert f"{here}/run holds a run of which no checkpoint was saved: it is started again" in said
+    assert f"{here}/run holds a run without a checkpoint: it is started again" in said
 
 
 def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys):
@@ -593,6 +593,6 @@ def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", ["plan.py", "resume=run"])
     assert plan.main(ROOT / "conf") == 2
     assert (
-        "resume: this command trains no run that could go on; leave it out"
+        "resume: this command trains nothing, so it has nothing to resume; leave it out"
         in capsys.readouterr().err
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.run import folder
+from andiron.run import claim
+from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
 
@@ -21,7 +22,8 @@ def status(path):
 
 
 def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
-    with folder.claimed(tmp_path / "new" / "run") as path:
+    path = tmp_path / "new" / "run"
+    with claim.claimed(RunFolder(path)):
         running = status(path)
     assert (running["status"], running["pid"]) == ("running", os.getpid())
     ended = status(path)
@@ -39,7 +41,7 @@ def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
     ],
 )
 def test_what_ended_the_run_is_its_reason_and_goes_on(tmp_path, error, verdict, reason):
-    with pytest.raises(type(error)), folder.claimed(tmp_path):
+    with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)):
         raise error
     assert (status(tmp_path)["status"], status(tmp_path)["reason"]) == (verdict, reason)
 
@@ -48,7 +50,7 @@ def test_the_log_has_what_was_said_and_the_traceback(tmp_path):
     def breaks():
         raise RuntimeError("boom")
 
-    with pytest.raises(RuntimeError), folder.claimed(tmp_path):
+    with pytest.raises(RuntimeError), claim.claimed(RunFolder(tmp_path)):
         log.info("said %d", 7)
         breaks()
     log.info("said later")
@@ -58,26 +60,29 @@ def test_the_log_has_what_was_said_and_the_traceback(tmp_path):
 
 
 def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
-    with folder.claimed(tmp_path):
+    with claim.claimed(RunFolder(tmp_path)):
         (tmp_path / "summary.json").write_text("{}")
     before = status(tmp_path)
     with pytest.raises(
         errors.RunFolderError,
-        match="already holds a run; go on with it by resume=.*, or say overwrite=true",
+        match="already holds a run; resume it with resume=.*, or give overwrite=true",
     ):
-        with folder.claimed(tmp_path):
+        with claim.claimed(RunFolder(tmp_path)):
             raise AssertionError("not reached")
     assert status(tmp_path) == before and (tmp_path / "summary.json").exists()
 
 
 def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
-    for name in folder.OWN_FILES:
+    for path in RunFolder(tmp_path).own:
+        if path.suffix:
+            path.write_text("old")
+        else:
+            path.mkdir()
+            (path / "old").touch()
+    for name in ("model-ema.safetensors", "dirty-2.patch"):
         (tmp_path / name).write_text("old")
-    for name in folder.OWN_FOLDERS:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "old").touch()
     (tmp_path / "notes.txt").write_text("mine")
-    with folder.claimed(tmp_path, overwrite=True):
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert {path.name for path in tmp_path.iterdir()} == {
             "notes.txt",
             "status.json",
@@ -88,15 +93,16 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
 HOLDING = """
 import sys
 from pathlib import Path
-from andiron.run import folder
-with folder.claimed(Path(sys.argv[1])):
+from andiron.run import claim
+from andiron.run_folder import RunFolder
+with claim.claimed(RunFolder(Path(sys.argv[1]))):
     print("claimed", flush=True)
     sys.stdin.read()
 """
 
 
 def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
-    source = str(Path(folder.__file__).parents[3])
+    source = str(Path(claim.__file__).parents[3])
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": source},
@@ -104,23 +110,23 @@ def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
     assert process.stdout.readline() == "claimed\n"
     (tmp_path / "metrics.jsonl").write_text("being written\n")
 
-    with pytest.raises(errors.RunFolderError) as caught, folder.claimed(tmp_path, overwrite=True):
+    with pytest.raises(errors.RunFolderError) as caught, claim.claimed(RunFolder(tmp_path), overwrite=True):
         raise AssertionError("not reached")
     assert str(caught.value) == (
-        f"{tmp_path} holds a run that process {process.pid} is still at; end it first, or choose another hydra.run.dir"
+        f"{tmp_path} holds a run that process {process.pid} still trains; end it first, or choose another hydra.run.dir"
     )
     assert (tmp_path / "metrics.jsonl").read_text() == "being written\n"
     assert status(tmp_path)["pid"] == process.pid
 
     process.kill()
     process.communicate()
-    with folder.claimed(tmp_path, overwrite=True):
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert not (tmp_path / "metrics.jsonl").exists()
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
     (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
-    with folder.claimed(tmp_path, overwrite=True):
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["pid"] == os.getpid()
 
 
@@ -136,7 +142,7 @@ def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
         json.dumps({"status": "running", "pid": os.getpid() if own else process.pid})
     )
 
-    with folder.claimed(tmp_path, overwrite=True):
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["pid"] == os.getpid()
 
 
@@ -144,18 +150,19 @@ def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
 def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, content):
     (tmp_path / "status.json").write_text(content)
 
-    with folder.claimed(tmp_path, overwrite=True):
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["status"] == "running"
 
 
 def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):
-    with pytest.raises(errors.ConfigError), folder.claimed(tmp_path / "run") as path:
-        (path / "config.json").touch()
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(errors.ConfigError), claim.claimed(folder):
+        folder.config.touch()
         raise errors.ConfigError(["lr=-1: no"])
     assert not (tmp_path / "run").exists()
 
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(errors.ConfigError), folder.claimed(tmp_path):
+    with pytest.raises(errors.ConfigError), claim.claimed(RunFolder(tmp_path)):
         raise errors.ConfigError(["lr=-1: no"])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -166,14 +173,14 @@ def test_a_path_below_a_file_cannot_be_written(tmp_path):
         errors.RunFolderError,
         match=r"file/run cannot be written \(Not a directory\); choose another place",
     ):
-        with folder.claimed(tmp_path / "file" / "run"):
+        with claim.claimed(RunFolder(tmp_path / "file" / "run")):
             raise AssertionError("not reached")
 
 
 def _race(path, start, winners):
     start.wait(timeout=30)
     try:
-        with folder.claimed(path):
+        with claim.claimed(RunFolder(path)):
             winners.put(os.getpid())
     except errors.RunFolderError:
         winners.put(None)

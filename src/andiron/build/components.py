@@ -1,0 +1,95 @@
+"""What a configuration names, built: data, model, optimizer and schedule; nothing is recorded yet."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from andiron import devices, errors
+from andiron.build import grouped_optimizer, network, targets
+from andiron.config.schema import Train
+from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
+from andiron.optim import GroupedOptimizer
+from andiron.schedules import Schedule
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Components:
+    """The built parts of a run that a learner is made from."""
+
+    splits: Splits
+    train: DataLoader
+    valid: DataLoader
+    test: DataLoader
+    device: torch.device
+    model: nn.Module  # the task around the network
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    num_updates: int  # planned for the whole run
+    updates_per_epoch: int
+
+
+def build(config: Train) -> Components:
+    """The components that the configuration names.
+
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    device = devices.resolve(config.device)
+    splits = _splits(config)
+    train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
+    lengths = horizons(config, len(train))
+    model = network.model(config, splits).to(device)
+    return Components(
+        splits,
+        train,
+        valid,
+        test,
+        device,
+        model,
+        grouped_optimizer.build(config, model, **lengths),
+        targets.build_schedule("scheduler", config.scheduler, **lengths),
+        **lengths,
+    )
+
+
+def horizons(config: Train, batches: int) -> dict[str, int]:
+    """The number of updates in the run and in an epoch of so many batches; schedules need them."""
+    updates_per_epoch = math.ceil(batches / config.grads_accumulation)
+    num_updates = config.num_updates or (config.num_epochs or 0) * updates_per_epoch
+    return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
+
+
+def _splits(config: Train) -> Splits:
+    splits = targets.build("data", config.data)
+    if not isinstance(splits, Splits):
+        name = f"data._target_={config.data['_target_']}"
+        raise errors.ConfigError(
+            [f"{name}: gives {type(splits).__name__}; return andiron.data.Splits"]
+        )
+    if not config.channels_last:
+        return splits
+    if not isinstance(splits.batcher, ImageBatcher):
+        name = type(splits.batcher).__name__
+        raise errors.ConfigError(
+            [f"channels_last=True: {splits.name} gives no images ({name}); leave it out"]
+        )
+    batcher = dataclasses.replace(splits.batcher, channels_last=True)
+    return dataclasses.replace(splits, batcher=batcher)
+
+
+def _loader(config: Train, splits: Splits, name: str, device: torch.device) -> DataLoader:
+    builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
+    dataset = getattr(splits, name)
+    if name != "train":
+        batch_size = max(config.batch_size, splits.evaluation_batch_size)
+        return builder.batch_size(batch_size).build(dataset)
+    augmentations = [
+        targets.build(f"augmentation.{each}", node, name=each, **splits.offered)
+        for each, node in (config.augmentation or {}).items()
+    ]
+    training = builder.batch_size(config.batch_size).shuffle(config.seed)
+    return training.augment(*augmentations).build(dataset)

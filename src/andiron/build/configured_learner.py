@@ -1,0 +1,99 @@
+"""The learner that a configuration describes, over components that are built already."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.build import targets
+from andiron.build.components import Components
+from andiron.cadence import Cadence
+from andiron.checkpoint import Checkpointing
+from andiron.config.schema import Train
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner, LearnerBuilder
+from andiron.metrics import direction
+from andiron.optim import averaging
+from andiron.options import LearnerOptions
+from andiron.protocols import Metric, Statistic, Writer
+
+
+def learner(
+    config: Train,
+    built: Components,
+    run_dir: Path,
+    writers: Mapping[str, Writer] | None = None,
+    *,
+    interrupter: Interrupter | None = None,
+) -> Learner:
+    """The learner over `built`, with the configured metrics, averages, checkpoints and options."""
+    metrics = [
+        _metric(name, node, built.splits.offered) for name, node in config.metrics.items()
+    ]
+    builder = (
+        LearnerBuilder(run_dir)
+        .metric_train_numeric(*metrics)
+        .metric_valid_numeric(*metrics)
+        .devices([built.device])
+        .options(_learner_options(config))
+        .averages(**_averages(config, built))
+        .early_stopping(**_early_stopping(config, metrics, built.updates_per_epoch))
+        .with_writers(**(writers or {}))
+    )
+    if interrupter is not None:
+        builder.interrupter(interrupter)
+    if config.checkpoint:
+        saving = _waiting("checkpoint", config.checkpoint, metrics)
+        if not isinstance(saving, Checkpointing):  # a strategy of the user's own
+            saving = Checkpointing(saving, Cadence(epochs=1))
+        builder.with_file_checkpointer(saving.strategy, saving.cadence)
+    if config.render:
+        builder.renderer(targets.build("render", config.render))
+    return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def _learner_options(config: Train) -> LearnerOptions:
+    names = [field.name for field in dataclasses.fields(LearnerOptions)]
+    return LearnerOptions(**{name: getattr(config, name) for name in names})
+
+
+def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
+    metric = targets.build(f"metrics.{name}", node, name=name, **offered)
+    if not isinstance(metric, Metric | Statistic):
+        remedy = (
+            "give it a name, higher_is_better and a call with the item, "
+            "or wrap it in andiron.metrics.Mean or Torchmetrics"
+        )
+        raise errors.ConfigError(
+            [f"metrics.{name}._target_={node['_target_']}: gives no metric; {remedy}"]
+        )
+    return metric
+
+
+def _early_stopping(config: Train, metrics: list[Any], updates_per_epoch: int) -> dict[str, Any]:
+    rules = targets.in_updates(config.early_stopping or {}, updates_per_epoch)
+    return {name: _waiting(f"early_stopping.{name}", node, metrics) for name, node in rules.items()}
+
+
+def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
+    """An object that waits for a metric to improve, built with the direction of that metric."""
+    own = direction.own(direction.of(metrics), str(node.get("metric")))
+    return targets.build(option, node, direction=own or "lowest")
+
+
+def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
+    rules = {
+        name: targets.build(f"averages.{name}", targets.in_updates(node, built.updates_per_epoch))
+        for name, node in (config.averages or {}).items()
+    }
+    idle = [
+        name
+        for name, rule in rules.items()
+        if all(rule.weight(update, 0) is None for update in range(built.num_updates, 0, -1))
+    ]
+    if idle:
+        why = f"no weights enter it in the {built.num_updates} updates of this run"
+        remedy = "start earlier, or train for longer"
+        raise errors.ConfigError(f"averages.{name}: {why}; {remedy}" for name in idle)
+    return rules

@@ -1,0 +1,105 @@
+"""How a run stands: `status.json`, kept truthful however the run ends."""
+
+import logging
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files
+from andiron.run_folder import RunFolder
+
+log = logging.getLogger("andiron")
+
+
+def read(folder: RunFolder) -> dict[str, Any]:
+    """What status.json says; empty if it is missing or damaged."""
+    try:
+        status = files.read_json(folder.status)
+    except (OSError, ValueError, RecursionError):  # no run, or one that was killed while writing
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+@contextmanager
+def reported(folder: RunFolder, started: str) -> Iterator[None]:
+    """Writes to status.json and to the log how the body ends: done, interrupted or failed."""
+    try:
+        yield
+    except BaseException as error:
+        verdict = "failed" if isinstance(error, Exception) else "interrupted"
+        write(folder, ended(verdict, _reason(error), started))
+        log.error("%s: %s", verdict, _reason(error))
+        log.debug("%s", "".join(traceback.format_exception(error)))
+        raise
+    write(folder, ended("done", None, started))
+
+
+def running(started: str) -> dict[str, Any]:
+    """The status of a run that this process trains."""
+    return {"status": "running", "reason": None, "pid": os.getpid(), "started": started}
+
+
+def ended(status: str, reason: str | None, started: str) -> dict[str, Any]:
+    """The status of a run that ends now."""
+    return running(started) | {"status": status, "reason": reason, "ended": now()}
+
+
+def write(folder: RunFolder, content: dict[str, Any]) -> None:
+    """Replaces status.json; if the disk is full, that is logged and the run's own error stays."""
+    try:
+        files.write_json(folder.status, content)
+    except OSError as error:
+        log.warning("%s could not be written (%s): %s", folder.status, error.strerror, content)
+
+
+def write_killed(folder: RunFolder, reason: str) -> None:
+    """The last status of a run whose process exits at once."""
+    write(folder, ended("interrupted", reason, read(folder).get("started", now())))
+
+
+def now() -> str:
+    """The time in UTC, to a millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def contents(paths: Iterable[Path]) -> dict[Path, bytes]:
+    """The contents of those files that exist, for `restored_on_error`."""
+    return {path: path.read_bytes() for path in paths if path.is_file()}
+
+
+@contextmanager
+def restored_on_error(
+    before: dict[Path, bytes], *, unless: Callable[[BaseException], bool]
+) -> Iterator[None]:
+    """Puts the files back as they were if the body raises, `unless` the error says otherwise."""
+    try:
+        yield
+    except BaseException as error:
+        if not unless(error):
+            with suppress(OSError):  # a full disk, which the error that is raised reports
+                for path, content in before.items():
+                    files.write(path, content)
+        raise
+
+
+@contextmanager
+def write_errors_explained(folder: RunFolder) -> Iterator[None]:
+    """Turns an OSError from writing into the folder into a RunFolderError that says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.RunFolderError(
+            f"{error.filename or folder.path} could not be written ({error.strerror or error}); "
+            f"free space there, or make it writable: resume={folder.path} then continues from the "
+            "newest checkpoint"
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, errors.AndironError | errors.Interrupted):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,52 @@
+"""The name of every file and folder in a run's folder, each in this one place.
+
+>>> folder = RunFolder(Path("outputs/mine"))
+>>> folder.config.as_posix(), folder.weights("model-ema").name
+('outputs/mine/config.json', 'model-ema.safetensors')
+>>> folder.owns("summary.json"), folder.owns("notes.txt")
+(True, False)
+"""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, one for each resume
+
+
+class RunFolder:
+    """The paths of everything that a run writes below `path`; nothing is created or read."""
+
+    def __init__(self, path: Path):
+        self.status = path / "status.json"  # running, done, interrupted or failed, and why
+        self.log = path / "experiment.log"  # a running process holds a lock on it
+        self.config = path / "config.json"  # resolved and plain
+        self.hydra = path / ".hydra"  # Hydra's own record of the composition
+        self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes
+        self.uncommitted = path / "dirty.patch"  # from the commit to the code that ran
+        self.data = path / "data.json"  # facts of the data set, such as num_classes
+        self.param_groups = path / "param_groups.json"  # the owner of each parameter
+        self.metrics = path / "metrics.jsonl"  # every logged value
+        self.tensorboard = path / "tensorboard"
+        self.checkpoints = path / "checkpoints"
+        self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
+        self.model = path / "model.safetensors"  # the trained weights
+        self.summary = path / "summary.json"
+        self.own = tuple(vars(self).values())
+        self.path = path
+
+    def weights(self, name: str) -> Path:
+        """The exported weights `model`, or `model-<average>`."""
+        return self.path / f"{name}.safetensors"
+
+    def patch(self, resume: int) -> Path:
+        """The code that was not committed at a resume, counted from 1."""
+        return self.path / f"dirty-{resume}.patch"
+
+    def owns(self, name: str) -> bool:
+        """Whether a run writes a file or folder of that name here."""
+        is_numbered = any(fnmatch(name, pattern) for pattern in NUMBERED)
+        return is_numbered or any(name == path.name for path in self.own)
+
+    def holds_run(self) -> bool:
+        """Whether there is a run in it, however it ended."""
+        return self.status.exists() or self.config.exists()
