@@ -138,5 +138,6 @@ def _log_data(built: Components, folder: RunFolder) -> None:
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
     if splits.validates_on_test:
         log.warning(
-            "data.valid=test: validation runs on the test set, so no number here was measured on held-out data"
+            "data.valid=test: validation runs on the test set, so no number here comes from "
+            "held-out data"
         )

@@ -1,4 +1,4 @@
-"""The learning-rate range test: one short run whose learning rate grows until the loss does."""
+"""The learning-rate range test: one short run whose learning rate grows until the loss diverges."""
 
 import argparse
 import dataclasses
@@ -11,21 +11,23 @@ from matplotlib.figure import Figure
 
 from andiron import errors, files
 from andiron.build import components, configured_learner
+from andiron.build.components import Components
 from andiron.commands import command_line
 from andiron.config.schema import Train
-from andiron.build.components import Components
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
 from andiron.protocols import Point, Writer
+from andiron.run_folder import RunFolder
 from andiron.writers import TensorBoardWriter
 
-SMOOTHING = 0.9  # of the loss, an exponential mean with its start corrected
+SMOOTHING = 0.9  # factor of the loss's exponential mean, whose start is bias-corrected
 DIVERGED = 3.0  # times the smallest smoothed loss
+FEWEST_POINTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The learning rates to try: from `first` to `last` in so many updates, each a constant factor above the one before."""
+    """Learning rates from `first` to `last` in so many updates, by a constant factor."""
 
     first: float
     last: float
@@ -35,7 +37,7 @@ class Range:
         return self.first * math.pow(self.last / self.first, updates / max(self.updates - 1, 1))
 
 
-class Kept(list[Point]):
+class PointList(list[Point]):
     """A writer that keeps what is logged."""
 
     def write(self, point: Point) -> None:
@@ -46,45 +48,38 @@ class Kept(list[Point]):
 
 
 def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
-    """Runs the test, prints what it found, and leaves find_lr.json, find_lr.png and a TensorBoard curve in `run_dir`.
+    """Runs the test; writes find_lr.json, find_lr.png and a TensorBoard curve into `run_dir`.
 
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
-    Raises: ConfigError if the loss diverged before there were enough points to judge by.
+    Raises: ConfigError if the loss diverged before there were enough points.
     """
-    replaced = {
-        "checkpoint": None,
-        "render": None,
-        "on_nonfinite": "skip",
-        "log_every": 1,
-        "averages": None,
-    }
-    config = dataclasses.replace(config, **replaced)  # type: ignore[arg-type]
+    config = dataclasses.replace(
+        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1
+    )
     built = components.build(config)
     groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=tried, optimizer=optimizer)
-    points = Kept()
-    tensorboard = TensorBoardWriter(run_dir / "tensorboard")
+    points = PointList()
+    tensorboard = TensorBoardWriter(RunFolder(run_dir).tensorboard)
     writers: dict[str, Writer] = {"points": points, "tensorboard": tensorboard}
     with configured_learner.learner(config, built, run_dir, writers) as learner:
-        _follow(learner, built, tried)
+        _train(learner, built, tried)
     rates = [tried(number) for number in range(len(points))]
     losses = [point.values["loss"] for point in points]
-    if len(losses) < 10:
-        raise errors.ConfigError(
-            [f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"]
-        )
-    found = suggestion(rates, losses)
-    files.write_json(run_dir / "find_lr.json", {"lr": found, "rates": rates, "losses": losses})
-    draw(rates, losses, found, run_dir / "find_lr.png")
-    print(
-        f"lr={found:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}"
-    )
-    print(f"look at it: {run_dir / 'find_lr.png'}")
+    if len(losses) < FEWEST_POINTS:
+        why = f"the loss diverged after {len(losses)} updates; start lower"
+        raise errors.ConfigError([f"--first={tried.first}: {why}"])
+    best = suggestion(rates, losses)
+    files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
+    draw(rates, losses, best, run_dir / "find_lr.png")
+    tested = f"of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}"
+    print(f"lr={best:.2g}: where the smoothed loss falls fastest, {tested}")
+    print(f"picture: {run_dir / 'find_lr.png'}")
 
 
-def _follow(learner: Learner, built: Components, tried: Range) -> None:
-    """Updates until the range is through or the smoothed loss has diverged."""
+def _train(learner: Learner, built: Components, tried: Range) -> None:
+    """Makes updates until the range is completed or the smoothed loss has diverged."""
     losses: list[float] = []
     with learner.training(built.train):
         for batches in learner.batches(built.train):
@@ -97,7 +92,7 @@ def _follow(learner: Learner, built: Components, tried: Range) -> None:
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:
-    """The exponential mean of the losses up to each, as Adam corrects its start."""
+    """The bias-corrected exponential mean of the losses up to each."""
     mean, curve = 0.0, []
     for number, loss in enumerate(losses, 1):
         mean = SMOOTHING * mean + (1 - SMOOTHING) * loss
@@ -108,7 +103,7 @@ def smoothed(losses: Sequence[float]) -> list[float]:
 def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
     """The rate where the smoothed loss falls fastest over log(lr), before its minimum.
 
-    The first tenth of the curve is left out: there the mean is over a few batches only, and falls and rises by their noise.
+    The first tenth of the curve is left out: its mean covers few batches and is mostly noise.
     """
     curve = smoothed(losses)
     first = 1 + len(curve) // 10
@@ -120,38 +115,33 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
     return rates[first + slopes.index(min(slopes))]
 
 
-def draw(rates: Sequence[float], losses: Sequence[float], found: float, path: Path) -> None:
-    """The losses over the learning rates as a picture."""
+def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Path) -> None:
+    """Writes a picture of the losses over the learning rates."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(rates, losses, color="0.75", label="loss of the batch")
     axes.plot(rates, smoothed(losses), label="smoothed")
-    axes.axvline(found, color="C1", linestyle="--", label=f"falls fastest: lr={found:.2g}")
+    axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
     figure.savefig(path, dpi=120)
 
 
 def main(conf_dir: Path | None = None) -> int:
-    """What `python scripts/find_lr.py` does; the exit code."""
+    """Runs `python scripts/find_lr.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Learning-rate range test; further arguments are the overrides of train.py.",
+        description="Learning-rate range test; further arguments are overrides, as of train.py.",
         allow_abbrev=False,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
-        "--first", type=float, default=1e-6, help="smallest rate (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--last", type=float, default=10.0, help="largest rate (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--updates", type=int, default=200, help="rates to try (default: %(default)s)"
-    )
+    parser.add_argument("--first", type=float, default=1e-6, help="smallest rate")
+    parser.add_argument("--last", type=float, default=10.0, help="largest rate")
+    parser.add_argument("--updates", type=int, default=200, help="number of rates to try")
     options, overrides = parser.parse_known_args(sys.argv[1:])
-    if not 0 < options.first < options.last or options.updates < 10:
-        parser.error(f"--first {options.first} --last {options.last} --updates {options.updates}: "
-                     "should be 0 < first < last, and at least 10 updates")  # fmt: skip
-    tried = Range(options.first, options.last, options.updates)
+    tried = Range(**vars(options))
+    if not 0 < tried.first < tried.last or tried.updates < FEWEST_POINTS:
+        given = f"--first {tried.first} --last {tried.last} --updates {tried.updates}"
+        parser.error(f"{given}: should be 0 < first < last, and at least {FEWEST_POINTS} updates")
     return command_line.main(
         lambda config, run_dir, record: find_lr(config, run_dir, tried),
         conf_dir,

@@ -1,4 +1,4 @@
-"""Weights that torch saved, as safetensors: read without running anything that is in the file."""
+"""Weights saved by torch, converted to safetensors without running anything in the file."""
 
 import argparse
 import pickle
@@ -16,104 +16,95 @@ from andiron import errors, serialization
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
+UNPICKLING_ERRORS = (
+    pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
+)  # fmt: skip
 
 
 def import_state_dict(
     source: Path, target: Path, *, key: str | None = None, rename: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Writes the tensors of a `state_dict` to a safetensors file; what was left out because it is no tensor, in words.
+    """Writes the tensors of a `state_dict` to a safetensors file; returns what is no tensor.
 
-    `key` names where in nested dicts the `state_dict` is, as in `a.b`. Tensors that share memory are written apart.
+    `key` says where in nested dicts the `state_dict` is, as in `a.b`. Tensors that share memory are
+    written separately.
     Raises: DataError if the file is damaged, holds objects, or has no `state_dict` there.
     """
-    found = _selected(_loaded(source), key, source)
+    content = _selected(_loaded(source), key, source)
     tensors = {
         name: value
-        for name, value in found.items()
+        for name, value in content.items()
         if isinstance(value, Tensor) and isinstance(name, str)
     }
     if not tensors:
         others = [
             name
-            for name, value in _dicts(found)
-            if any(isinstance(item, Tensor) for item in value.values())
+            for name, inner in _dicts(content)
+            if any(isinstance(value, Tensor) for value in inner.values())
         ]
-        hint = (
-            f"; there are tensors under {', '.join(others)}: name one with --key" if others else ""
-        )
-        raise errors.DataError(
-            f"{source}: no plain state_dict{f' under {key!r}' if key else ''}{hint or _holds(found)}"
-        )
-    serialization.Recorder().record(
-        serialization.Record(module_file.renamed(tensors, rename or {})), target
-    )
-    return [f"{name} ({_kind(value)})" for name, value in found.items() if name not in tensors]
+        hint = f"there are tensors under {', '.join(others)}: name one with --key"
+        holds = hint if others else f"it holds {_listed(content) or 'nothing'}"
+        place = f" under {key!r}" if key else ""
+        raise errors.DataError(f"{source}: no plain state_dict{place}; {holds}")
+    record = serialization.Record(module_file.renamed(tensors, rename or {}))
+    serialization.Recorder().record(record, target)
+    return [f"{name} ({_kind(value)})" for name, value in content.items() if name not in tensors]
 
 
 def _loaded(path: Path) -> Any:
     try:
-        # the format before torch 1.6 is no zip and cannot be mapped
-        return torch.load(
-            path, weights_only=True, mmap=zipfile.is_zipfile(path), map_location="cpu"
-        )
-    except (
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        ValueError,
-        LookupError,
-        AttributeError,
-    ) as error:
-        raise errors.DataError(f"{path}: {_why_not(str(error) or type(error).__name__)}") from error
+        is_mapped = zipfile.is_zipfile(path)  # the format before torch 1.6 cannot be mapped
+        return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
+    except UNPICKLING_ERRORS as error:
+        raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
     except OSError as error:
-        raise errors.DataError(
-            f"{path}: {'no such file' if not path.exists() else error.strerror or error}"
-        ) from error
+        why = "no such file" if not path.exists() else error.strerror or error
+        raise errors.DataError(f"{path}: {why}") from error
 
 
-def _why_not(message: str) -> str:
-    """What to do about a file that torch did not load, from what torch said of it."""
+def _remedy(message: str) -> str:
+    """What to do about a file that torch refused with this message."""
     kind = re.search(r"GLOBAL (\S+)", message)
     if kind:
         return (
-            f"holds more than tensors ({kind[1]}), which nothing reads without running what is in the file; where it was made, "
-            "write torch.save(model.state_dict(), path) and import that"
+            f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
+            "the file; where it was made, write torch.save(model.state_dict(), path) and import that"
         )
     if "TorchScript" in message:
-        return "is a TorchScript program; write torch.save(torch.jit.load(path).state_dict(), other) and import that"
-    return f"not a whole file of torch.save ({message.splitlines()[0].partition('. ')[0]}); restore it from a copy"
+        command = "torch.save(torch.jit.load(path).state_dict(), other)"
+        return f"is a TorchScript program; write {command} and import that"
+    first_sentence = message.splitlines()[0].partition(". ")[0]
+    return f"not a whole file of torch.save ({first_sentence}); restore it from a copy"
 
 
 def _selected(loaded: Any, key: str | None, path: Path) -> dict[Any, Any]:
-    found = loaded
-    for place, part in enumerate(key.split(".") if key else []):
-        if not isinstance(found, Mapping) or part not in found:
-            there = [str(name) for name in found] if isinstance(found, Mapping) else []
-            above = ".".join(key.split(".")[:place]) if key else ""
+    content = loaded
+    parts = key.split(".") if key else []
+    for place, part in enumerate(parts):
+        if not isinstance(content, Mapping) or part not in content:
+            names = [str(name) for name in content] if isinstance(content, Mapping) else []
+            above = ".".join(parts[:place])
             raise errors.DataError(
-                f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are {', '.join(there) or 'none'}"
-                f"{errors.nearest(part, there)}"
+                f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are "
+                f"{', '.join(names) or 'none'}{errors.nearest(part, names)}"
             )
-        found = found[part]
-    if not isinstance(found, Mapping):
-        raise errors.DataError(
-            f"{path}: holds {_kind(found)}{f' under {key!r}' if key else ''}, and no state_dict"
-        )
-    return dict(found)
+        content = content[part]
+    if not isinstance(content, Mapping):
+        place = f" under {key!r}" if key else ""
+        raise errors.DataError(f"{path}: holds {_kind(content)}{place}, and no state_dict")
+    return dict(content)
 
 
-def _dicts(found: Mapping[Any, Any], above: str = "") -> list[tuple[str, Mapping[Any, Any]]]:
+def _dicts(content: Mapping[Any, Any], above: str = "") -> list[tuple[str, Mapping[Any, Any]]]:
     """The dicts in a dict, at any depth, with the keys that lead to them."""
     inner = [
-        (f"{above}{name}", value) for name, value in found.items() if isinstance(value, Mapping)
+        (f"{above}{name}", value) for name, value in content.items() if isinstance(value, Mapping)
     ]
     return inner + [deeper for name, value in inner for deeper in _dicts(value, f"{name}.")]
 
 
-def _holds(found: Mapping[Any, Any]) -> str:
-    return "; it holds " + (
-        ", ".join(f"{name} ({_kind(value)})" for name, value in found.items()) or "nothing"
-    )
+def _listed(content: Mapping[Any, Any]) -> str:
+    return ", ".join(f"{name} ({_kind(value)})" for name, value in content.items())
 
 
 def _kind(value: Any) -> str:
@@ -123,34 +114,27 @@ def _kind(value: Any) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """What `python scripts/import_state_dict.py` does; the exit code."""
+    """Runs `python scripts/import_state_dict.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
         description="Write the tensors of a torch state_dict to a safetensors file."
     )
-    parser.add_argument(
-        "source", type=Path, help="what torch.save wrote: a state_dict, or a dict that holds one"
-    )
+    holds = "a file of torch.save: a state_dict, or a dict that holds one"
+    parser.add_argument("source", type=Path, help=holds)
     parser.add_argument("target", type=Path, help="the file to write, *.safetensors")
     parser.add_argument("--key", help="where in nested dicts the state_dict is, as in a.b")
-    parser.add_argument(
-        "--rename",
-        action="append",
-        default=[],
-        metavar="REGEX=NEW",
-        help="rename tensors; may be given again, in order",
-    )
+    rename = "rename tensors; may be repeated, and is applied in order"
+    parser.add_argument("--rename", action="append", default=[], metavar="REGEX=NEW", help=rename)
     options = parser.parse_args(arguments)
     try:
-        rename = dict(_pair(text) for text in options.rename)
-        left = import_state_dict(options.source, options.target, key=options.key, rename=rename)
-    except (
-        errors.AndironError,
-        OSError,
-    ) as error:  # OSError: the folder to write in is missing, full or read only
+        renames = dict(_pair(text) for text in options.rename)
+        left_out = import_state_dict(
+            options.source, options.target, key=options.key, rename=renames
+        )
+    except (errors.AndironError, OSError) as error:  # OSError: the target cannot be written
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     print(f"{options.target}: {len(serialization.load(options.target).tensors)} tensors")
-    for name in left:
+    for name in left_out:
         print(f"left out: {name}")
     return EXIT_DONE
 

@@ -1,4 +1,4 @@
-"""The step that ended a run, run again: from the folder that the run left of it."""
+"""The non-finite update that ended a run, computed again from the folder that the run left."""
 
 import argparse
 import dataclasses
@@ -12,82 +12,77 @@ from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
 from andiron.config.schema import Train
 from andiron.learner import nonfinite
+from andiron.run_folder import RunFolder
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 
 def replay(folder: Path) -> bool:
-    """Prints where the step goes wrong; whether its gradients are, bit for bit, those that the run met.
+    """Prints where the update goes wrong; whether its gradients are bit for bit those of the run.
 
-    Raises: DataError if the folder is damaged or holds no step; ConfigError if the run's record is not usable.
+    Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
+    of the run cannot be used.
     """
-    left = checkpoint.load(folder)
-    if "step" not in left.state:
-        raise errors.DataError(
-            f"{folder}: holds no step to run again; name a folder below a run's nonfinite/"
-        )
-    step = nonfinite.Step(
-        **{
-            field.name: left.state["step"][field.name]
-            for field in dataclasses.fields(nonfinite.Step)
-        }
-    )
-    config = Train.load(folder.parents[1] / "config.json")
-    built = components.build(dataclasses.replace(config, checkpoint=None, render=None))
-    with configured_learner.learner(
-        dataclasses.replace(config, checkpoint=None, render=None), built, folder
-    ) as learner:
-        learner.load(left)
-        first = step.first_batch - 1
-        batches = [
-            built.train.batch(step.epoch - 1, first + number) for number in range(step.num_batches)
-        ]
-        outputs = _watched(learner.model)
+    saved = checkpoint.load(folder)
+    if "step" not in saved.state:
+        example = RunFolder(Path("<run folder>")).nonfinite
+        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {example}")
+    names = [field.name for field in dataclasses.fields(nonfinite.Step)]
+    step = nonfinite.Step(**{name: saved.state["step"][name] for name in names})
+    config = Train.load(RunFolder(folder.parents[1]).config)
+    config = dataclasses.replace(config, checkpoint=None, render=None)
+    built = components.build(config)
+    with configured_learner.learner(config, built, folder) as learner:
+        learner.load(saved)
+        numbers = range(step.first_batch - 1, step.first_batch - 1 + step.num_batches)
+        batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
+        outputs = _watched_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
-        found, met = nonfinite.fingerprint(gradients), left.state["step"]["gradients"]
         print(f"{step}\n{nonfinite.diagnosis(step, learner.model, gradients, batches)}")
-    print(_first_bad(outputs))
-    print(_compared(found, met))
-    return bool(found == met)
+    print(_first_nonfinite(outputs))
+    replayed, recorded = nonfinite.fingerprint(gradients), saved.state["step"]["gradients"]
+    print(_comparison(replayed, recorded))
+    return bool(replayed == recorded)
 
 
-def _watched(model: nn.Module) -> list[tuple[str, bool]]:
-    """What the submodules' outputs come to, in the order they are computed: name, and whether all numbers are finite."""
+def _watched_outputs(model: nn.Module) -> list[tuple[str, bool]]:
+    """Filled as the submodules compute: the name of each, and whether its output is finite."""
     outputs: list[tuple[str, bool]] = []
     for name, module in model.named_modules():
 
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
-            found = [
+            is_finite = all(
                 bool(tensor.isfinite().all())
                 for tensor in nonfinite.tensors_in(output)
                 if tensor.is_floating_point()
-            ]
-            outputs.append((name or type(module).__name__, all(found)))
+            )
+            outputs.append((name or type(module).__name__, is_finite))
 
         module.register_forward_hook(watch)
     return outputs
 
 
-def _first_bad(outputs: list[tuple[str, bool]]) -> str:
-    bad = [name for name, is_finite in outputs if not is_finite]
-    return f"first output of nan or inf: {bad[0]}" if bad else "every module's output is finite"
+def _first_nonfinite(outputs: list[tuple[str, bool]]) -> str:
+    names = [name for name, is_finite in outputs if not is_finite]
+    return f"first output of nan or inf: {names[0]}" if names else "every module's output is finite"
 
 
-def _compared(found: dict[str, Any], met: dict[str, Any]) -> str:
-    if found == met:
+def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:
+    if replayed == recorded:
         return "the same gradients as in the run, bit for bit"
-    differing = [name for name in met["norms"] if met["norms"][name] != found["norms"].get(name)]
+    norms = replayed["norms"]
+    differing = [name for name, norm in recorded["norms"].items() if norm != norms.get(name)]
     return (
-        f"not the gradients that the run met (loss {found['loss']}, was {met['loss']}; norms differ at "
-        f"{', '.join(differing) or 'none'}): data, code, versions or hardware are not the same"
+        f"not the gradients of the run (loss {replayed['loss']}, was {recorded['loss']}; norms "
+        f"differ at {', '.join(differing) or 'none'}): data, code, versions or hardware differ"
     )
 
 
 def main() -> int:
-    """What `python scripts/replay.py` does; the exit code."""
+    """Runs `python scripts/replay.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Run the step again that ended a run because it was not finite."
+        description="Compute the update again that ended a run because it was not finite."
     )
     parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
     folder = parser.parse_args().folder.absolute()

@@ -1,4 +1,4 @@
-"""What signals do to a run: the first has it stop at a place where it can be taken up again; a second Ctrl-C, at once."""
+"""What signals do to a run: the first stops it where it can be resumed, a second Ctrl-C at once."""
 
 import os
 import signal
@@ -9,26 +9,25 @@ from types import FrameType
 from andiron import errors
 from andiron.interrupter import Interrupter
 
-STOPPING = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
-]  # Windows lacks one
+NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")  # SIGHUP: the terminal or ssh session closed
+STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
-HEARD = "the update under way will be finished and saved; Ctrl-C again ends the run at once"
+NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
 
 
 class Signals:
-    """Tells an interrupter of signals; while no learner asks it, they raise Interrupted where they find the process."""
+    """Passes signals to an interrupter; while no learner asks it, they raise Interrupted."""
 
     def __init__(self, interrupter: Interrupter):
         self.interrupter = interrupter
-        self.last_words: Callable[[str], None] | None = None  # before an end at once
+        self.last_words: Callable[[str], None] | None = None  # called before an exit at once
         self._process = os.getpid()
         self._terminated_here = 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handles signal `number`.
 
-        Raises: Interrupted for the first, unless a learner asks.
+        Raises: Interrupted for the first one, unless a learner asks the interrupter.
         """
         name = signal.Signals(number).name
         if os.getpid() != self._process:
@@ -37,28 +36,32 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            os.write(2, f"\n{name}: {HEARD}\n".encode())  # print may be what the signal came into
+            _notify(f"\n{name}: {NOTICE}\n")
         elif number == signal.SIGINT:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
             os._exit(128 + number)
 
     def _in_worker(self, number: int) -> None:
-        """In a forked process that gathers data: whoever signals the whole group means its parent, which needs it still."""
+        """In a data worker: a signal to the whole group is for the parent, which still needs it."""
         if number == signal.SIGTERM:
             self._terminated_here += 1
-            if self._terminated_here > 1:  # its parent, at the end
+            if self._terminated_here > 1:  # from the parent, at the end
                 os._exit(0)  # torch would take another code for a failure
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(
-                SECONDS_SPARED
-            )  # its parent may have meant it after all, and wait for its end
+            signal.alarm(SECONDS_SPARED)  # in case the parent did send it, and waits for the exit
 
 
 @contextmanager
 def heard(signals: Signals) -> Iterator[None]:
-    """Within it these signals go to `signals`; afterwards where they went before."""
-    before = {number: signal.signal(number, signals) for number in STOPPING}
+    """Within it the stopping signals go to `signals`; afterwards to their earlier handlers.
+
+    A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored.
+    """
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    for number, handler in before.items():
+        if number != getattr(signal, "SIGHUP", None) or handler != signal.SIG_IGN:
+            signal.signal(number, signals)
     try:
         yield
     finally:
@@ -67,5 +70,12 @@ def heard(signals: Signals) -> Iterator[None]:
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
-    """What a process ends with that was interrupted by `error`."""
+    """The exit code of a process that was interrupted by `error`."""
     return error.exit_code if isinstance(error, errors.Interrupted) else 128 + signal.SIGINT
+
+
+def _notify(text: str) -> None:
+    try:
+        os.write(2, text.encode())  # not print: the signal may have interrupted a print
+    except OSError:  # the terminal is gone
+        pass

@@ -68,7 +68,7 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
     root = name.partition(".")[0]
 
     assert problems(found) == [
-        f"{name}={value}: the run was recorded with {before}, and it has learned with that so far; "
+        f"{name}={value}: the run was recorded with {before}, and was trained with that so far; "
         f"give resume_allow=[{root}] to resume with the new value"
     ]
     assert problems(found, root) == []

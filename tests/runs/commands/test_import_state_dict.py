@@ -142,8 +142,8 @@ def test_a_whole_model_is_refused_with_its_class(imported):
     _, _, told = imported(nn.Linear(1, 1))
 
     assert told == (
-        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which nothing reads without running what "
-        "is in the file; where it was made, write torch.save(model.state_dict(), path) and import that"
+        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which cannot be read "
+        "without running code from the file; where it was made, write torch.save(model.state_dict(), path) and import that"
     )
 
 

@@ -50,10 +50,10 @@ def planned(tmp_path_factory):
 def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     assert [
-        rows[name] for name in ("training samples", "batches an epoch", "of samples, the last")
+        rows[name] for name in ("training samples", "batches per epoch", "samples in the last batch")
     ] == ["1,295", "21", "15"]
     assert [
-        rows[name] for name in ("updates an epoch", "of batches, the last", "epochs", "updates")
+        rows[name] for name in ("updates per epoch", "batches in the last update", "epochs", "updates")
     ] == ["6", "1", "5", "30"]
 
 
@@ -86,7 +86,7 @@ def test_the_memory_is_counted_to_the_byte(planned):
     logits = (
         64 * 10 * 4 + 64 * 8 + 2 * 4
     )  # the log-probabilities, the targets, two scalars of the loss
-    kept = float(rows["kept for the way back, a batch"].removesuffix(" MiB")) * 2**20
+    kept = float(rows["activations saved for backward (per batch)"].removesuffix(" MiB")) * 2**20
     assert kept == pytest.approx(inputs + hidden + logits, abs=0.02 * 2**20)
 
 

@@ -67,7 +67,7 @@ def test_what_has_changed_since_is_told(tmp_path):
     config.write_text(json.dumps(changed))
     code, said, _ = run(ROOT / "scripts" / "replay.py", left)
     assert code == 1
-    assert said.splitlines()[-1].startswith("not the gradients that the run met (loss ")
+    assert said.splitlines()[-1].startswith("not the gradients of the run (loss ")
 
 
 @pytest.mark.slow
@@ -89,5 +89,5 @@ def test_a_damaged_folder_and_one_without_a_step_are_refused(tmp_path):
         ROOT / "scripts" / "replay.py", tmp_path / "good" / "checkpoints" / "step-21"
     )
     assert (
-        code == 2 and "holds no step to run again; name a folder below a run's nonfinite/" in error
+        code == 2 and "holds no update to replay; name a folder below <run folder>/nonfinite" in error
     )
