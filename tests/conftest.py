@@ -99,5 +99,5 @@ def status(folder: Path) -> dict[str, str]:
 
 def without_time(state):
     """A state less what tells of the clock; and of Python's generator, from which the checks of annotations draw here."""
-    journal = {name: value for name, value in state["journal"].items() if name != "seconds"}
-    return {**state, "journal": journal, "random": state["random"]["numpy"]}
+    log = {name: value for name, value in state["metric_log"].items() if name != "seconds"}
+    return {**state, "metric_log": log, "random": state["random"]["numpy"]}

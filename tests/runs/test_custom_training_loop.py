@@ -38,7 +38,7 @@ def test_the_custom_loop_reaches_the_accuracy_of_the_learner(script, tmp_path):
             DataLoader(splits.valid, splits.batcher),
         )
         learner.fit(*loaders, DataLoader(splits.test, splits.batcher))
-    learned = learner.journal.history.standings["test"]["accuracy"].last
+    learned = learner.metric_log.history.standings["test"]["accuracy"].last
 
     by_hand = script.train()["accuracy"]
 

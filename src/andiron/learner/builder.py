@@ -55,11 +55,11 @@ class LearnerBuilder:
         self._early_stopping: dict[str, EarlyStopping] = {}
         self._interrupter: Interrupter | None = None
 
-    def __getattr__(self, name: str) -> Callable[[Any], "LearnerBuilder"]:
+    def __getattr__(self, name: str) -> Callable[..., "LearnerBuilder"]:
         if name not in OPTIONS:
             hint = errors.nearest(name, OPTIONS)
             raise AttributeError(f"LearnerBuilder has no {name!r}{hint}")
-        return lambda value: self.options(dataclasses.replace(self._options, **{name: value}))
+        return lambda value=True: self.options(dataclasses.replace(self._options, **{name: value}))
 
     def options(self, options: LearnerOptions) -> "LearnerBuilder":
         """Sets all plain options at once."""

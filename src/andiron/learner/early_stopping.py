@@ -164,12 +164,18 @@ class EarlyStopping:
 
     def _check(self) -> None:
         """Refuses what the types of the arguments cannot: a rule that never stops, or stops at once."""
-        if not (self.patience or self.restores_best) and self.goal is self.divergence is None:
+        stops = self.patience, self.goal, self.divergence
+        if not self.restores_best and stops == (None, None, None):
             raise ValueError(
                 "nothing to stop for; give patience, goal, divergence or restores_best"
             )
-        if self.min_delta_mode == "relative" and self.min_delta >= 1:
-            raise ValueError(f"min_delta={self.min_delta}: should be below 1 where it is relative")
+        if self.direction not in improvement.DIRECTIONS:
+            raise ValueError(f"direction={self.direction}: should be lowest or highest")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError(f"patience={self.patience}: should be 1 or more validations, or null")
+        largest = 1 if self.min_delta_mode == "relative" else math.inf
+        if not 0 <= self.min_delta < largest:
+            raise ValueError(f"min_delta={self.min_delta}: should be from 0 to below {largest}")
         if self.goal is None or self.divergence is None:
             return
         if self.divergence == self.goal or self._is_worse(self.goal, self.divergence):

@@ -90,7 +90,7 @@ class Learner(AbstractContextManager["Learner"]):
         says; Interrupted, the state saved, when `interrupter` is asked to stop.
         """
         at, size = self.position, len(train)
-        with self.training(train, valid, *([test] if test else [])):
+        with self.training(train, valid, *([] if test is None else [test])):
             self.save()  # the state to resume from before the first epoch is over
             self._validate_if_due(valid)
             while not self.is_over:

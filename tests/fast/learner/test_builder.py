@@ -1,7 +1,5 @@
 """LearnerBuilder reads as in Burn, and refuses parts that do not fit."""
 
-import json
-
 import pytest
 import torch
 from torch import nn
@@ -10,9 +8,8 @@ from andiron import errors
 from andiron.checkpoint import KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
-from andiron.learner import loaders
-from andiron.metrics import Accuracy, Loss
-from andiron.optim import Optimizer
+from andiron.metrics import Accuracy, Loss, Recall
+from andiron.optim import Ema, Optimizer
 from andiron.schedules import Constant, Step
 from andiron.tasks import Classifier
 
@@ -37,7 +34,6 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
         .num_epochs(2)
         .log_every(7)
         .seed(3)
-        .summary()
     )
     with built(builder) as learner:
         trained = learner.fit(
@@ -46,14 +42,14 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
         )
 
     assert trained is learner.model
-    assert (learner.num_epochs, learner.log_every, learner.seed) == (2, 7, 3)
+    options = learner.options
+    assert (options.num_epochs, options.log_every, options.seed) == (2, 7, 3)
     assert {path.name for path in tmp_path.iterdir()} == {
         "metrics.jsonl",
         "tensorboard",
         "checkpoints",
-        "summary.json",
     }
-    rows = json.loads((tmp_path / "summary.json").read_text())["metrics"]
+    rows = learner.summary()["metrics"]
     assert [(row["split"], row["metric"]) for row in rows] == [
         ("train", "loss"),
         ("train", "accuracy"),
@@ -62,9 +58,9 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
 
 
 def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_path):
-    assert built(LearnerBuilder(tmp_path).with_writers(), 0.25).schedule == Constant(0.25)
+    assert built(LearnerBuilder(tmp_path).with_writers(), 0.25).updater.schedule == Constant(0.25)
     step = Step(0.5, 3)
-    assert built(LearnerBuilder(tmp_path).with_writers(), step).schedule is step
+    assert built(LearnerBuilder(tmp_path).with_writers(), step).updater.schedule is step
 
 
 def test_a_model_without_steps_is_told_to_be_wrapped(tmp_path):
@@ -94,11 +90,34 @@ def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_
     assert not (tmp_path / "run").exists()
 
 
-def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
+def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use(tmp_path):
     splits = digits(valid=0.1, split_seed=0)
-    loaders.check(DataLoader(splits.valid, splits.batcher))
+    learner = built(LearnerBuilder(tmp_path).with_writers())
+    ours = DataLoader(splits.valid, splits.batcher)
+    with learner.training(ours, ours):
+        pass
     for stranger in (torch.utils.data.DataLoader([1, 2]), [1, 2]):
         with pytest.raises(
             TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"
         ):
-            loaders.check(stranger)
+            learner.fit(stranger, ours)
+        with pytest.raises(TypeError, match="has no epochs"):
+            learner.fit(ours, stranger)
+
+
+def test_an_option_that_is_none_is_named_with_the_nearest(tmp_path):
+    with pytest.raises(AttributeError, match="no 'num_epoch'; did you mean 'num_epochs'?"):
+        LearnerBuilder(tmp_path).num_epoch(3)
+
+
+@pytest.mark.parametrize("metric, split", [("loss", "valid-ema"), ("recall/3", "valid")])
+def test_the_best_checkpoint_may_wait_for_an_average_or_a_part(tmp_path, metric, split):
+    way = "lowest" if metric == "loss" else "highest"
+    builder = (
+        LearnerBuilder(tmp_path)
+        .with_writers()
+        .metric_valid_numeric(Loss(), Recall(average="none", num_classes=10))
+        .averages(ema=Ema(decay=0.9))
+        .with_file_checkpointer(KeepBest(metric, split, way))
+    )
+    assert built(builder).checkpointer is not None

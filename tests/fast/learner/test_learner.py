@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from andiron import data, errors, randomness
 from andiron.checkpoint import KeepLast, load
-from andiron.learner import LearnerBuilder, metric_log
+from andiron.learner import LearnerBuilder, throughput
 from andiron.metrics import Accuracy, Loss
 from andiron.models import ConvNet
 from andiron.optim import Optimizer
@@ -222,8 +222,8 @@ def test_stopping_after_an_epoch_and_resuming_is_never_having_stopped(tmp_path, 
     assert same(resumed.model.state_dict(), whole.model.state_dict())
     assert same(resumed.optimizer.state_dict(), whole.optimizer.state_dict())
     assert without_speed(first + second) == without_speed(straight)
-    assert resumed.journal.history.standings == whole.journal.history.standings
-    assert (resumed.updates, resumed.epoch) == (whole.updates, whole.epoch) == (28, 4)
+    assert resumed.metric_log.history.standings == whole.metric_log.history.standings
+    assert (resumed.updates, resumed.position.epoch) == (whole.updates, whole.position.epoch) == (28, 4)
 
 
 def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
@@ -331,9 +331,9 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
 
 def test_updates_and_epochs_are_counted(tmp_path):
     made = learner(tmp_path, num_epochs=3)
-    assert (made.updates, made.epoch) == (0, 0)
+    assert (made.updates, made.position.epoch) == (0, 0)
     made.fit(train_loader(), measuring_loader())
-    assert (made.updates, made.epoch) == (3 * BATCHES, 3)
+    assert (made.updates, made.position.epoch) == (3 * BATCHES, 3)
 
 
 def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
@@ -457,7 +457,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
 )
 def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, error):
     shown, model = Shown(), classifier()
-    made = builder(tmp_path).with_file_checkpointer().renderer(shown).summary()
+    made = builder(tmp_path).with_file_checkpointer().renderer(shown)
     made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
     with pytest.raises(type(error)) as raised, made:
         made.fit(Failing(train_loader(), error), measuring_loader())
@@ -483,7 +483,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told_of_loudly_and_the_run_goes_
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
     made.fit(train_loader(), measuring_loader())
-    assert made.epoch == 2
+    assert made.position.epoch == 2
     assert shown.calls[-1] == "stop"
     warning, *_, last = [
         record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")
@@ -526,10 +526,10 @@ def test_the_renderer_sees_every_epoch_and_the_summary(tmp_path):
     made = (
         builder(tmp_path)
         .renderer(shown)
-        .summary()
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
     made.fit(train_loader(), measuring_loader())
+    made.metric_log.show(made.summary())
     assert shown.calls == ["start", "epoch 1", "epoch 2", "stop", "show"]
 
 
@@ -554,14 +554,18 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
     found = without_time(last.state)
     assert found == without_time(state.state) == {
         "updates": 21, "epoch": 3, "batch": 0, "seed": SEED,
-        "journal": {
+        "format": 2,
+        "metric_log": {
             "tally": {"metrics": ["loss", "accuracy"], "window": [], "epoch": [None, None]}, "window": [0, 0],
-            "history": made.journal.history.state_dict(), "latest": made.journal.progress.latest, "writers": [],
+            "history": made.metric_log.history.state_dict(), "latest": made.metric_log.latest, "writers": {},
         },
         "random": found["random"],
-        "owners": {"base": {"optimizer": "torch.optim.Adam", "parameters": [*dict(model.named_parameters())]}}, "frozen": [],
-        "guard": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}}, "schedules": [], "averages": {},
-        "stopping": {},
+        "owners": {"base": {"optimizer": "torch.optim.Adam", "parameters": [*dict(model.named_parameters())]}},
+        "frozen": [], "schedules": [], "averages": {}, "early_stopping": {},
+        "parts": {
+            "nonfinite": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}},
+            "validation": {"last_update": 21},
+        },
     }  # fmt: skip
 
 
@@ -630,7 +634,7 @@ def test_the_share_of_time_that_goes_into_waiting_for_data_is_logged(tmp_path):
 
 
 def test_what_the_machine_is_used_for_is_read_once_in_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(metric_log, "SECONDS_BETWEEN_READINGS", 0.1)
+    monkeypatch.setattr(throughput, "SECONDS_BETWEEN_READINGS", 0.1)
     kept = Kept()
     fitted(tmp_path, train=Slow(train_loader(), 0.06), writers=[kept], log_every=1)
     read = [point.values for point in kept if "system/cpu_percent" in point.values]

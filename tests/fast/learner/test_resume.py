@@ -1,6 +1,7 @@
 """Stopping anywhere and going on: the same bits, the same points, as never having stopped."""
 
 import functools
+import dataclasses
 import math
 
 import pytest
@@ -78,15 +79,19 @@ def patience():
 
 def with_dropped_updates(made):
     """Leaves out two of the updates, the last of the second epoch among them."""
-    passes, asked = made.guard.passes, []
+    passes, asked = made.updater.nonfinite.passes, []
 
     def some(found):
-        place = made.epoch, made.first_batch
+        place = made.position.epoch, made.position.first_batch
         asked.append(place)
         return place not in ((0, 3), (1, 6)) and passes(found)
 
-    made.guard.passes = some
-    made.guard.leave_out = lambda *arguments: setattr(made.guard, "skipped", made.guard.skipped + 1)
+    made.updater.nonfinite.passes = some
+
+    def leave_out(*arguments):
+        made.updater.nonfinite.skipped += 1
+
+    made.updater.nonfinite.leave_out = leave_out
     return made
 
 
@@ -138,7 +143,7 @@ class StopsIn(Interrupter):
         self.place, self.learner = place, None
 
     def at(self, split, updates, batch):
-        if (split, batch, self.learner.epoch) == self.place:
+        if (split, batch, self.learner.position.epoch) == self.place:
             self.stop("for a test")
         return super().at(split, updates, batch)
 
@@ -179,7 +184,7 @@ def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
         assert same(weights, stopped.exports()[view])
     one, other = (without_time(made.state().state) for made in (straight, stopped))
     for state in (one, other):
-        state["journal"].pop("writers")
+        state["metric_log"].pop("writers")
     assert one == other
     assert again.untimed() == kept.untimed() and kept
 
@@ -239,7 +244,10 @@ def test_what_was_logged_after_the_newest_checkpoint_is_there_once(tmp_path):
 
 
 def test_a_run_without_any_checkpoint_is_an_error_and_never_a_fresh_start(tmp_path):
+    made = builder(tmp_path).with_file_checkpointer()
     with pytest.raises(errors.DataError, match="no checkpoint"):
+        SETUPS["adam"](made, classifier()).resume()
+    with pytest.raises(errors.RunFolderError, match="there are no checkpoints to resume from"):
         SETUPS["adam"](builder(tmp_path), classifier()).resume()
 
 
@@ -268,7 +276,7 @@ def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
 
     saved = load(tmp_path / "checkpoints" / "step-5")
     assert (saved.state["epoch"], saved.state["batch"]) == (0, 5)
-    assert saved.state["journal"]["window"] == [
+    assert saved.state["metric_log"]["window"] == [
         2,
         2,
     ]  # batches and updates since the log point at 3
@@ -398,7 +406,7 @@ def test_a_rule_of_another_metric_begins_anew(tmp_path):
         again.resume()
         assert other.best is None
         again.fit(*loaders())
-    assert (other.epoch_of_best, other.best) == (3, again.journal.progress.latest["valid"]["loss"])
+    assert (other.epoch_of_best, other.best) == (3, again.metric_log.latest["valid"]["loss"])
 
 
 def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
@@ -449,7 +457,7 @@ def test_a_state_of_another_model_or_without_an_average_is_refused_and_changes_n
         (SETUPS["adam"](builder(tmp_path), wider), "the state does not fit the model:\n"),
         (
             SETUPS["averages"](builder(tmp_path), classifier()),
-            "averages ema, swa are not in the state, which has none; build the",
+            "averages ema, swa are not in the state: the state has none; build the",
         ),
     ):
         before = learner.state()
@@ -464,7 +472,7 @@ def test_a_state_stays_as_it_was_when_training_goes_on(tmp_path):
     made.fit(*loaders())
     kept = made.state()
     for _ in range(2):
-        made.num_epochs = 2
+        made.options = dataclasses.replace(made.options, num_epochs=2)
         made.fit(*loaders())
         after, again = made.state(), made.load(kept)
         assert again is None and made.updates == kept.state["updates"] == BATCHES

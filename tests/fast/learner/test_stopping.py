@@ -9,15 +9,8 @@ from torch import nn
 
 from andiron import errors
 from andiron.learner.best_weights import BestWeights
-from andiron.learner.early_stopping import EarlyStopping, Stop
-from andiron.learner.stopping import Stopping, check
-
-MEASURED = {
-    "train": ["loss"],
-    "valid": ["loss", "accuracy", "recall"],
-    "valid-ema": ["loss", "accuracy", "recall"],
-}
-
+from andiron.learner.early_stopping import EarlyStopping, Stop, StoppingRules
+from andiron.metrics import direction
 
 class Network(nn.Module):
     """Batch norm, a tied weight, a mask that is infinite, and a buffer that is not saved."""
@@ -150,30 +143,30 @@ def values(loss, accuracy):
 
 def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplog):
     model = nn.Linear(1, 1)
-    stopping = Stopping(rules(), model)
+    stopping = StoppingRules(rules(), model)
     with caplog.at_level(logging.INFO, logger="andiron"):
-        stopping.observe(values(0.5, 0.5), 1, model)
+        stopping.observe(values(0.5, 0.5), model, epoch=1, updates=0)
         assert stopping.decision is None
-        stopping.observe(values(0.75, 0.9375), 2, model)
+        stopping.observe(values(0.75, 0.9375), model, epoch=2, updates=0)
         assert stopping.decision == Stop("valid accuracy is 0.9375: goal=0.9 is reached")
-        stopping.observe(values(0.75, 0.9375), 3, model)
+        stopping.observe(values(0.75, 0.9375), model, epoch=3, updates=0)
 
-    both = "valid loss has not improved for 2 epochs (best 0.5 at epoch 1); valid accuracy is 0.9375: goal=0.9 is reached"
+    both = "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is 0.9375: goal=0.9 is reached"
     assert stopping.decision == Stop(both)
     assert caplog.messages == [
-        "stopped early after epoch 2: valid accuracy is 0.9375: goal=0.9 is reached",
-        f"stopped early after epoch 3: {both}",
+        "stopped early in epoch 2, after update 0: valid accuracy is 0.9375: goal=0.9 is reached",
+        f"stopped early in epoch 3, after update 0: {both}",
     ]
 
 
 def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_restores():
     model = Network()
-    stopping = Stopping(rules(), model)
+    stopping = StoppingRules(rules(), model)
     for epoch, (loss, accuracy) in enumerate(
         [(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1
     ):
         set_to(model, epoch)
-        stopping.observe(values(loss, accuracy), epoch, model)
+        stopping.observe(values(loss, accuracy), model, epoch=epoch, updates=0)
 
     with stopping.restored(model):
         assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {2.0}
@@ -183,7 +176,7 @@ def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_resto
 def test_without_a_rule_that_restores_or_before_the_first_epoch_the_model_keeps_its_own():
     model = Network()
     before = weights(model)
-    for stopping in (Stopping({}, model), Stopping(rules(), model)):
+    for stopping in (StoppingRules({}, model), StoppingRules(rules(), model)):
         with stopping.restored(model):
             assert same(weights(model), before)
         assert (stopping.decision, stopping.weights()) == (None, {})
@@ -191,45 +184,84 @@ def test_without_a_rule_that_restores_or_before_the_first_epoch_the_model_keeps_
 
 def test_rules_and_weights_go_on_from_a_checkpoint():
     model = Network()
-    straight, resumed = Stopping(rules(), model), Stopping(rules(), Network())
+    straight, resumed = StoppingRules(rules(), model), StoppingRules(rules(), Network())
     for epoch, loss in enumerate([0.5, 0.25, 0.5], start=1):
         set_to(model, epoch)
-        straight.observe(values(loss, 0.5), epoch, model)
+        straight.observe(values(loss, 0.5), model, epoch=epoch, updates=0)
     resumed.load_state_dict(json.loads(json.dumps(straight.state_dict())), straight.weights())
 
     for stopping in (straight, resumed):
-        stopping.observe(values(0.5, 0.5), 4, model)
+        stopping.observe(values(0.5, 0.5), model, epoch=4, updates=0)
     assert (
         resumed.decision
         == straight.decision
-        == Stop("valid loss has not improved for 2 epochs (best 0.25 at epoch 2)")
+        == Stop("valid loss has not improved for 2 validations (best 0.25 at epoch 2)")
     )
     assert resumed.state_dict() == straight.state_dict()
     assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
 
 
-def test_rules_for_what_is_measured_pass():
-    check(
-        rules(
+def waiting(**made):
+    """What the rules wait for, by option."""
+    return {
+        f"early_stopping.{name}": (rule.metric, rule.split, rule.direction)
+        for name, rule in made.items()
+    }
+
+
+class Named:
+    """A metric of which only the name and the direction matter."""
+
+    def __init__(self, name, higher_is_better=False):
+        self.name, self.higher_is_better = name, higher_is_better
+
+    def __call__(self, item):
+        raise NotImplementedError
+
+
+LOSS, ACCURACY, RECALL = Named("loss"), Named("accuracy", True), Named("recall", True)
+MEASURED = {
+    "train": [LOSS],
+    "valid": [LOSS, ACCURACY, RECALL],
+    "valid-ema": [LOSS, ACCURACY, RECALL],
+}
+
+
+def test_rules_for_measured_metrics_pass():
+    direction.check_measured(
+        waiting(
             ema=EarlyStopping("loss", "valid-ema", patience=1),
-            part=EarlyStopping("recall/cat", goal=1),
+            part=EarlyStopping("recall/cat", goal=1, direction="highest"),
         ),
         MEASURED,
     )
 
 
-def test_all_rules_for_what_nobody_measures_are_told_at_once_with_the_nearest_name():
-    wrong = {
-        "one": EarlyStopping("los", patience=1, restores_best=True),
-        "two": EarlyStopping("accuracy", "train", goal=1),
-        "three": EarlyStopping("loss", "test", divergence=9, restores_best=True),
-    }
+def test_all_rules_for_unmeasured_metrics_are_refused_at_once():
+    wrong = waiting(
+        one=EarlyStopping("los", patience=1),
+        two=EarlyStopping("accuracy", "train", goal=1),
+        three=EarlyStopping("loss", "test", divergence=9),
+        four=EarlyStopping("accuracy", patience=1),
+    )
     with pytest.raises(errors.ConfigError) as raised:
-        check(wrong, MEASURED)
+        direction.check_measured(wrong, MEASURED)
     assert raised.value.problems == (
-        "early_stopping.one.metric=los: not measured on valid; did you mean 'loss'?; there is: loss, accuracy, recall",
+        "early_stopping.one.metric=los: not measured on valid; did you mean 'loss'?; "
+        "there is: loss, accuracy, recall",
         "early_stopping.two.metric=accuracy: not measured on train; there is: loss",
-        "early_stopping.three.split=test: nothing is measured on it; there is: train, valid, valid-ema",
-        "early_stopping.one.restores_best, early_stopping.three.restores_best: a run comes back with the weights of one "
-        "epoch; leave it to one of these",
+        "early_stopping.three.split=test: nothing is measured on it; "
+        "there is: train, valid, valid-ema",
+        "early_stopping.four.direction=lowest: accuracy is better the other way; "
+        "leave it null, or give highest",
+    )
+
+
+def test_only_one_rule_restores_weights():
+    both = {name: EarlyStopping("loss", restores_best=True) for name in ("one", "three")}
+    with pytest.raises(errors.ConfigError) as raised:
+        StoppingRules(both, Network())
+    assert raised.value.problems == (
+        "early_stopping.one.restores_best, early_stopping.three.restores_best: "
+        "a run can come back with one set of weights; set it for one of these",
     )

@@ -1,5 +1,6 @@
 """What an update can be told: micro-batches, several optimizers, clipping, SAM, averages, precision; beside loops by hand."""
 
+import dataclasses
 import json
 import math
 
@@ -111,7 +112,7 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
 
     def watched(rates, model, clipped, closure):
         with torch.enable_grad():
-            raw, _ = made.gradients(batches[made.updates])
+            raw, _ = made.updater.gradients(batches[made.updates], made.position)
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         stepped = step(rates, model, clipped, closure)
         seen[made.updates + 1] = (
@@ -214,8 +215,8 @@ def test_mixed_precision_equals_torchs_autocast_and_scaler_bit_for_bit(tmp_path,
             scaler.update()
             update += scaler.get_scale() == before  # what overflowed is no update
     assert same(model.state_dict(), expected.state_dict())
-    assert (made.updates, made.guard.skipped) == (update, 14 - update)
-    assert made.precision.scale == scaler.get_scale() and made.guard.skipped == (name == "fp16")
+    assert (made.updates, made.updater.nonfinite.skipped) == (update, 14 - update)
+    assert made.updater.precision.scale == scaler.get_scale() and made.updater.nonfinite.skipped == (name == "fp16")
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
 
 
@@ -325,7 +326,7 @@ def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path)
         back, Optimizer(schedulefree.AdamWScheduleFree, back), LR
     )
     fit(returning)
-    returning.num_epochs = 3  # a learner that has come back can go on too
+    returning.options = dataclasses.replace(returning.options, num_epochs=3)  # a learner that has come back can go on too
     fit(returning)
     assert same(longer.state_dict(), back.state_dict())
 
@@ -336,5 +337,5 @@ def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
         builder(tmp_path).grads_accumulation(3).build(model, Optimizer(torch.optim.Adam, model), LR)
     )
     batches = [*train_loader().epoch(0)][:3]
-    one, other = made.gradients(batches)[0], made.gradients(batches)[0]
+    one, other = (made.updater.gradients(batches, made.position)[0] for _ in range(2))
     assert same(dict(one), dict(other)) and isinstance(one, gradients.Gradients)

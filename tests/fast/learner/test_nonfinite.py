@@ -178,7 +178,7 @@ def test_skip_leaves_the_update_out_counts_it_and_goes_on_as_if_the_batch_had_no
     made.fit(loader(bad=math.nan), loader())
     batches = [*loader().epoch(0)]
     assert same(model.state_dict(), by_hand(batches, without=[number]).state_dict())
-    assert (made.updates, made.guard.skipped) == (len(batches) - 1, 1)
+    assert (made.updates, made.updater.nonfinite.skipped) == (len(batches) - 1, 1)
     windows = [point for point in kept if point.split == "train"]
     assert all(math.isfinite(point.values["loss"]) for point in windows)  # the batch is in no mean
     assert number == 1  # the second batch: before the first log point
@@ -194,7 +194,7 @@ def test_ignore_looks_at_nothing(tmp_path):
     model = classifier()
     made = learner(tmp_path, model, policy="ignore")
     made.fit(loader(bad=math.nan), loader())
-    assert made.updates == len(loader()) and made.guard.skipped == 0
+    assert made.updates == len(loader()) and made.updater.nonfinite.skipped == 0
     assert any(tensor.isnan().any() for tensor in model.state_dict().values())
 
 
@@ -214,10 +214,10 @@ def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_polic
     for policy in ("stop", "skip", "ignore"):
         model, kept = classifier(), Kept()
         made = learner(tmp_path, model, policy=policy, precision="fp16", writers=[kept])
-        made.precision.scale = 2.0**30  # gradients of 1e-4 overflow with it, the loss does not
+        made.updater.precision.scale = 2.0**30  # gradients of 1e-4 overflow with it, the loss does not
         with caplog.at_level("WARNING", "andiron"):
             made.fit(loader(), loader())
-        scale, skipped = made.precision.scale, made.guard.skipped
+        scale, skipped = made.updater.precision.scale, made.updater.nonfinite.skipped
         assert (
             skipped > 0
             and scale == 2.0**30 / 2**skipped
@@ -236,13 +236,13 @@ def test_a_loss_that_is_no_number_is_no_overflow_in_fp16_either(tmp_path):
 
 
 def test_the_scale_doubles_after_two_thousand_updates_that_went_well_and_is_part_of_the_state():
-    made = nonfinite.Guard(precision=nonfinite.Precision("fp16"))
+    made = nonfinite.Nonfinite(precision=nonfinite.Precision("fp16"))
     for _ in range(1999):
-        made.updated()
+        made.precision.updated()
     assert made.precision.scale == 2.0**16
-    other = nonfinite.Guard(precision=nonfinite.Precision("fp16"))
+    other = nonfinite.Nonfinite(precision=nonfinite.Precision("fp16"))
     other.load_state_dict(made.state_dict())
-    other.updated()
+    other.precision.updated()
     assert other.precision.scale == 2.0**17
     assert other.readings() == {"loss_scale": 2.0**17}
 
