@@ -41,7 +41,7 @@ class Cadence:
 
     @classmethod
     def of(cls, value: "int | str | Mapping[str, Any] | Cadence") -> "Cadence":
-        """The cadence that a configuration writes: `500` updates, `2epochs`, `10minutes`, or a mapping of several."""
+        """The cadence in a configuration: `500` (updates), `2epochs`, `10minutes`, or several by name."""
         if isinstance(value, Cadence):
             return value
         if isinstance(value, Mapping):
@@ -78,7 +78,10 @@ class Ticker:
         self.cadence = self.cadence.in_updates(updates_per_epoch)
 
     def due(self, *, updates: int, epochs: int | None) -> bool:
-        """Whether it is due after so many updates; `epochs` counts the completed ones at the end of one, else None."""
+        """Whether it is due after so many updates.
+
+        `epochs` is the number of completed epochs at the end of one, and None within an epoch.
+        """
         every = self.cadence
         if self.was_done(updates):
             return False

@@ -1,4 +1,4 @@
-"""The options of the learner: each one with its type, range, default, meaning and resume policy, and nowhere else.
+"""The options of the learner: the one home of their types, ranges, defaults, meanings and policies.
 
 `Train`, the schema of the configuration, contains them; `Learner` takes them; the options block of
 conf/train.yaml and docs/configuration.md are generated from them.
@@ -27,7 +27,7 @@ Clip = (
 def option(
     default: Any, meaning: str, *, resume: Resume, hparam: bool | Literal["if set"] = False
 ) -> Any:
-    """A dataclass field with its meaning, what a resumed run may do to it, and whether it counts as a hyperparameter.
+    """A dataclass field with its meaning, its resume policy, and whether it is a hyperparameter.
 
     `hparam="if set"` counts it where it differs from its default.
     """

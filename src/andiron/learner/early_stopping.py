@@ -32,8 +32,9 @@ class Stop:
 
 
 class EarlyStopping:
-    """Ends a run when `metric` on `split` has no gain for `patience` validations, reaches `goal`, or passes `divergence`.
+    """Ends a run for lack of progress, at a goal, or on divergence of `metric` on `split`.
 
+    It stops after `patience` validations in a row without a gain, at `goal`, and past `divergence`.
     A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that part of
     it). A goal is reached by a value as good or better; `divergence` is passed by a value that is worse.
     A non-finite value always ends the run. Before update `not_before` nothing else does, and validations

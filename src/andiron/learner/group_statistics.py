@@ -65,7 +65,7 @@ class GroupStatistics:
             yield math.hypot(*(next(norms) for _ in members))
 
     def histograms(self) -> dict[str, Tensor]:
-        """Weights after the update and gradients before any clipping, by `weights/` or `gradients/` and name."""
+        """Weights after the update, gradients before any clipping; by `weights/`, `gradients/` and name."""
         if not self._has_histograms:
             return {}
         weights = {f"weights/{name}": tensor.detach() for name, tensor in self._parameters.items()}

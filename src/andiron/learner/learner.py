@@ -123,10 +123,7 @@ class Learner(AbstractContextManager["Learner"]):
         Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this too.
         Raises: TypeError for a loader without epochs.
         """
-        for loader in (train, *others):
-            if not isinstance(loader, Loader):
-                remedy = "make it with andiron.data.DataLoaderBuilder"
-                raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")
+        check_loaders(train, *others)
         self._evaluation.close()
         self.updater.precision.apply()
         if not self.model.training:  # submodules that are frozen in evaluation mode stay so
@@ -311,9 +308,9 @@ class Learner(AbstractContextManager["Learner"]):
     def resume(
         self, found: tuple[Path, Checkpoint] | None = None, *, is_changed: bool = False
     ) -> Path:
-        """Continues from the newest whole checkpoint and returns its folder; later log entries are removed.
+        """Continues from the newest whole checkpoint, cutting the log back to it; returns its folder.
 
-        `found` is that checkpoint where it was looked up already; if it `is_changed`, `fit` saves it again.
+        `found` is that checkpoint where it was looked up already; `fit` saves it again if it `is_changed`.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
         """
         self._evaluation.close()
@@ -341,3 +338,14 @@ class Learner(AbstractContextManager["Learner"]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def check_loaders(*loaders: object) -> None:
+    """Refuses foreign loaders, such as torch's, whose order is no function of the epoch.
+
+    Raises: TypeError naming the remedy.
+    """
+    for loader in loaders:
+        if not isinstance(loader, Loader):
+            remedy = "make it with andiron.data.DataLoaderBuilder"
+            raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")

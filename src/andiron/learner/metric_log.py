@@ -120,7 +120,7 @@ class MetricLog:
             self.renderer.show(summary)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What was measured, the open window included, and each writer's position: plain values, and tensors."""
+        """What was measured, with the open window and each writer's position: plain values, tensors."""
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,

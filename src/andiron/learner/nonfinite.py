@@ -1,4 +1,4 @@
-"""The one policy for non-finite values: what becomes of an update or a measured loss with a NaN or an infinity."""
+"""The one policy for non-finite values: an update or a measured loss with a NaN or an infinity."""
 
 import hashlib
 import logging

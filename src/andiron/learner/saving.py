@@ -31,7 +31,7 @@ class Saver:
         return self._checkpointer is not None and self._ticker.due(updates=updates, epochs=epochs)
 
     def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
-        """Saves the present state, unless it already was; `measured` stands in for what was measured since."""
+        """Saves the present state once; `measured` replaces what was measured since."""
         place = self._place
         if self._checkpointer is None or place == self._saved:
             return

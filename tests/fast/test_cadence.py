@@ -1,0 +1,71 @@
+"""When something is due: by updates, by epochs, by minutes, and never twice at one update."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from andiron.cadence import Cadence, Ticker
+
+
+@pytest.mark.parametrize(
+    "value, cadence",
+    [
+        (500, Cadence(updates=500)),
+        ("2epochs", Cadence(epochs=2)),
+        ("1epoch", Cadence(epochs=1)),
+        ("0.5epochs", Cadence(epochs=0.5)),
+        ("10minutes", Cadence(minutes=10)),
+        ({"updates": 500, "minutes": 10}, Cadence(updates=500, minutes=10)),
+        (Cadence(updates=3), Cadence(updates=3)),
+    ],
+)
+def test_a_cadence_is_read_from_its_short_forms(value, cadence):
+    assert Cadence.of(value) == cadence
+
+
+@pytest.mark.parametrize("value", ["2", "epochs", "0epochs", "2 epochs", {}, {"updates": 0}, -1])
+def test_what_is_no_cadence_is_refused(value):
+    with pytest.raises(ValueError):
+        Cadence.of(value)
+
+
+def test_a_part_of_an_epoch_is_a_number_of_updates():
+    assert Cadence(epochs=0.5).in_updates(7) == Cadence(updates=4)
+    assert Cadence(epochs=0.01).in_updates(7) == Cadence(updates=1)
+    assert Cadence(epochs=0.5, updates=2).in_updates(7) == Cadence(updates=2)
+    assert Cadence(epochs=2).in_updates(7) == Cadence(epochs=2)
+
+
+@given(st.integers(1, 20), st.integers(1, 100))
+def test_updates_are_due_at_their_multiples_and_not_before_the_first(every, last):
+    ticker = Ticker(Cadence(updates=every))
+    due = [update for update in range(last + 1) if ticker.due(updates=update, epochs=None)]
+    assert due == list(range(every, last + 1, every))
+
+
+def test_epochs_are_due_at_the_end_of_their_multiples_only():
+    ticker = Ticker(Cadence(epochs=2))
+    assert not ticker.due(updates=7, epochs=1)
+    assert not ticker.due(updates=14, epochs=None)
+    assert ticker.due(updates=14, epochs=2)
+
+
+def test_minutes_count_from_the_last_time():
+    now = [0.0]
+    ticker = Ticker(Cadence(minutes=2), now=lambda: now[0])
+    due = []
+    for update, now[0] in enumerate([60.0, 119.9, 120.0, 200.0, 240.0], start=1):
+        if ticker.due(updates=update, epochs=None):
+            ticker.done(update)
+            due.append(update)
+    assert due == [3, 5]
+
+
+def test_nothing_is_due_twice_at_one_update_nor_after_a_resume():
+    ticker, resumed = Ticker(Cadence(updates=3, epochs=1)), Ticker(Cadence(updates=3, epochs=1))
+    assert ticker.due(updates=3, epochs=None)
+    ticker.done(3)
+    resumed.load_state_dict(ticker.state_dict())
+    for each in (ticker, resumed):
+        assert each.was_done(3) and not each.due(updates=3, epochs=1)
+        assert each.due(updates=6, epochs=None)
