@@ -28,6 +28,15 @@ def builder(folder, *writers, num_epochs=2):
             .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
 
 
+def loaders():
+    train = data.DataLoader(TRAIN, DIGITS.batcher, batch_size=BATCH, shuffle_seed=3)
+    return (
+        train,
+        data.DataLoader(VALID, DIGITS.batcher, batch_size=7),
+        data.DataLoader(TEST, DIGITS.batcher, batch_size=7),
+    )
+
+
 def two_optimizers(model, **settings):
     tensors = dict(model.named_parameters())
     matrices = [name for name in tensors if tensors[name].dim() == 2]

@@ -15,6 +15,7 @@ from small_digits import (
     LR,
     TEST,
     TRAIN,
+    loaders,
     VALID,
     classifier,
     same,
@@ -58,15 +59,6 @@ class Kept(list):
              {name: value for name, value in point.values.items() if not name.startswith(("time/", "system/"))})
             for point in self
         ]  # fmt: skip
-
-
-def loaders():
-    train = data.DataLoader(TRAIN, DIGITS.batcher, batch_size=BATCH, shuffle_seed=3)
-    return (
-        train,
-        data.DataLoader(VALID, DIGITS.batcher, batch_size=7),
-        data.DataLoader(TEST, DIGITS.batcher, batch_size=7),
-    )
 
 
 def plateau():
@@ -118,6 +110,16 @@ SETUPS = {
     ),
     "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(
         m, Optimizer(torch.optim.Adam, m), LR
+    ),
+    "a validation every three updates": lambda b, m: (
+        b.validate_every(3)
+        .validate_first()
+        .averages(ema=Ema(0.9))
+        .early_stopping(rule=EarlyStopping("loss", patience=4, not_before=9, restores_best=True))
+        .build(m, Optimizer(torch.optim.Adam, m), plateau())
+    ),
+    "so many updates": lambda b, m: (
+        b.num_updates(17).validate_every("0.5epochs").build(m, Optimizer(torch.optim.Adam, m), LR)
     ),
     "updates that are left out": lambda b, m: with_dropped_updates(
         b.build(m, Optimizer(torch.optim.Adam, m), LR)

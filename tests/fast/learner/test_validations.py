@@ -1,0 +1,98 @@
+"""When a run validates and how long it is: cadences, lengths, and what follows a validation."""
+
+import pytest
+import torch
+from small_digits import BATCHES, LR, builder, classifier, loaders
+
+from andiron.cadence import Cadence
+from andiron.checkpoint import KeepLast
+from andiron.learner import EarlyStopping
+from andiron.optim import Optimizer
+
+
+class Kept(list):
+    """A writer that keeps the points."""
+
+    def write(self, point):
+        self.append(point)
+
+    def close(self):
+        pass
+
+
+def fitted(folder, *, num_epochs=2, more=lambda b: b):
+    """The learner after `fit`, and its points."""
+    kept, model = Kept(), classifier()
+    made = more(builder(folder, kept, num_epochs=num_epochs))
+    with made.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:
+        learner.fit(*loaders())
+    return learner, kept
+
+
+def validated(points):
+    """Updates and epoch of every validation."""
+    return [(p.updates, p.epoch) for p in points if p.split == "valid" and p.values]
+
+
+@pytest.mark.parametrize(
+    "every, expected",
+    [
+        ("1epoch", [(7, 1), (14, 2)]),
+        ("2epochs", [(14, 2)]),
+        (5, [(5, 1), (10, 2), (14, 2)]),
+        ("0.5epochs", [(4, 1), (8, 2), (12, 2), (14, 2)]),
+        ({"updates": 7, "epochs": 1}, [(7, 1), (14, 2)]),
+        (100, [(14, 2)]),
+    ],
+)
+def test_a_run_validates_when_due_and_at_its_end(tmp_path, every, expected):
+    _, points = fitted(tmp_path, more=lambda b: b.validate_every(every))
+    assert validated(points) == expected
+
+
+def test_a_validation_before_the_first_update_is_made_on_request(tmp_path):
+    _, points = fitted(tmp_path, more=lambda b: b.validate_first())
+    assert validated(points) == [(0, 1), (7, 1), (14, 2)]
+
+
+def test_when_a_run_validates_does_not_change_the_weights(tmp_path):
+    once, _ = fitted(tmp_path / "a")
+    often, _ = fitted(tmp_path / "b", more=lambda b: b.validate_every(2).validate_first())
+    for name, tensor in once.model.state_dict().items():
+        assert torch.equal(tensor, often.model.state_dict()[name])
+
+
+@pytest.mark.parametrize("num_updates", [1, 6, 7, 8, 17])
+def test_a_run_is_as_long_as_its_updates_say(tmp_path, num_updates):
+    learner, points = fitted(tmp_path, more=lambda b: b.num_updates(num_updates))
+    assert learner.updates == num_updates
+    assert learner.metric_log.progress.num_epochs == -(-num_updates // BATCHES)
+    assert validated(points)[-1][0] == num_updates
+    epochs = [p.updates for p in points if p.split == "train" and p.whole_epoch]
+    assert epochs[-1] == num_updates
+
+
+def test_a_longer_run_makes_the_same_first_updates(tmp_path):
+    by_updates, _ = fitted(tmp_path / "a", more=lambda b: b.num_updates(2 * BATCHES))
+    by_epochs, _ = fitted(tmp_path / "b")
+    for name, tensor in by_epochs.model.state_dict().items():
+        assert torch.equal(tensor, by_updates.model.state_dict()[name])
+
+
+def test_early_stopping_counts_validations_after_its_warm_up(tmp_path):
+    def rule(**arguments):
+        never_better = EarlyStopping("loss", min_delta=100.0, patience=2, **arguments)
+        return lambda b: b.validate_every(2).early_stopping(rule=never_better)
+
+    assert fitted(tmp_path / "a", more=rule())[0].updates == 6  # a gain at 2, none at 4 and 6
+    assert fitted(tmp_path / "b", more=rule(not_before=7))[0].updates == 10  # counts 8 and 10
+
+
+def test_checkpoints_within_an_epoch_know_their_validation(tmp_path):
+    def often(b):
+        cadence = {"updates": 3}
+        return b.validate_every(cadence).with_file_checkpointer(KeepLast(9), Cadence(updates=3))
+
+    learner, _ = fitted(tmp_path, more=often)
+    splits = {saved.updates: sorted(saved.values) for saved in learner.checkpointer.saved}
+    assert splits[3] == splits[6] == ["train", "valid"] and splits[0] == []
