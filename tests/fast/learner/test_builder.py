@@ -112,7 +112,7 @@ def test_the_best_checkpoint_may_wait_for_an_average_or_a_part(tmp_path, metric,
     builder = (
         LearnerBuilder(tmp_path)
         .with_writers()
-        .metric_valid_numeric(Loss(), Recall(average="none", num_classes=10))
+        .metric_valid_numeric(Loss(), Recall(average="none"))
         .averages(ema=Ema(decay=0.9))
         .with_file_checkpointer(KeepBest(metric, split, way))
     )

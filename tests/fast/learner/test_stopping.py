@@ -13,7 +13,6 @@ from andiron.learner.early_stopping import EarlyStopping, Stop, StoppingRules
 from andiron.metrics import direction
 
 
-
 class Network(nn.Module):
     """Batch norm, a tied weight, a mask that is infinite, and a buffer that is not saved."""
 

@@ -110,11 +110,11 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
     )
     step = made.optimizer.step
 
-    def watched(rates, model, clipped, closure):
+    def watched(rates, model, clipped, closure, **more):
         with torch.enable_grad():
             raw, _ = made.updater.gradients(batches[made.updates], made.position)
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        stepped = step(rates, model, clipped, closure)
+        stepped = step(rates, model, clipped, closure, **more)
         seen[made.updates + 1] = (
             raw,
             before,
@@ -227,8 +227,8 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
     step = made.optimizer.step
     weights.append({name: tensor.double() for name, tensor in model.state_dict().items()})
 
-    def recorded(*arguments):
-        stepped = step(*arguments)
+    def recorded(*arguments, **more):
+        stepped = step(*arguments, **more)
         weights.append({name: tensor.double() for name, tensor in stepped.state_dict().items()})
         return stepped
 
