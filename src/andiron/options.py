@@ -32,8 +32,8 @@ def option(
     `hparam="if set"` counts it where it differs from its default.
     """
     metadata = {"meaning": meaning, "resume": resume, "hparam": hparam}
-    if isinstance(default, list):
-        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
+    if isinstance(default, list | dict):
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import hydra.utils
@@ -77,11 +77,11 @@ def build_schedule(
     raise errors.ConfigError([f"{name}: {problem}"])
 
 
-def build_function(option: str, node: Node, num_given: int) -> Any:
-    """An object that is called with `num_given` values: built from a class, or the function itself.
+def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
+    """An object that is called with `num_given` values, and those of `named` that it knows.
 
     A function whose first parameters are still open is taken as it is, with its other arguments
-    bound. Lists become tensors where the callable takes tensors, as losses take class weights.
+    bound; anything else that the node names makes the object. Lists become tensors where the callable takes tensors, as losses take class weights.
     Raises: ConfigError if the target cannot be used or does not take its arguments.
     """
     function, arguments = _resolved(option, node, {})
@@ -92,7 +92,8 @@ def build_function(option: str, node: Node, num_given: int) -> Any:
     given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
     if inspect.isclass(function) or any(each.default is not each.empty for each in given):
         given = []
-    _check_arguments(option, function, arguments, num_given=len(given))
+    later = [each.name for each in given] + ([*named] if given else [])
+    _check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
     return _called(option, node["_target_"], function, arguments)
@@ -181,11 +182,12 @@ def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigE
 
 
 def _check_arguments(
-    option: str, function: Any, arguments: Mapping[str, Any], *, num_given: int = 0
+    option: str, function: Any, arguments: Mapping[str, Any], later: Sequence[str] = ()
 ) -> None:
-    """Refuses unknown and missing arguments; the first `num_given` are given at each call."""
-    parameters = [*inspect.signature(function).parameters.values()][num_given:]
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    """Refuses unknown and missing arguments; those of `later` are given at each call."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [p for p in parameters if p.kind in kinds and p.name not in later]
     names = [p.name for p in named]
     is_open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
     title = function.__qualname__

@@ -25,6 +25,7 @@ SUPPLIED = {  # by group: the arguments that the run fills in where a node leave
     "param_groups": {"num_updates", "model"},
     "checkpoint": {"direction"},
     "early_stopping": {"direction"},
+    "writers": {"run_dir", "path", "folder"},
 }
 
 

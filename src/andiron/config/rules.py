@@ -29,6 +29,7 @@ class ParamGroup:
     lr_scale: Positive | None = None
     schedule: Node | None = None
     clip: Clip | None = None
+    gradients: dict[str, Node] | None = None  # transformations by name, in order
     every: Count = 1
     frozen: bool | Horizon = False  # for good, or until then
 
@@ -62,9 +63,13 @@ def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any])
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in found:
             found |= _match_problems(f"{path}.{name}", settings[name])
-    for name in ("optimizer", "schedule"):
-        if isinstance(settings.get(name), Mapping):
-            found |= node_checks.problems(f"{path}.{name}", settings[name])
+    inner = {name: settings.get(name) for name in ("optimizer", "schedule")}
+    transforms = settings.get("gradients")
+    if isinstance(transforms, Mapping):
+        inner |= {f"gradients.{name}": node for name, node in transforms.items()}
+    for name, node in inner.items():
+        if isinstance(node, Mapping):
+            found |= node_checks.problems(f"{path}.{name}", node)
     if settings.get("lr") is not None and settings.get("lr_scale") is not None:
         found[f"{path}.lr"] = (
             f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one of the two"

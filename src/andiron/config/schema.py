@@ -25,6 +25,10 @@ Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
+DEFAULT_WRITERS = {
+    "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
+    "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +69,7 @@ class Train(LearnerOptions):
     checkpoint: Node | None = option(
         None, "when checkpoints are written and which are kept", resume="free"
     )
-    writers: Nodes | None = option(None, "where logged values go", resume="free")
+    writers: Nodes | None = option(DEFAULT_WRITERS, "where logged values go", resume="free")
     render: Node | None = option(None, "progress on the terminal", resume="free")
     batch_size: Count = option(64, "samples in a training batch", resume="ask", hparam=True)
     num_workers: Index = option(
