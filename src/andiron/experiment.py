@@ -79,7 +79,9 @@ def build(
             folder,
             built.splits,
             device=built.device,
-            groups=group_table.param_groups(built.optimizer.groups, made.learner.rates),
+            groups=group_table.param_groups(
+                built.optimizer.groups, made.learner.rates, built.schedule
+            ),
             session=made.tensorboard,
         )
     return made

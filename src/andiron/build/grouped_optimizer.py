@@ -17,7 +17,7 @@ from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Transformation
 
-SHOWN = ("lr_scale", "clip", "gradients", "every", "frozen", "schedule")  # in param_groups.json
+SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
 
 
 def build(

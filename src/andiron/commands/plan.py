@@ -30,11 +30,12 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config)
     rates = learning_rates(built)
+    groups = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _draw(rates, run_dir)
     console = Console()
     for table in (
         plan_tables.steps(_steps(config, built)),
-        plan_tables.groups(group_table.param_groups(built.optimizer.groups, rates[0])),
+        plan_tables.groups(groups),
         plan_tables.learning_rates(_spread(rates, ROWS)),
         plan_tables.memory(memory(config, built, run_dir)),
     ):

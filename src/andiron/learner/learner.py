@@ -285,7 +285,9 @@ class Learner(AbstractContextManager["Learner"]):
 
     def summary(self) -> dict[str, Any]:
         """What was trained for how long and by which optimizers; best and last of every metric."""
-        groups = group_table.param_groups(self.optimizer.groups, self.rates)
+        groups = group_table.param_groups(
+            self.optimizer.groups, self.rates, self.updater.schedule
+        )
         return summary.summarise(self.metric_log, self.model, groups)
 
     def state(self) -> Checkpoint:

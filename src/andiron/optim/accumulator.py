@@ -1,4 +1,4 @@
-"""The gradients of a batch that is too large to take at once: the weighted mean over its micro-batches."""
+"""The gradients of a large batch as the weighted mean over its micro-batches."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,10 @@ from andiron.gradients import Gradients
 
 
 class GradientsAccumulator:
-    """Adds up the gradients of micro-batches; `mean` gives those of one large batch, to rounding.
+    """Sums the gradients of micro-batches; `mean` gives those of one large batch, to rounding.
 
-    The weight of a micro-batch is what its loss is a mean over (its samples, its tokens), so that a short one counts
-    for less. A parameter that some micro-batches do not reach gets nothing from them, as in the large batch.
+    The weight of a micro-batch is what its loss is a mean over (samples, tokens), so that a short
+    one counts less. A micro-batch that does not reach a parameter adds nothing to its gradient.
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,11 @@ class GradientsAccumulator:
         self._weights: list[float | Tensor] = []
 
     def __len__(self) -> int:
-        """How many micro-batches were added."""
+        """The number of micro-batches added."""
         return len(self._weights)
 
     def add(self, gradients: Gradients, weight: float | Tensor = 1) -> None:
-        """Adds one micro-batch; its tensors are no longer the caller's to change."""
+        """Adds one micro-batch; its tensors may be overwritten."""
         self._weights.append(weight)
         if self._first is None:
             self._first = gradients
@@ -34,9 +34,9 @@ class GradientsAccumulator:
         self._add_weighted(gradients, weight)
 
     def mean(self) -> Gradients:
-        """The mean over what was added, the sum of weights as denominator; nothing is held afterwards.
+        """The weighted mean of the micro-batches added since the last one.
 
-        Raises: ValueError if nothing was added.
+        Raises: ValueError if there are none.
         """
         first, sums, loss, weights = self._first, self._sums, self._loss, self._weights
         self._first, self._sums, self._loss, self._weights = None, {}, None, []
@@ -44,7 +44,7 @@ class GradientsAccumulator:
             raise ValueError(
                 "no micro-batch was added: there is no mean; add the gradients of one first"
             )
-        if len(weights) == 1:  # untouched: not multiplied and divided again
+        if len(weights) == 1:  # multiplying and dividing would round
             return first
         total = sum(weights[1:], start=weights[0])
         torch._foreach_div_(list(sums.values()), total)
@@ -53,8 +53,7 @@ class GradientsAccumulator:
         return mean
 
     def _add_weighted(self, gradients: Gradients, weight: float | Tensor) -> None:
-        tensors = list(gradients.values())
-        torch._foreach_mul_(tensors, weight)
+        torch._foreach_mul_(list(gradients.values()), weight)
         known = [name for name in gradients if name in self._sums]
         if known:
             torch._foreach_add_(

@@ -1,4 +1,4 @@
-"""An optimizer's state, whatever it is made of, as tensors by name; and back."""
+"""An optimizer's state as tensors by name, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,58 +6,54 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-NUMBER, LENGTH = (
-    ":number",
-    ":length",
-)  # after a slot's name: a plain number; how many items a list has
+# suffixes of a slot's name: a plain number; the number of items in a list
+NUMBER, LENGTH = ":number", ":length"
 COUNTERS = ("step", "mu_product")  # torch keeps them on the CPU, unless fused or capturable
 
 
 def flattened(state: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Tensors, plain numbers, and lists of them with gaps, each under a name that tells which it is; None is left out.
+    """Tensors, numbers, and lists of them with gaps, each under a name that says which it is.
 
-    Raises: TypeError for anything else.
+    None is left out. Raises: TypeError for anything else.
     """
-    found: dict[str, Tensor] = {}
+    flat: dict[str, Tensor] = {}
     for name, value in state.items():
         if isinstance(value, Tensor):
-            found[name] = value
-        elif isinstance(value, bool | int | float):  # in 64 bits, which a Python float has
-            found[name + NUMBER] = torch.tensor(
-                value, dtype=torch.float64 if isinstance(value, float) else None
-            )
+            flat[name] = value
+        elif isinstance(value, bool | int | float):  # a Python float has 64 bits
+            dtype = torch.float64 if isinstance(value, float) else None
+            flat[name + NUMBER] = torch.tensor(value, dtype=dtype)
         elif isinstance(value, list):
-            found[name + LENGTH] = torch.tensor(len(value))
-            found |= flattened({f"{name}.{place}": item for place, item in enumerate(value)})
+            flat[name + LENGTH] = torch.tensor(len(value))
+            flat |= flattened({f"{name}.{place}": item for place, item in enumerate(value)})
         elif value is not None:
             raise TypeError(
-                f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers and lists can be saved"
+                f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers and "
+                "lists can be saved"
             )
-    return found
+    return flat
 
 
-def restored(slots: Mapping[str, Tensor]) -> dict[str, Any]:
-    """What `flattened` was made of, less the entries that were None."""
-    found: dict[str, Any] = {}
+def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The state that `flattened` was given, without entries that were None."""
+    state: dict[str, Any] = {}
     lengths: dict[str, int] = {}
-    for name, tensor in slots.items():
+    for name, tensor in flat.items():
         if name.endswith(LENGTH):
             lengths[name.removesuffix(LENGTH)] = int(tensor)
         elif name.endswith(NUMBER):
-            found[name.removesuffix(NUMBER)] = tensor.item()
+            state[name.removesuffix(NUMBER)] = tensor.item()
         else:
-            found[name] = tensor
-    for name, length in sorted(
-        lengths.items(), key=lambda entry: -len(entry[0])
-    ):  # a list in a list has the longer name
-        found[name] = [found.pop(f"{name}.{place}", None) for place in range(length)]
-    return found
+            state[name] = tensor
+    for name in sorted(lengths, key=len, reverse=True):  # an inner list has the longer name
+        state[name] = [state.pop(f"{name}.{place}", None) for place in range(lengths[name])]
+    return state
 
 
 def placed(slot: str, saved: Tensor, parameter: nn.Parameter, counters_on_device: bool) -> Tensor:
-    """A copy of a saved tensor where the optimizer of `parameter` has it: on its device, and in its memory layout.
+    """A copy of a saved tensor on the device and in the memory layout that the optimizer needs.
 
-    A file has rows only. Fused steps go through parameter and state by address, so that both have to lie alike.
+    Files are row-major. Fused kernels address parameter and state alike, so their strides must agree.
     """
     if slot.endswith((NUMBER, LENGTH)) or (slot in COUNTERS and not counters_on_device):
         return saved.clone()

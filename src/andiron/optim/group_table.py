@@ -1,27 +1,32 @@
-"""Which optimizer owns which parameter, as a value, and as a page for TensorBoard."""
+"""Which optimizer owns which parameter: as a value for JSON, and as a page for TensorBoard."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from andiron.optim.grouped import Group
+from andiron.schedules import Schedule
 
 
-def param_groups(groups: Mapping[str, Group], rates: Mapping[str, float]) -> dict[str, Any]:
-    """The content of `param_groups.json`: by group its optimizer, options, learning rate now and parameters.
+def param_groups(
+    groups: Mapping[str, Group], rates: Mapping[str, float], schedule: Schedule
+) -> dict[str, Any]:
+    """The content of `param_groups.json`: by group its optimizer, options, rates and parameters.
 
-    `rates` are those of an update; a group that is frozen then has none.
+    `lr` is the learning rate of one update, from `rates` (None for a frozen group): `lr_scale` times
+    `schedule`, which is the group's own or, without one, that of the run.
     """
     return {
         name: {
             "optimizer": group.optimizer.name if group.optimizer else None,
             "options": group.optimizer.options if group.optimizer else {},
             "lr": rates.get(name),
+            "lr_scale": group.lr_scale,
+            "schedule": _shown(group.schedule or schedule),
             **group.settings,
             "num_tensors": len(group.parameters),
-            "num_parameters": sum(parameter.numel() for parameter in group.parameters.values()),
-            "parameters": {
-                parameter: list(tensor.shape) for parameter, tensor in group.parameters.items()
-            },
+            "num_parameters": sum(each.numel() for each in group.parameters.values()),
+            "parameters": {each: list(tensor.shape) for each, tensor in group.parameters.items()},
         }
         for name, group in groups.items()
     }
@@ -30,20 +35,23 @@ def param_groups(groups: Mapping[str, Group], rates: Mapping[str, float]) -> dic
 def as_markdown(groups: Mapping[str, Any]) -> str:
     """A table of the groups, and one of the parameters with their group."""
     lines = [
-        "| group | optimizer | options | lr | tensors | parameters |",
-        "|---|---|---|---|---|---|",
+        "| group | optimizer | options | lr | schedule | tensors | parameters |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, group in groups.items():
-        options = ", ".join(
-            f"{key}={value}" for key, value in group["options"].items() if value is not None
-        )
+        given = [f"{key}={value}" for key, value in group["options"].items() if value is not None]
         lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
-        counts = f"{group['num_tensors']} | {group['num_parameters']:,}"
-        lines.append(f"| {name} | {group['optimizer']} | {options} | {lr} | {counts} |")
+        cells = [name, group["optimizer"], ", ".join(given), lr, group["schedule"]]
+        counts = [group["num_tensors"], f"{group['num_parameters']:,}"]
+        lines.append(f"| {' | '.join(map(str, cells + counts))} |")
     lines += ["", "| group | parameter | shape |", "|---|---|---|"]
     for name, group in groups.items():
-        lines += [
-            f"| {name} | {parameter} | {shape} |"
-            for parameter, shape in group["parameters"].items()
-        ]
+        for parameter, shape in group["parameters"].items():
+            lines.append(f"| {name} | {parameter} | {shape} |")
     return "\n".join(lines)
+
+
+def _shown(schedule: Schedule) -> str:
+    """`Cosine(initial_lr=0.1, num_updates=210, min_lr=0.0)`; a function by its name."""
+    name = getattr(schedule, "__name__", type(schedule).__name__)
+    return repr(schedule) if dataclasses.is_dataclass(schedule) else name

@@ -1,4 +1,22 @@
-"""Several optimizers as one: each parameter has one owner, and gets that owner's step."""
+"""Several optimizers as one: each parameter has one owner and gets that owner's step.
+
+>>> import torch
+>>> from andiron.gradients import backward
+>>> model = nn.Linear(3, 1)
+>>> weight = Optimizer(torch.optim.AdamW, model, names=["weight"])
+>>> bias = Optimizer(torch.optim.SGD, model, names=["bias"])
+>>> groups = GroupedOptimizer(
+...     model,
+...     [
+...         Group(name="weight", parameters=weight.parameters, optimizer=weight),
+...         Group(name="bias", parameters=bias.parameters, optimizer=bias, lr_scale=2.0),
+...     ],
+... )
+>>> rates = groups.learning_rates(lr=0.1, updates=0)
+>>> rates
+{'weight': 0.1, 'bias': 0.2}
+>>> model = groups.step(rates, model, backward(model(torch.ones(2, 3)).mean(), model))
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,9 +41,9 @@ Rates = dict[str, float]  # learning rate by group
 class Group:
     """Parameters with one owner, and how they are updated; without an optimizer they are frozen.
 
-    The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. `frozen_updates` is how many
-    updates it waits for its first; after that it is updated at each `every`-th, and the gradients in between are dropped.
-    `settings` is what `param_groups.json` says of it besides.
+    The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. The
+    group is frozen for the first `frozen_updates` updates, then updated at every `every`-th; the
+    gradients in between are dropped. `settings` are further entries of `param_groups.json`.
     """
 
     name: str
@@ -40,38 +58,30 @@ class Group:
 
 
 class GroupedOptimizer:
-    """The owners of a model's parameters. A rate for a group goes in, and the model comes out with those groups updated.
+    """The owners of a model's parameters; `step` updates the groups that are given a rate.
 
-    Raises: OwnershipError if a parameter that is trained has no owner or two.
+    Raises: OwnershipError if a trained parameter has no owner or two.
     """
 
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        self._owner = {
-            name: group.name for group in self.groups.values() for name in group.parameters
-        }
-        self._frozen: set[str] = set()
-        self._waiting = {group.name for group in self.groups.values() if group.frozen_updates}
+        every_group = self.groups.values()
+        self._owner = {name: group.name for group in every_group for name in group.parameters}
+        self._waiting = {group.name for group in every_group if group.frozen_updates}
         self._sole = self._sole_optimizer()
-        self._freeze(
-            {group.name for group in self.groups.values() if group.optimizer is None}
-            | self._waiting
-        )
+        without = {group.name for group in every_group if group.optimizer is None}
+        self._freeze(without | self._waiting)
 
     @classmethod
     def of(cls, optimizer: Optimizer, model: nn.Module) -> "GroupedOptimizer":
-        """One optimizer as the owner of all it owns."""
+        """One optimizer as the owner of all its parameters."""
         return cls(model, [Group(name=BASE, parameters=optimizer.parameters, optimizer=optimizer)])
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
         """The parameters that have an owner, by name."""
-        return {
-            name: tensor
-            for group in self.groups.values()
-            for name, tensor in group.parameters.items()
-        }
+        return {name: t for group in self.groups.values() for name, t in group.parameters.items()}
 
     @property
     def frozen(self) -> list[str]:
@@ -84,7 +94,7 @@ class GroupedOptimizer:
         return [group.schedule for group in self.groups.values() if group.schedule is not None]
 
     def learning_rates(self, lr: float, updates: int) -> Rates:
-        """Each group's learning rate when that of the run is `lr`; none for the frozen."""
+        """Each group's learning rate if that of the run is `lr`; none for frozen groups."""
         return {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
@@ -92,7 +102,7 @@ class GroupedOptimizer:
         }
 
     def due(self, rates: Rates, updates: int) -> Rates:
-        """The rates of the groups that the update after `updates` completed ones is for."""
+        """The rates of the groups to step in the update after `updates` completed ones."""
         return {
             name: lr for name, lr in rates.items() if (updates + 1) % self.groups[name].every == 0
         }
@@ -120,23 +130,13 @@ class GroupedOptimizer:
         for name, lr in rates.items():
             group = self.groups[name]
             if group.optimizer is not None and name in parts:
-                part = gradients.replaced(parts[name])
-                if group.transform is not None:
-                    part = group.transform(part, self._given(updates))
+                part = _transformed(group, gradients.replaced(parts[name]), updates)
                 again = None if closure is None else partial(self._part_again, closure, name)
                 model = group.optimizer.step(lr, model, part, again)
         return model
 
-    @staticmethod
-    def _given(updates: int | None) -> int:
-        if updates is None:
-            raise ValueError(
-                "a group transforms its gradients: give `step` the completed `updates`"
-            )
-        return updates
-
     def thaw(self, updates: int) -> None:
-        """Unfreezes the groups that have waited long enough."""
+        """Unfreezes the groups whose `frozen_updates` are over."""
         if not self._waiting:
             return
         for name in [name for name in self._waiting if self.groups[name].frozen_updates <= updates]:
@@ -144,7 +144,7 @@ class GroupedOptimizer:
             self.unfreeze(name)
 
     def freeze(self, *names: str) -> None:
-        """Leaves these groups as they are from here on, their optimizer's state included; no gradient is computed.
+        """Stops training these groups; their optimizers' state is kept, no gradient is computed.
 
         Raises: KeyError for a group that is not there.
         """
@@ -157,32 +157,32 @@ class GroupedOptimizer:
         Raises: KeyError for a group that is not there; OwnershipError for one without an optimizer.
         """
         self._check_names(names)
-        ownerless = [name for name in names if self.groups[name].optimizer is None]
-        if ownerless:
-            raise errors.OwnershipError(
-                f"group {ownerless[0]!r} is frozen for the whole run and has no optimizer: its parameters "
-                f"{', '.join(self.groups[ownerless[0]].parameters)} would have no owner; "
-                "give it `frozen: <updates>` instead of `frozen: true`"
-            )
+        for name in names:
+            if self.groups[name].optimizer is None:
+                raise errors.OwnershipError(
+                    f"group {name!r} is frozen for the whole run and has no optimizer: its "
+                    f"parameters {', '.join(self.groups[name].parameters)} would have no owner; "
+                    "give it `frozen: <updates>` instead of `frozen: true`"
+                )
         self._freeze(self._frozen - {*names})
 
     def prove(self) -> None:
-        """That every parameter which is trained now has exactly one owner.
+        """Checks that every trained parameter has exactly one owner.
 
-        Raises: OwnershipError naming those that have none or two, or whose owner is frozen.
+        Raises: OwnershipError naming the first that has none or two, or whose owner is frozen.
         """
         owners: dict[int, list[str]] = {}
         for group in self.groups.values():
             for tensor in group.parameters.values():
                 owners.setdefault(id(tensor), []).append(group.name)
         for name, tensor in self._model.named_parameters():
-            found = owners.get(id(tensor), [])
-            if len(found) > 1:
+            names = owners.get(id(tensor), [])
+            if len(names) > 1:
                 raise errors.OwnershipError(
-                    f"parameter {name!r} has several owners: {', '.join(found)}; leave it to one"
+                    f"parameter {name!r} has several owners: {', '.join(names)}; leave it to one"
                 )
-            if tensor.requires_grad and (not found or found[0] in self._frozen):
-                why = f"its group {found[0]!r} is frozen" if found else "no group claims it"
+            if tensor.requires_grad and (not names or names[0] in self._frozen):
+                why = f"its group {names[0]!r} is frozen" if names else "no group claims it"
                 raise errors.OwnershipError(
                     f"parameter {name!r} is trained but has no owner: {why}; "
                     "give it to a group, or freeze it (requires_grad=False)"
@@ -191,9 +191,7 @@ class GroupedOptimizer:
     def state_dict(self) -> dict[str, Tensor]:
         """The state of every optimizer as `<parameter>/<slot>` to tensor."""
         return {
-            key: tensor
-            for optimizer in self._optimizers()
-            for key, tensor in optimizer.state_dict().items()
+            key: tensor for each in self._optimizers() for key, tensor in each.state_dict().items()
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -212,7 +210,7 @@ class GroupedOptimizer:
                 group.optimizer.load_state_dict(parts[name])
 
     def owners(self) -> dict[str, dict[str, Any]]:
-        """By group, its optimizer's class and its parameters' names: what a saved state is good for."""
+        """By group, its optimizer's class and its parameters' names: what a saved state fits."""
         return {
             name: {
                 "optimizer": group.optimizer.name if group.optimizer else None,
@@ -222,29 +220,28 @@ class GroupedOptimizer:
         }
 
     def continue_from(self, owners: Mapping[str, Any], frozen: Iterable[str], updates: int) -> None:
-        """Takes up which groups were frozen after so many updates.
+        """Restores which groups are frozen after `updates` updates.
 
-        Raises: OwnershipError naming what differs between the recorded owners and these.
+        Raises: OwnershipError naming the differences between the recorded owners and these.
         """
         now = self.owners()
-        differing = [name for name in {**owners, **now} if owners.get(name) != now.get(name)]
-        if differing:
-            lines = [
-                f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}"
-                for name in differing
-            ]
+        lines = [
+            f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}"
+            for name in {**owners, **now}
+            if owners.get(name) != now.get(name)
+        ]
+        if lines:
             raise errors.OwnershipError(
-                "the checkpoint's optimizer state belongs to other owners; go on with the groups it was made with:\n  "
-                + "\n  ".join(lines)
+                "the checkpoint's optimizer state belongs to other owners; resume with the groups "
+                "it was made with:\n  " + "\n  ".join(lines)
             )
-        self._waiting = {
-            name for name in self._waiting if self.groups[name].frozen_updates > updates
-        }
+        waiting = self._waiting
+        self._waiting = {name for name in waiting if self.groups[name].frozen_updates > updates}
         self._freeze({*frozen})
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Within it the parameters hold the weights to be measured, saved and exported."""
+        """Inside it the parameters are the weights to evaluate, save and export."""
         with ExitStack() as stack:
             for optimizer in self._optimizers():
                 if optimizer.has_evaluation_weights:
@@ -253,7 +250,7 @@ class GroupedOptimizer:
 
     @property
     def has_evaluation_weights(self) -> bool:
-        """Whether `evaluated` changes any."""
+        """Whether `evaluated` changes any weights."""
         return any(optimizer.has_evaluation_weights for optimizer in self._optimizers())
 
     def _parts(self, gradients: Gradients) -> dict[str, dict[str, Tensor]]:
@@ -261,8 +258,8 @@ class GroupedOptimizer:
         for name, gradient in gradients.items():
             if name not in self._owner:
                 raise KeyError(
-                    f"parameter {name!r} has a gradient but no owner; it was not trained when the groups were made: "
-                    "give it to a group, or freeze it (requires_grad=False)"
+                    f"parameter {name!r} has a gradient but no owner; it was not trained when the "
+                    "groups were made: give it to a group, or freeze it (requires_grad=False)"
                 )
             parts.setdefault(self._owner[name], {})[name] = gradient
         return parts
@@ -290,3 +287,13 @@ class GroupedOptimizer:
         for name in names:
             if name not in self.groups:
                 raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
+
+
+def _transformed(group: Group, part: Gradients, updates: int | None) -> Gradients:
+    if group.transform is None:
+        return part
+    if updates is None:
+        raise ValueError(
+            f"group {group.name!r} transforms its gradients: give `step` the completed `updates`"
+        )
+    return group.transform(part, updates)

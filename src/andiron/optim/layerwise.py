@@ -1,4 +1,4 @@
-"""Learning rates that fall with the distance from the output."""
+"""Parameter groups by layer, with learning rates that fall with the distance from the output."""
 
 import re
 from typing import Annotated, Any
@@ -7,43 +7,35 @@ from pydantic import Field
 from torch import nn
 
 from andiron import errors
-from andiron.optim.match_rules import describe
+from andiron.optim.match_rules import described
+
+LayerDecay = Annotated[float, Field(gt=0, le=1)]
 
 
 def layerwise(
-    model: nn.Module,
-    decay: Annotated[float, Field(gt=0, le=1)] = 0.75,
-    *,
-    pattern: str | None = None,
+    model: nn.Module, decay: LayerDecay = 0.75, *, pattern: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """A rule for each layer, `lr_scale` of layer l of n being decay ** (n - 1 - l): the last keeps the whole rate.
+    """A rule for each of n layers; layer l has lr_scale = decay ** (n - 1 - l), the last has 1.
 
-    A layer is a module that holds parameters, or with `pattern` all parameters in whose names the regular expression's
-    first group reads the same; those it does not match stay with the base.
+    A layer is a module that holds parameters; with `pattern`, all parameters in whose names the
+    regular expression's group captures the same text. The base owns those that do not match.
     Raises: ConfigError if the pattern has no group or matches nothing.
-    Source: Howard & Ruder 2018, arXiv:1801.06146, section 3.2 (discriminative fine-tuning); they divide by 2.6.
+    Source: Howard & Ruder 2018, arXiv:1801.06146, section 3.2 (discriminative fine-tuning); there
+    decay = 1 / 2.6.
     """
     layers: dict[str, list[str]] = {}
-    for parameter in describe(model):
-        if parameter.tensor.requires_grad:
-            layer = (
-                parameter.name.rpartition(".")[0]
-                if pattern is None
-                else _layer(pattern, parameter.name)
-            )
-            if layer is not None:
-                layers.setdefault(layer, []).append(parameter.name)
+    for parameter in described(model):
+        name = parameter.name
+        layer = name.rpartition(".")[0] if pattern is None else _layer(pattern, name)
+        if parameter.tensor.requires_grad and layer is not None:
+            layers.setdefault(layer, []).append(name)
     if not layers:
-        raise errors.ConfigError(
-            [
-                f"param_groups: pattern={pattern}: matches no parameter's name; match some of: {_names(model)}"
-            ]
-        )
+        known = ", ".join(name for name, _ in model.named_parameters())
+        problem = f"pattern={pattern}: matches no parameter's name; match some of: {known}"
+        raise errors.ConfigError([f"param_groups: {problem}"])
+    last = len(layers) - 1
     return {
-        f"layer_{number}": {
-            "match": {"parameters": names},
-            "lr_scale": decay ** (len(layers) - 1 - number),
-        }
+        f"layer_{number}": {"match": {"parameters": names}, "lr_scale": decay ** (last - number)}
         for number, names in enumerate(layers.values())
     }
 
@@ -51,11 +43,7 @@ def layerwise(
 def _layer(pattern: str, name: str) -> str | None:
     expression = re.compile(pattern)
     if expression.groups != 1:
-        wanted = "should have one group that tells the layer, as in blocks[.](\\d+)"
+        wanted = "should have one group that captures the layer, as in blocks[.](\\d+)"
         raise errors.ConfigError([f"param_groups: pattern={pattern}: {wanted}"])
-    found = expression.search(name)
-    return found[1] if found else None
-
-
-def _names(model: nn.Module) -> str:
-    return ", ".join(name for name, _ in model.named_parameters())
+    match = expression.search(name)
+    return match[1] if match else None

@@ -1,4 +1,10 @@
-"""Rules that say which parameters a group claims: by name, module, rank and tag."""
+"""Rules that say which parameters a group claims: by name, module, rank and tag.
+
+>>> rule = Rule(Match(rank=(1,)), exclude=Match(module=("LayerNorm",)))
+>>> model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+>>> [parameter.name for parameter in described(model) if rule(parameter)]
+['0.bias']
+"""
 
 import re
 from collections.abc import Iterator
@@ -16,18 +22,16 @@ FIRST, HIDDEN, LAST = "first", "hidden", "last"
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """Parameters that meet every criterion given; of several values in one criterion, any will do."""
+    """Parameters that meet every given criterion; any of several values meets a criterion."""
 
     name: str | None = None  # a regular expression, searched for in the parameter's name
-    parameters: tuple[str, ...] = ()  # names in full
-    module: tuple[
-        str, ...
-    ] = ()  # a class of the module that holds it, or one that class derives from
+    parameters: tuple[str, ...] = ()  # full names
+    module: tuple[str, ...] = ()  # the class of the module that holds it, or a base class of that
     rank: tuple[Index, ...] = ()  # number of dimensions
     tag: tuple[str, ...] = ()
 
     def __call__(self, parameter: "Described") -> bool:
-        """Whether the parameter meets the criteria; a shared one does if it does under any of its names."""
+        """Whether the parameter meets the criteria; a shared one may do so under any of its names."""
         return (
             (self.name is None or any(re.search(self.name, name) for name in parameter.names))
             and (not self.parameters or bool({*self.parameters} & {*parameter.names}))
@@ -38,10 +42,8 @@ class Match:
 
     def __str__(self) -> str:
         given = {name: value for name, value in vars(self).items() if value not in (None, ())}
-        return ", ".join(
-            f"{name}: {value if isinstance(value, str) else list(value)}"
-            for name, value in given.items()
-        )
+        shown = [f"{name}: {v if isinstance(v, str) else list(v)}" for name, v in given.items()]
+        return ", ".join(shown)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Described:
-    """What rules can know of a parameter. A shared one has several names; the first is the one it goes by."""
+    """A parameter as rules see it. A shared one has several names and goes by the first."""
 
     names: tuple[str, ...]
     tensor: Tensor
@@ -74,39 +76,41 @@ class Described:
 
 
 def tag(module: Module, *tags: str) -> Module:
-    """`module`, its parameters and those of its submodules carrying these tags for rules to match."""
+    """`module`, its parameters and those of its submodules tagged for rules to match."""
     setattr(module, TAGS, (*getattr(module, TAGS, ()), *tags))
     return module
 
 
-def describe(model: nn.Module) -> list[Described]:
+def described(model: nn.Module) -> list[Described]:
     """Every parameter of `model` once, in the order of `named_parameters()`.
 
-    Besides the tags of the modules around it, each carries where it stands: `first` and `last` in the modules that hold
-    the first and the last parameter of two or more dimensions, in the order they were defined; `hidden` in all others.
+    Besides the tags of the modules around it, each has its position as a tag: `first` and `last` in
+    the modules that hold the first and the last parameter of two or more dimensions, in order of
+    definition; `hidden` in all others.
     """
-    found: dict[int, list[tuple[str, nn.Module, frozenset[str]]]] = {}
-    tensors: dict[int, Tensor] = {}
-    holders: list[int] = []  # of matrices, in the order they were defined
-    for name, tensor, module, tags in _walk(model, "", frozenset()):
-        found.setdefault(id(tensor), []).append((name, module, tags))
-        tensors[id(tensor)] = tensor
-        holders += [id(module)] if tensor.dim() >= 2 else []
-    return [
-        Described(
-            tuple(name for name, _, _ in uses),
-            tensors[key],
-            frozenset(cls.__name__ for _, module, _ in uses for cls in type(module).__mro__),
-            frozenset[str]().union(*(tags for _, _, tags in uses))
-            | _places([id(module) for _, module, _ in uses], holders),
-        )
-        for key, uses in found.items()
+    uses: dict[int, list[tuple[str, Tensor, nn.Module, frozenset[str]]]] = {}
+    for use in _walk(model, "", frozenset()):
+        uses.setdefault(id(use[1]), []).append(use)
+    holders = [
+        id(module) for _, tensor, module, _ in _walk(model, "", frozenset()) if tensor.dim() >= 2
     ]
+    return [_described(each, holders) for each in uses.values()]
+
+
+def _described(
+    uses: list[tuple[str, Tensor, nn.Module, frozenset[str]]], holders: list[int]
+) -> Described:
+    names, tensors, modules, tags = zip(*uses)
+    here = {id(module) for module in modules}
+    ends = {FIRST: holders[:1], LAST: holders[-1:]}
+    positions = {position for position, end in ends.items() if here & {*end}} or {HIDDEN}
+    classes = frozenset(cls.__name__ for module in modules for cls in type(module).__mro__)
+    return Described(names, tensors[0], classes, frozenset(positions).union(*tags))
 
 
 def _walk(
     module: nn.Module, prefix: str, outer: frozenset[str]
-) -> Iterator[tuple[str, nn.Parameter, nn.Module, frozenset[str]]]:
+) -> Iterator[tuple[str, Tensor, nn.Module, frozenset[str]]]:
     tags = outer | frozenset(getattr(module, TAGS, ()))
     for name, parameter in module._parameters.items():
         if parameter is not None:
@@ -114,11 +118,3 @@ def _walk(
     for name, child in module._modules.items():
         if child is not None:
             yield from _walk(child, f"{prefix}{name}.", tags)
-
-
-def _places(modules: list[int], holders: list[int]) -> set[str]:
-    """Where the modules that hold one parameter stand among those that hold matrices."""
-    places = {
-        place for place, end in ((FIRST, holders[:1]), (LAST, holders[-1:])) if {*modules} & {*end}
-    }
-    return places or {HIDDEN}

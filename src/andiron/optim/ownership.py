@@ -1,23 +1,23 @@
-"""Who owns which parameter: decided by rules and proved before the first step."""
+"""Which group owns which parameter: decided by rules and proved before the first step."""
 
 from collections.abc import Mapping, Sequence
 
 from torch import nn
 
 from andiron import errors
-from andiron.optim.match_rules import Described, Rule, describe
+from andiron.optim.match_rules import Described, Rule, described
 
-BASE = "base"  # the group that owns what no rule claims
-Owned = dict[str, dict[str, nn.Parameter]]  # group, then parameter name
+BASE = "base"  # the group that owns the parameters no rule claims
+Owned = dict[str, dict[str, nn.Parameter]]  # by group, then parameter name
 
 
 def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
-    """The trainable parameters of `model` by the group that owns them, each in exactly one; the rest is the base's.
+    """The trainable parameters of `model` by group; the base owns those that no rule claims.
 
-    Raises: ConfigError naming every parameter with two owners, every rule that claims none, and every name in a rule
-    that no parameter has.
+    Raises: ConfigError naming every parameter with two owners, every rule that claims none, and
+    every name in a rule that no parameter has.
     """
-    known = describe(model)
+    known = described(model)
     parameters = [parameter for parameter in known if parameter.tensor.requires_grad]
     claims = {group: [p for p in parameters if rule(p)] for group, rule in rules.items()}
     problems = [
@@ -26,9 +26,8 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
         *_overlaps(claims, parameters),
     ]
     if BASE in rules:
-        problems.append(
-            f"param_groups.{BASE}: the name of the group that owns what no rule claims; choose another"
-        )
+        meaning = "the name of the group that owns what no rule claims; choose another"
+        problems.append(f"param_groups.{BASE}: {meaning}")
     if problems:
         raise errors.ConfigError(problems)
     claimed = {parameter.name for claim in claims.values() for parameter in claim}
@@ -44,18 +43,24 @@ def _overlaps(
     claims: Mapping[str, Sequence[Described]], parameters: Sequence[Described]
 ) -> list[str]:
     """A line for each set of groups that claim the same parameters."""
-    twice: dict[tuple[str, ...], list[Described]] = {}
-    names = {group: {parameter.name for parameter in claim} for group, claim in claims.items()}
+    shared: dict[tuple[str, ...], list[str]] = {}
     for parameter in parameters:
-        owners = tuple(group for group, claimed in names.items() if parameter.name in claimed)
+        owners = tuple(group for group, claim in claims.items() if parameter in claim)
         if len(owners) > 1:
-            twice.setdefault(owners, []).append(parameter)
-    return [
-        f"param_groups: {'parameter' if len(shared) == 1 else 'parameters'} {', '.join(map(str, shared))} "
-        f"{'is' if len(shared) == 1 else 'are'} claimed by groups {_and(owners)}; a parameter has one owner: "
-        f"exclude what {owners[-1]!r} claims from {owners[0]!r}, or narrow one of the rules"
-        for owners, shared in twice.items()
-    ]
+            shared.setdefault(owners, []).append(str(parameter))
+    return [_overlap(owners, names) for owners, names in shared.items()]
+
+
+def _overlap(owners: Sequence[str], names: Sequence[str]) -> str:
+    quoted = [repr(owner) for owner in owners]
+    subject = f"parameter {names[0]} is"
+    if len(names) > 1:
+        subject = f"parameters {', '.join(names)} are"
+    return (
+        f"param_groups: {subject} claimed by groups {', '.join(quoted[:-1])} and {quoted[-1]}; "
+        f"a parameter has one owner: exclude what {quoted[-1]} claims from {quoted[0]}, or narrow "
+        "one of the rules"
+    )
 
 
 def _empty(
@@ -64,12 +69,15 @@ def _empty(
     parameters: Sequence[Described],
 ) -> list[str]:
     names = ", ".join(parameter.name for parameter in parameters) or "none"
-    return [
-        f"param_groups.{group}: claims no trainable parameter (match {rules[group].match}"
-        f"{f'; exclude {rules[group].exclude}' if rules[group].exclude else ''}); remove the group, or match some of: {names}"
-        for group, claim in claims.items()
-        if not claim
-    ]
+    lines = []
+    for group in [group for group, claim in claims.items() if not claim]:
+        rule = rules[group]
+        excluded = f"; exclude {rule.exclude}" if rule.exclude else ""
+        lines.append(
+            f"param_groups.{group}: claims no trainable parameter (match {rule.match}{excluded}); "
+            f"remove the group, or match some of: {names}"
+        )
+    return lines
 
 
 def _unknown_names(rules: Mapping[str, Rule], known: Sequence[Described]) -> list[str]:
@@ -82,8 +90,3 @@ def _unknown_names(rules: Mapping[str, Rule], known: Sequence[Described]) -> lis
         for name in match.parameters
         if name not in there
     ]
-
-
-def _and(names: Sequence[str]) -> str:
-    quoted = [repr(name) for name in names]
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -25,16 +25,12 @@ REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
 
 
 class Combination(Protocol):
-    """A schedule that contains schedules, and says how long each of them runs before any is built.
+    """A schedule that contains others, and says how long each of them runs before any is built.
 
-    A configuration may leave the length of an inner schedule out: it is then what `inner_updates`
-    gives. A class without this method gives each inner schedule the whole length.
+    They are its attribute `schedules`, or the one `schedule`. A configuration may leave the length of
+    an inner schedule out: it is then the one that `inner_updates` gives; without this method, each
+    inner schedule has the whole length.
     """
-
-    @property
-    def inner(self) -> Sequence[Schedule]:
-        """The schedules inside, in order."""
-        ...
 
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
@@ -67,11 +63,6 @@ class Sequential:
         begun = self.milestones[reached - 1] if reached else 0
         return self.schedules[reached](updates - begun)
 
-    @property
-    def inner(self) -> Sequence[Schedule]:
-        """The schedules, in order."""
-        return self.schedules
-
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
         """The numbers of updates between the milestones."""
@@ -99,11 +90,6 @@ class Composed:
     def __call__(self, updates: int) -> float:
         return REDUCTIONS[self.reduction]([schedule(updates) for schedule in self.schedules])
 
-    @property
-    def inner(self) -> Sequence[Schedule]:
-        """The schedules, in order."""
-        return self.schedules
-
 
 @dataclass(frozen=True)
 class Warmup:
@@ -122,11 +108,6 @@ class Warmup:
     def __call__(self, updates: int) -> float:
         share: float = min((updates + 1) / self.warmup_updates, 1.0)
         return self.schedule(updates) * share
-
-    @property
-    def inner(self) -> Sequence[Schedule]:
-        """The one schedule."""
-        return [self.schedule]
 
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
@@ -149,7 +130,8 @@ def stateful(schedule: Schedule) -> list[Any]:
     """The schedules with a state_dict inside `schedule`, or itself: depth first, in order, each once."""
     has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
     found: list[Any] = [schedule] if has_state else []
-    for inner in getattr(schedule, "inner", ()):
+    inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]
+    for inner in filter(None, inner_schedules):
         found += [each for each in stateful(inner) if not any(each is other for other in found)]
     return found
 

@@ -307,7 +307,7 @@ def test_blocks_computed_again_give_the_same_gradients(
 
 
 def test_rules_know_the_shared_weight_as_first_and_last_and_no_block_as_either() -> None:
-    described = match_rules.describe(network())
+    described = match_rules.described(network())
     tagged = {
         tag: [each.names for each in described if tag in each.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)

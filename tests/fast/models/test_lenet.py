@@ -92,7 +92,7 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_its_first_and_last_layer() -> None:
-    described = match_rules.describe(LeNet((1, 28, 28), 10))
+    described = match_rules.described(LeNet((1, 28, 28), 10))
     tagged = {
         tag: [each.name for each in described if tag in each.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)

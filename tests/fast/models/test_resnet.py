@@ -140,7 +140,7 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_its_first_and_last_layer_and_its_blocks_go_by_number() -> None:
-    described = match_rules.describe(ResNet(CIFAR, 10, depth=8))
+    described = match_rules.described(ResNet(CIFAR, 10, depth=8))
     tagged = {
         tag: [each.name for each in described if tag in each.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)

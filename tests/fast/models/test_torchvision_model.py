@@ -343,7 +343,7 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
 
 @each_network
 def test_rules_know_its_head_as_the_last_layer(name: str) -> None:
-    described = match_rules.describe(torchvision(name, (1, 32, 32), 7))
+    described = match_rules.described(torchvision(name, (1, 32, 32), 7))
     last = match_rules.Rule(match_rules.Match(tag=(match_rules.LAST,)))
     assert [each.name for each in described if last(each)] == [
         f"{HEADS[name]}.weight",

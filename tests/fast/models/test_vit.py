@@ -161,7 +161,7 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
 
 
 def test_rules_know_patches_and_places_as_the_first_layer_and_the_head_as_the_last() -> None:
-    described = match_rules.describe(ViT((1, 8, 8), 10, **SMALL))
+    described = match_rules.described(ViT((1, 8, 8), 10, **SMALL))
     tagged = {
         tag: [each.name for each in described if tag in each.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)

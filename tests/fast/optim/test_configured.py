@@ -15,7 +15,7 @@ from andiron.config.schema import Train
 from andiron.data import digits
 from andiron.build import grouped_optimizer
 from andiron.optim import group_table, layerwise
-from andiron.schedules import Cosine
+from andiron.schedules import Constant, Cosine
 
 ROOT = Path(__file__).resolve().parents[3]
 SPLITS = digits(valid=0.1, split_seed=0)
@@ -114,7 +114,7 @@ def test_a_group_added_on_the_command_line_has_all_it_says():
     head = optimizer.groups["head"]
     assert [*head.parameters] == [MLP[4]] and (head.lr_scale, head.every) == (10, 3)
     assert head.optimizer.options["weight_decay"] == 0.5 and head.transform is not None
-    assert head.settings == {"lr_scale": 10, "clip": 0.25, "every": 3}
+    assert head.settings == {"clip": 0.25, "every": 3}
 
 
 def test_a_text_alone_is_a_match_or_an_exclude_by_name():
@@ -126,7 +126,8 @@ def test_a_text_alone_is_a_match_or_an_exclude_by_name():
 
 def test_the_record_says_of_each_group_what_it_owns_with_what():
     optimizer = built("optimizer=adamw", "param_groups=no_decay", "+param_groups.no_decay.clip=1.0")
-    table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(1e-3, 0))
+    rates = optimizer.learning_rates(1e-3, 0)
+    table = group_table.param_groups(optimizer.groups, rates, Constant(1e-3))
     assert json.loads(json.dumps(table)).keys() == {"no_decay", "base"}
     assert table["no_decay"]["parameters"] == {MLP[1]: [512], MLP[3]: [256], MLP[5]: [10]}
     assert (table["no_decay"]["num_tensors"], table["no_decay"]["num_parameters"]) == (3, 778)
@@ -138,18 +139,35 @@ def test_the_record_says_of_each_group_what_it_owns_with_what():
     assert table["no_decay"]["options"]["weight_decay"] == 0.0
     page = group_table.as_markdown(table).splitlines()
     assert page[2].startswith("| no_decay | torch.optim.AdamW | betas=") and page[2].endswith(
-        "| 0.001 | 3 | 778 |"
+        "| 0.001 | Constant(lr=0.001) | 3 | 778 |"
     )
     assert f"| base | {MLP[0]} | [512, 64] |" in page
 
     optimizer = built("param_groups=head_only")
-    table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(1e-3, 0))
+    rates = optimizer.learning_rates(1e-3, 0)
+    table = group_table.param_groups(optimizer.groups, rates, lambda updates: 1e-3)
     assert (table["body"]["optimizer"], table["body"]["lr"], table["body"]["frozen"]) == (
         None,
         None,
         True,
     )
-    assert "| body | None |  | frozen | 4 | 164,608 |" in group_table.as_markdown(table)
+    assert "| body | None |  | frozen | <lambda> | 4 | 164,608 |" in group_table.as_markdown(table)
+
+
+def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
+    optimizer = built(
+        "lr=0.001", "+param_groups.head={match:{tag:last},lr:0.1}",
+        "+scheduler@param_groups.head.schedule=cosine", "+param_groups.first={match:{tag:first}}",
+    )  # fmt: skip
+    run = Cosine(0.001, 100)
+    table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(run(50), 50), run)
+    own = optimizer.groups["head"].schedule
+    assert {name: (group["lr_scale"], group["schedule"]) for name, group in table.items()} == {
+        "head": (100, "Cosine(initial_lr=0.001, num_updates=210, min_lr=0.0)"),
+        "first": (1, "Cosine(initial_lr=0.001, num_updates=100, min_lr=0.0)"),
+        "base": (1, "Cosine(initial_lr=0.001, num_updates=100, min_lr=0.0)"),
+    }
+    assert (table["head"]["lr"], table["base"]["lr"]) == (own(50) * 100, run(50))
 
 
 def test_every_group_that_is_wrong_is_told_at_once():
@@ -178,7 +196,7 @@ def test_layers_are_told_by_a_pattern_and_what_it_does_not_match_is_left_to_the_
         f"layer_{i}": {"match": {"parameters": [f"blocks.{i}.weight"]}, "lr_scale": 0.5 ** (2 - i)}
         for i in range(3)
     }
-    with pytest.raises(errors.ConfigError, match="should have one group that tells the layer"):
+    with pytest.raises(errors.ConfigError, match="should have one group that captures the layer"):
         layerwise(blocks, pattern="blocks")
     with pytest.raises(
         errors.ConfigError,
