@@ -1,10 +1,12 @@
 """A copy of a model's weights at the best validation, to come back to."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
+
+from andiron.optim import model_weights
 
 
 class BestWeights:
@@ -14,7 +16,7 @@ class BestWeights:
     """
 
     def __init__(self, model: nn.Module, device: torch.device | str | None = None):
-        entries = _entries(model)
+        entries = model_weights.entries(model)
         copies: dict[int, Tensor] = {}
         for tensor in entries.values():
             if id(tensor) not in copies:
@@ -28,7 +30,7 @@ class BestWeights:
 
         Raises: ValueError if its names are not those of the model given at first.
         """
-        _copy(self._checked(_entries(model)), self._tensors)
+        model_weights.copy(self._checked(model_weights.entries(model)), self._tensors)
         self.is_taken = True
 
     def restore(self, model: nn.Module) -> None:
@@ -38,17 +40,13 @@ class BestWeights:
         """
         if not self.is_taken:
             raise RuntimeError("no weights were taken: there are none to restore")
-        _copy(self._tensors, self._checked(_entries(model)))
+        model_weights.copy(self._tensors, self._checked(model_weights.entries(model)))
 
-    @contextmanager
-    def swapped_in(self, model: nn.Module) -> Iterator[None]:
+    def swapped_in(self, model: nn.Module) -> AbstractContextManager[None]:
         """Within it `model` has the kept weights; afterwards its own, bit for bit."""
-        before = {name: tensor.detach().clone() for name, tensor in _entries(model).items()}
-        self.restore(model)
-        try:
-            yield
-        finally:
-            _copy(before, _entries(model))
+        if not self.is_taken:
+            raise RuntimeError("no weights were taken: there are none to restore")
+        return model_weights.swapped_in(self._tensors, model)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The kept weights under the names of the model's own `state_dict()`; empty if none were taken."""
@@ -60,7 +58,7 @@ class BestWeights:
         Raises: ValueError if it has other names than this model.
         """
         if state:
-            _copy(self._checked(state), self._tensors)
+            model_weights.copy(self._checked(state), self._tensors)
         self.is_taken = bool(state)
 
     def _checked(self, entries: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -71,14 +69,3 @@ class BestWeights:
                 f"not the model whose weights are kept: only one of the two has {names}"
             )
         return entries
-
-
-def _entries(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors that `model.state_dict()` saves, looked up anew: a forward may replace a buffer."""
-    return dict(model.state_dict(keep_vars=True))
-
-
-def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, tensor in source.items():
-            target[name].copy_(tensor)
