@@ -235,15 +235,15 @@ class Learner(AbstractContextManager["Learner"]):
     def _end_run(self, valid: Loader) -> None:
         """Closes an epoch that the run ends in, and validates unless the last update was."""
         at = self.position
-        is_validated = self._validations.was_done(at.updates)
+        is_validated, was_open = self._validations.was_done(at.updates), False
         if is_validated and not at.batch:
             return
         with self._saved_if_interrupted():
             if at.batch:
-                self.metric_log.close_epoch()
+                was_open = self.metric_log.close_epoch()
             if not is_validated:
                 self.evaluator.validate(valid)
-        if at.batch:
+        if was_open:
             self.metric_log.epoch_ended()
         if not is_validated:
             self._observe()

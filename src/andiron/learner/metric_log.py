@@ -81,12 +81,14 @@ class MetricLog:
         if speed:
             self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
 
-    def close_epoch(self) -> None:
-        """Records the short window that is left and the means of the training epoch."""
+    def close_epoch(self) -> bool:
+        """Records the short window that is left and the means of the training epoch, if it has any."""
         self.log_window()
         self.throughput.close_epoch()
         values = self.train_tally.close_epoch()
-        self._record("train", values, whole_epoch=True)
+        if values:
+            self._record("train", values, whole_epoch=True)
+        return bool(values)
 
     def record_pass(self, split: str, values: Values) -> None:
         """Records what a pass over `split` measured, with the texts and images of its metrics."""

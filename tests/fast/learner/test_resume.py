@@ -107,7 +107,7 @@ SETUPS = {
         .build(m, Optimizer(torch.optim.Adam, m), plateau())
     ),
     "so many updates": lambda b, m: (
-        b.num_updates(20).validate_every("0.5epochs").build(m, Optimizer(torch.optim.Adam, m), LR)
+        b.num_updates(20).validate_every("0.4epochs").build(m, Optimizer(torch.optim.Adam, m), LR)
     ),
     "updates that are left out": lambda b, m: with_dropped_updates(
         b.build(m, Optimizer(torch.optim.Adam, m), LR)
@@ -133,8 +133,8 @@ class StopsIn(Interrupter):
         self.place, self.learner = place, None
 
     def at(self, split, updates, batch):
-        epoch = None if split == "test" else self.learner.position.epoch
-        if (split, batch, epoch) == self.place:
+        epoch = self.learner.position.epoch
+        if self.place in ((split, batch, epoch), (split, batch, None)):
             self.stop("for a test")
         return super().at(split, updates, batch)
 
