@@ -37,7 +37,8 @@ def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> Pl
             raise PydanticCustomError("kind", "Input should be {allowed}", {"allowed": allowed})
         return value
 
-    return PlainValidator(checked, json_schema_input_type=written_as)
+    described = Annotated[written_as, Field(description=allowed)]
+    return PlainValidator(checked, json_schema_input_type=described)
 
 
 def _is_count(value: Any) -> bool:

@@ -1,0 +1,119 @@
+"""What is generated from the options is current, and an option needs no second home in src."""
+
+import ast
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from andiron.config import schema
+from andiron.options import LearnerOptions
+from scripts import generate_reference
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "andiron"
+NEW_OPTION = """
+    patience_of_saints: Positive = option(
+        1.5, "a new option", resume="free", hparam="if set"
+    )
+
+    def __post_init__("""
+USE = """
+import sys
+from andiron.config import diagnosis, schema
+from hydra import compose, initialize_config_dir
+with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
+    config = compose("train", overrides=["patience_of_saints=0"])
+    print(*diagnosis.problems(config))
+    config = schema.Train(**diagnosis.plain(compose("train", overrides=["patience_of_saints=2.5"])))
+print(schema.hyperparameters(config)["patience_of_saints"])
+print(schema.resume_policy()["patience_of_saints"])
+assert "torch" not in sys.modules
+"""
+
+
+def test_generated_files_are_current():
+    stale = [
+        path.relative_to(ROOT).as_posix()
+        for path, text in generate_reference.generated().items()
+        if path.read_text(encoding="utf-8") != text
+    ]
+
+    assert stale == [], "run `python scripts/generate_reference.py`"
+
+
+def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
+    for name in ("src", "conf", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "docs").mkdir()
+    options = tmp_path / "src" / "andiron" / "options.py"
+    text = options.read_text(encoding="utf-8")
+    assert text.count("\n    def __post_init__(") == 1
+    options.write_text(text.replace("\n    def __post_init__(", NEW_OPTION), encoding="utf-8")
+
+    generate = [sys.executable, str(tmp_path / "scripts" / "generate_reference.py")]
+    subprocess.run(generate, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", USE, str(tmp_path)],
+        capture_output=True, text=True, check=True, timeout=120,
+        env={"PYTHONPATH": str(tmp_path / "src"), "PATH": ""},
+    )  # fmt: skip
+
+    assert done.stdout.splitlines() == [
+        "patience_of_saints=0: should be greater than 0",
+        "2.5",
+        "free",
+    ]
+    assert "`patience_of_saints`" in (tmp_path / "docs" / "configuration.md").read_text()
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names that a list, a call or a function's signature enumerates."""
+    match node:
+        case ast.Tuple() | ast.List() | ast.Set():
+            return {each.value for each in node.elts if isinstance(each, ast.Constant)}
+        case ast.Dict():
+            return {each.value for each in node.keys if isinstance(each, ast.Constant)}
+        case ast.Call():
+            return {each.arg for each in node.keywords if each.arg}
+        case ast.arguments():
+            return {each.arg for each in [*node.args, *node.kwonlyargs]}
+    return set()
+
+
+def test_no_other_module_lists_the_options_of_the_learner():
+    options = {field.name for field in dataclasses.fields(LearnerOptions)}
+    offenders = [
+        f"{path.relative_to(SOURCES)}:{getattr(node, 'lineno', '?')}: {sorted(names & options)}"
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if len((names := names_in(node)) & options) > 3
+    ]
+
+    assert offenders == []
+
+
+EXPERIMENTS = sorted((ROOT / "conf" / "experiment").glob("*.yaml"))
+
+
+def test_editors_know_every_option_of_the_page_and_of_experiments():
+    known = json.loads((ROOT / "conf" / "schema.json").read_text())["properties"]
+
+    for path in [ROOT / "conf" / "train.yaml", *EXPERIMENTS]:
+        assert set(OmegaConf.load(path)) <= set(known), path.name
+    node = known["model"]["anyOf"][0]["anyOf"][0]
+    assert {"hidden", "dropout", "depth"} <= set(node["properties"])
+
+
+def test_the_writers_of_a_run_without_a_word_are_those_on_the_page():
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = OmegaConf.to_container(compose("train"))
+
+    assert config["writers"] == schema.DEFAULT_WRITERS
+    assert yaml.safe_load((ROOT / "conf" / "train.yaml").read_text())["num_updates"] is None
