@@ -1,4 +1,4 @@
-"""Which device a name stands for."""
+"""The device that a name such as `auto` stands for."""
 
 import torch
 
@@ -14,18 +14,12 @@ def resolve(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if cuda else "mps" if mps else "cpu")
     device = torch.device(name)
-    there = {
-        "cpu": True,
-        "mps": mps,
-        "cuda": cuda and (device.index or 0) < torch.cuda.device_count(),
-    }
-    if not there[device.type]:
-        found = [
-            "cpu",
-            *(["mps"] if mps else []),
-            *(f"cuda:{i}" for i in range(torch.cuda.device_count() if cuda else 0)),
-        ]
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count() if cuda else 0)]
+    present = ["cpu", *(["mps"] if mps else []), *gpus]
+    wanted = f"cuda:{device.index or 0}" if device.type == "cuda" else device.type
+    if wanted not in present:
         raise errors.DeviceError(
-            f"device={name}: this machine has no such device; it has: {', '.join(found)}; device=auto takes the best"
+            f"device={name}: this machine has no such device; it has: {', '.join(present)}; "
+            "device=auto takes the best"
         )
     return device

@@ -1,11 +1,11 @@
-"""The errors that are the user's to mend: the thing, the value found, what is allowed, the remedy."""
+"""Errors that a user can correct: each names the thing, the value, what is allowed, the remedy."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 
 
 class AndironError(Exception):
-    """A run that cannot start or go on, for a reason the message explains; shown without a traceback."""
+    """A run that cannot start or continue; its message says why and is shown without a traceback."""
 
 
 class ConfigError(AndironError):
@@ -21,15 +21,15 @@ class ConfigError(AndironError):
 
 
 class SweepError(AndironError):
-    """Several runs of one sweep that failed, each with its reason."""
+    """Several failed runs of one sweep, each with its reason."""
 
 
 class DataError(AndironError):
-    """A data set that is missing, damaged or unusable."""
+    """Data that is missing, damaged or unusable."""
 
 
 class SampleError(DataError):
-    """Samples of a batch that no network can learn from; `places` are theirs in the batch, counted from 0."""
+    """Invalid samples in a batch; `places` are their positions in it, counted from 0."""
 
     places: Sequence[int] = ()
 
@@ -48,7 +48,7 @@ class SampleError(DataError):
 
 
 class MismatchError(AndironError, ValueError):
-    """Parts that do not fit each other, such as a metric or a loss and the task whose output it is given."""
+    """Parts that do not fit each other, such as a metric and the output of the task."""
 
 
 class DeviceError(AndironError):
@@ -64,11 +64,11 @@ class OwnershipError(AndironError):
 
 
 class NonFiniteError(AndironError):
-    """A loss or metric that is not a number any more."""
+    """A loss, gradient or weight that is NaN or infinite."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run that was asked to stop, and did; what it had come to is saved. `exit_code` is what its process ends with."""
+    """A run that stopped on request, its state saved; the process exits with `exit_code`."""
 
     def __init__(self, reason: str, exit_code: int = 130):
         self.exit_code = exit_code
@@ -76,6 +76,6 @@ class Interrupted(KeyboardInterrupt):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the closest of `names`, or nothing when none is close."""
+    """`; did you mean 'x'?` for the closest of `names`; empty if none is close."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -21,8 +21,11 @@ from andiron.protocols import Writer
 from andiron.run import metadata
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
-from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
+WRITERS = {  # of runs that were recorded before writers could be configured
+    "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
+    "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
+}
 log = logging.getLogger("andiron")
 
 
@@ -33,11 +36,11 @@ class Experiment:
     folder: RunFolder
     components: Components
     learner: Learner
-    tensorboard: TensorBoardWriter
 
     def run(self) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder."""
         loaders = self.components.train, self.components.valid, self.components.test
+        writers = self.learner.metric_log.writers
         with ExitStack() as at_end:
             for loader in loaders:
                 at_end.callback(loader.close)
@@ -48,9 +51,9 @@ class Experiment:
             except errors.Interrupted:  # the run can be resumed: its session stays open
                 raise
             except BaseException:
-                self.tensorboard.end_session(succeeded=False)
+                writers.end_session(succeeded=False)
                 raise
-            self.tensorboard.end_session(succeeded=True)
+            writers.end_session(succeeded=True)
         return model
 
     def _write_results(self) -> None:
@@ -82,7 +85,7 @@ def build(
             groups=group_table.param_groups(
                 built.optimizer.groups, made.learner.rates, built.schedule
             ),
-            session=made.tensorboard,
+            session=made.learner.metric_log.writers,
         )
     return made
 
@@ -122,13 +125,14 @@ def _assembled(
 ) -> Iterator[Experiment]:
     """The experiment over built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
-        tensorboard = on_failure.enter_context(closing(TensorBoardWriter(folder.tensorboard)))
-        lines = on_failure.enter_context(closing(JsonLinesWriter(folder.metrics)))
-        writers: dict[str, Writer] = {"json_lines": lines, "tensorboard": tensorboard}
+        writers: dict[str, Writer] = {}
+        for name, node in (config.writers or WRITERS).items():
+            writer = configured_learner.writer(name, node, folder)
+            writers[name] = on_failure.enter_context(closing(writer))
         learner = configured_learner.learner(
             config, built, folder.path, writers, interrupter=interrupter
         )
-        yield Experiment(folder, built, learner, tensorboard)
+        yield Experiment(folder, built, learner)
         on_failure.pop_all()
     _log_data(built, folder)
 

@@ -355,7 +355,7 @@ def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, st
         ]
     assert sorted(codes) == [0, 1]
     assert refused == (
-        f"error: another process is at the run in this folder: it has {run_dir / 'experiment.log'} locked; end it first, "
+        f"error: another process trains the run in this folder: it has {run_dir / 'experiment.log'} locked; end it first, "
         "or choose another hydra.run.dir\n"
     )
     assert comparison.compare(straight, run_dir) == []

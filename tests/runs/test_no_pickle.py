@@ -33,14 +33,20 @@ from andiron import serialization
 from andiron.build import components, configured_learner
 from andiron.commands import train
 from andiron.config.schema import Train
-from andiron.interrupter import StopsAt
+from andiron.interrupter import Interrupter
 
 def train_py(*arguments):
     sys.argv = ["train.py", *arguments]
     return train.main()
 
+class Stops(Interrupter):
+    def at(self, split, updates, batch):
+        if updates == 30:
+            self.stop("after 30 updates")
+        return super().at(split, updates, batch)
+
 whole = train.train
-train.train = lambda *arguments: whole(*arguments[:3], StopsAt("train", updates=30))
+train.train = lambda *arguments: whole(*arguments[:3], Stops())
 assert train_py("hydra.run.dir=run", "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain") == 130
 train.train = whole
 assert train_py("resume=run") == 0

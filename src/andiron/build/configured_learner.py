@@ -17,6 +17,7 @@ from andiron.metrics import direction
 from andiron.optim import averaging
 from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Statistic, Writer
+from andiron.run_folder import RunFolder
 
 
 def learner(
@@ -51,6 +52,21 @@ def learner(
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def writer(name: str, node: dict[str, Any], folder: RunFolder) -> Writer:
+    """A configured writer: its constructor may ask for `run_dir`, or for the place of its kind.
+
+    Raises: ConfigError if the node gives no writer.
+    """
+    places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
+    made = targets.build(f"writers.{name}", node, **places)
+    if not isinstance(made, Writer):
+        remedy = "give it write(point) and close()"
+        raise errors.ConfigError(
+            [f"writers.{name}._target_={node['_target_']}: gives no writer; {remedy}"]
+        )
+    return made
 
 
 def _learner_options(config: Train) -> LearnerOptions:

@@ -13,10 +13,10 @@ log = logging.getLogger("andiron")
 
 
 def load(path: Path, model: nn.Module) -> None:
-    """Takes what fits by name and shape into `model`, and says what does not.
+    """Loads what fits by name and shape into `model`, and logs what does not.
 
-    Of a run's folder it takes the trained weights; of a run that was not finished, those of its newest checkpoint.
-    A file may be any record, and laid out as Burn does if it tells so.
+    The weights of a run's folder are the trained ones, or those of its newest checkpoint. A file
+    may be any record; one that says it has Burn's layout is read so.
     Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
     """
     path = _weights_in(RunFolder(path)) if path.is_dir() else path

@@ -80,10 +80,10 @@ def _remedy(message: str) -> str:
 def _selected(loaded: Any, key: str | None, path: Path) -> dict[Any, Any]:
     content = loaded
     parts = key.split(".") if key else []
-    for place, part in enumerate(parts):
+    for number, part in enumerate(parts):
         if not isinstance(content, Mapping) or part not in content:
             names = [str(name) for name in content] if isinstance(content, Mapping) else []
-            above = ".".join(parts[:place])
+            above = ".".join(parts[:number])
             raise errors.DataError(
                 f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are "
                 f"{', '.join(names) or 'none'}{errors.nearest(part, names)}"

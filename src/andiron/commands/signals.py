@@ -36,7 +36,7 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            _notify(f"\n{name}: {NOTICE}\n")
+            _notify(f"\n{name}: {NOTICE}")
         elif number == signal.SIGINT:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
@@ -75,7 +75,14 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 
 def _notify(text: str) -> None:
-    try:
-        os.write(2, text.encode())  # not print: the signal may have interrupted a print
-    except OSError:  # the terminal is gone
-        pass
+    """Writes to standard error; output to a terminal that is gone is discarded from here on.
+
+    Otherwise the next print would raise an error in a run that is about to save its state.
+    """
+    for stream, notice in ((1, ""), (2, text)):
+        try:
+            os.write(stream, f"{notice}\n".encode())  # not print: a print may be interrupted
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream)
+            os.close(nowhere)

@@ -26,6 +26,7 @@ from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
 from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
+from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
@@ -41,7 +42,7 @@ class LearnerBuilder:
     """
 
     def __init__(self, run_dir: Path | str):
-        self.run_dir = Path(run_dir)
+        self._folder = RunFolder(Path(run_dir))
         self._options = LearnerOptions()
         self._train_metrics: list[Metric | Statistic] = []
         self._valid_metrics: list[Metric | Statistic] = []
@@ -141,7 +142,7 @@ class LearnerBuilder:
         if not isinstance(optimizer, GroupedOptimizer):
             optimizer = GroupedOptimizer.of(optimizer, model)
         precision = Precision(options.precision, self._device)
-        nonfinite = Nonfinite(options.on_nonfinite, precision, self.run_dir / "nonfinite")
+        nonfinite = Nonfinite(options.on_nonfinite, precision, self._folder.nonfinite)
         state = LearnerState(
             model,
             optimizer,
@@ -184,7 +185,7 @@ class LearnerBuilder:
     def _checkpointer(self) -> FileCheckpointer | None:
         if self._strategy is None:
             return None
-        return FileCheckpointer(self.run_dir / "checkpoints", self._strategy, self._cadence)
+        return FileCheckpointer(self._folder.checkpoints, self._strategy, self._cadence)
 
     def _check_metrics(self) -> None:
         """Refuses early stopping rules and strategies that wait for what nobody measures.
@@ -205,8 +206,8 @@ class LearnerBuilder:
         )
 
     def _default_writers(self) -> dict[str, Writer]:
-        self.run_dir.mkdir(parents=True, exist_ok=True)
+        self._folder.path.mkdir(parents=True, exist_ok=True)
         return {
-            "json_lines": JsonLinesWriter(self.run_dir / "metrics.jsonl"),
-            "tensorboard": TensorBoardWriter(self.run_dir / "tensorboard"),
+            "json_lines": JsonLinesWriter(self._folder.metrics),
+            "tensorboard": TensorBoardWriter(self._folder.tensorboard),
         }

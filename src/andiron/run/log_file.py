@@ -1,4 +1,4 @@
-"""A run's log in a file that this process alone may write, whatever becomes of the disk."""
+"""The log file of a run, locked by the one process that trains it."""
 
 import errno
 import io
@@ -17,11 +17,12 @@ log = logging.getLogger("andiron")
 
 
 class LogFile(logging.Handler):
-    """Appends every line to the file at `path`; lines that cannot be written wait in memory.
+    """Appends every log line to the file at `path`; lines that cannot be written wait in memory.
 
-    The file is locked, so that one process at a time is at the run, until `close` or the end of the process. It is a POSIX
-    record lock: forked workers do not inherit it, and it ends with a killed process. It also ends as soon as this process
-    closes any other descriptor of the file: nothing else here may open it.
+    The file stays locked until `close` or the end of the process, so that only one process trains
+    the run. The lock is a POSIX record lock: forked workers do not inherit it, and a killed process
+    loses it. Closing any other descriptor of the file would release it: nothing else here may open
+    the file.
     Raises: RunFolderError if another process has the lock, or the file cannot be written.
     """
 
@@ -30,19 +31,20 @@ class LogFile(logging.Handler):
             self._file = append_only.AppendOnlyFile(path, claim=_lock)
         except BlockingIOError as error:
             raise errors.RunFolderError(
-                f"another process is at the run in this folder: it has {path} locked; end it first, or choose another "
-                "hydra.run.dir"
+                f"another process trains the run in this folder: it has {path} locked; end it "
+                "first, or choose another hydra.run.dir"
             ) from error
         except OSError as error:
             raise errors.RunFolderError(
-                f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
+                f"{path} cannot be written ({error.strerror}); "
+                "choose another place with hydra.run.dir=..."
             ) from error
-        super().__init__()  # when there is a file: from here on logging closes it at exit
+        super().__init__()  # only now: logging closes every handler at exit
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Appends the record as one line, or as many as its message has."""
-        if self._file.is_closed:  # what its own closing has to say
+        """Appends the record, a line for each line of its message."""
+        if self._file.is_closed:  # a message about closing this very file
             return
         try:
             line = self.format(record)
@@ -58,28 +60,34 @@ class LogFile(logging.Handler):
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process has the log at `path` locked, and so is at the run; not to be asked of one's own."""
+    """Whether another process has the log at `path` locked, and so trains the run.
+
+    Not to be called for a log that this process has open: that would release its own lock.
+    """
     try:
         with path.open("rb+", buffering=0) as file:
             _lock(file)
     except BlockingIOError:
         return True
-    except OSError:  # there is none, or none that could be written
+    except OSError:  # there is no log, or it cannot be written
         return False
     return False
 
 
 def _lock(file: io.FileIO) -> None:
-    """Takes the lock; BlockingIOError if another process has it."""
+    """Locks the file.
+
+    Raises: BlockingIOError if another process has the lock.
+    """
     if fcntl is None:
         return
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in HELD:
-            raise BlockingIOError(error.errno, "another process has it locked") from error
+            raise BlockingIOError(error.errno, "locked by another process") from error
         log.warning(
-            "%s cannot be locked (%s): nothing keeps a second process from this run",
+            "%s cannot be locked (%s): a second process could train this run too",
             file.name,
             error.strerror,
         )

@@ -1,10 +1,11 @@
-"""Where a run comes from: code, versions, hardware, seeds and data."""
+"""The origin of a run: code, versions, hardware, seed and data."""
 
 import importlib.metadata
 import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,14 @@ import torch
 import andiron
 
 PACKAGES = (
-    "torch",
-    "torchvision",
-    "hydra-core",
-    "omegaconf",
-    "tensorboard",
-    "safetensors",
-    "pydantic",
-    "numpy",
-)
+    "torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic", "numpy",
+)  # fmt: skip
 
 
 def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[dict[str, Any], str]:
-    """The content of `provenance.json`, and the patch from the commit to the code that ran (empty if they agree).
+    """The content of provenance.json, and the patch from the commit to the code that ran.
 
-    Bytes of the patch that are no UTF-8 are surrogate escapes in it.
+    The patch is empty if nothing is uncommitted. Its bytes that are not UTF-8 are surrogate escapes.
     """
     git, patch = _git(Path(andiron.__file__).parent)
     return {
@@ -43,22 +37,15 @@ def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[di
 
 
 def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
-    """The commit of the checkout the code lies in, what it differs by, and None outside any checkout."""
+    """The commit of the checkout that holds the code, and the uncommitted patch; None elsewhere."""
     revision = _run_git(code, "rev-parse", "HEAD")
     if revision is None:
         return None, ""
-    plain = (
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-    )  # whatever git is set to
-    patch = _run_git(code, "diff", "--binary", *plain, "HEAD", "--", ":/") or ""
-    untracked = (
-        _run_git(code, "ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/")
-        or ""
-    )
+    # the user's git settings must not change the patch
+    plain = "--binary --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/"
+    patch = _run_git(code, "diff", *plain.split(), "HEAD", "--", ":/") or ""
+    listing = "ls-files -z --others --exclude-standard --full-name :/"
+    untracked = _run_git(code, *listing.split()) or ""
     return {
         "revision": revision.strip(),
         "dirty": bool(patch),
@@ -71,30 +58,28 @@ def _run_git(folder: Path, *arguments: str) -> str | None:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, timeout=30, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):  # no git here: the record says so with a null
+    except (OSError, subprocess.TimeoutExpired):  # no git: null in the record
         return None
     return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
 
 
 def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
     for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _hardware(device: torch.device) -> dict[str, Any]:
+    is_gpu = device.type == "cuda"
+    name = torch.cuda.get_device_name(device) if is_gpu else platform.machine()
     return {
         "host": platform.node(),
         "platform": platform.platform(),
         "cpu_count": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": str(device),
-        "device_name": torch.cuda.get_device_name(device)
-        if device.type == "cuda"
-        else platform.machine(),
+        "device_name": name,
         "cuda": torch.version.cuda,
     }

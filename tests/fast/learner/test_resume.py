@@ -9,10 +9,11 @@ import small_digits
 import torch
 from conftest import without_time
 from small_digits import BATCHES, DIGITS, LR, classifier, loaders, same, two_optimizers
+from stops_at import StopsAt
 
 from andiron import errors, serialization
 from andiron.checkpoint import Cadence, KeepLast, load
-from andiron.interrupter import Interrupter, StopsAt
+from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.metrics import AUROC, Loss

@@ -98,7 +98,7 @@ def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
     with pytest.raises(errors.RunFolderError) as refused:
         LogFile(tmp_path / "experiment.log")
     assert str(refused.value) == (
-        f"another process is at the run in this folder: it has {tmp_path}/experiment.log locked; end it first, or choose "
+        f"another process trains the run in this folder: it has {tmp_path}/experiment.log locked; end it first, or choose "
         "another hydra.run.dir"
     )
     first.communicate(b"", timeout=20)
@@ -107,7 +107,7 @@ def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
 
 def test_a_killed_process_has_it_no_more_though_its_forked_worker_lives(tmp_path, holder):
     first = holder("fork")
-    with pytest.raises(errors.RunFolderError, match="another process is at the run in this folder"):
+    with pytest.raises(errors.RunFolderError, match="another process trains the run in this folder"):
         LogFile(tmp_path / "experiment.log")
     first.kill()
     first.wait(timeout=20)
@@ -126,7 +126,7 @@ def test_a_forked_worker_that_ends_leaves_it_to_the_process(tmp_path):
             [sys.executable, "-c", HOLDER, tmp_path / "experiment.log"],
             env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
-        assert "RunFolderError: another process is at the run in this folder" in refused.stderr
+        assert "RunFolderError: another process trains the run in this folder" in refused.stderr
 
 
 def test_a_closed_log_is_anybodys(tmp_path, holder):
@@ -145,7 +145,7 @@ def test_a_log_made_again_is_locked_again(tmp_path, log):
             [sys.executable, "-c", HOLDER, path],
             env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
-        assert "RunFolderError: another process is at the run in this folder" in refused.stderr
+        assert "RunFolderError: another process trains the run in this folder" in refused.stderr
         log.removeHandler(handler)
     assert messages(path) == [  # read only now: closing the file after reading it unlocks it
         ("INFO", "goes on"),
@@ -175,7 +175,7 @@ def test_a_file_system_that_cannot_lock_is_warned_of(tmp_path, monkeypatch, capl
     monkeypatch.setattr(log_file.fcntl, "lockf", refuse)
     LogFile(tmp_path / "experiment.log").close()
     assert caplog.messages == [
-        f"{tmp_path}/experiment.log cannot be locked (No locks available): nothing keeps a second process from this run"
+        f"{tmp_path}/experiment.log cannot be locked (No locks available): a second process could train this run too"
     ]
 
 

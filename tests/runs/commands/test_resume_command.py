@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, status
+from stops_at import StopsAt
 
 from andiron import checkpoint
 from andiron.commands import train
 from andiron.config.schema import Train
-from andiron.interrupter import StopsAt
 from andiron.run import provenance
 
 RUN = (

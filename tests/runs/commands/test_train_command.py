@@ -1,10 +1,13 @@
 """`python train.py` as it is used: from anywhere, in sweeps, side by side, interrupted."""
 
+import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -73,7 +76,9 @@ def test_runs_started_together_get_a_folder_each(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_path, number, code):
     process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
     wait_until(lambda: list(tmp_path.glob("run/checkpoints/step-*")))
@@ -87,6 +92,30 @@ def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_pat
         name == "latest.json" or name.startswith("step-") for name in saved
     )  # no part of one
     assert not (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_whose_terminal_is_closed_is_saved_and_interrupted(tmp_path):
+    terminal, own = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "train.py", "num_epochs=100000", "hydra.run.dir=run"],
+        cwd=tmp_path, stdin=own, stdout=own, stderr=own, env=ENVIRONMENT, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(own)
+    wait_until(lambda: drained(terminal) and list(tmp_path.glob("run/checkpoints/step-*")))
+    os.close(terminal)
+
+    assert process.wait(timeout=240) == 129
+    ended = status(tmp_path / "run")
+    assert (ended["status"], ended["reason"]) == ("interrupted", "SIGHUP")
+
+
+def drained(terminal):
+    """Reads what the process has shown, so that it need not wait for a reader."""
+    while select.select([terminal], [], [], 0)[0]:
+        os.read(terminal, 65536)
+    return True
 
 
 @pytest.mark.slow
@@ -108,7 +137,7 @@ def test_a_killed_run_does_not_say_that_it_is_done(tmp_path):
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert condition()
