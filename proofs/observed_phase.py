@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from andiron import files
-from andiron.checkpoint import contents, directory, step_names
+from andiron.checkpoint import contents, store
 from proofs import comparison, logged_values
 from andiron.run import status
 from andiron.run_folder import RunFolder
@@ -78,7 +78,7 @@ class Seen:
             return WEIGHTS
         for path, name in partials.items():
             if (
-                step_names.place_of(name) or name == directory.LATEST
+                contents.step_place(name) or name == store.LATEST
             ):  # of a checkpoint the manifest is the last to come and to go
                 return REMOVAL if (path / contents.MANIFEST).exists() else WRITE
         if not self.has_logged:

@@ -105,7 +105,8 @@ def resume(
     randomness.seed_others(config.seed)
     built = components.build(dataclasses.replace(config, start_from=None))
     metadata.check_data(folder, built.splits)
-    saved = resume_point.newest(config, built, folder.checkpoints, changes)
+    store = configured_learner.checkpoint_store(config, folder.checkpoints)
+    saved = resume_point.newest(config, built, store, changes)
     with _assembled(config, folder, built, interrupter) as made:
         resume_point.resume(made.learner, config, built, saved, changes)
         metadata.record_resume(

@@ -103,7 +103,10 @@ def test_every_file_composes_with_the_defaults_of_all_others(choice, tmp_path):
 
     if group in {field.name for field in dataclasses.fields(Train)}:
         stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
-        defaults = [entry for entry in stated.pop("defaults", []) if isinstance(entry, dict)]
+        listed = stated.pop("defaults", [])
+        for sibling in {each for each in listed if isinstance(each, str)} - {"_self_"}:
+            stated |= yaml.safe_load((CONF / group / f"{sibling}.yaml").read_text())
+        defaults = [entry for entry in listed if isinstance(entry, dict)]
         brought = {
             key.partition("@")[2]
             for entry in defaults

@@ -71,8 +71,8 @@ CONFIG_MISTAKES = {
     ),
     "half a pair": (["optimizer.betas=[0.9]"], ["optimizer.betas=[0.9]: item 1 is missing"]),
     "one of few words": (
-        ["checkpoint.split=test"],
-        ["checkpoint.split=test: should be 'train' or 'valid'"],
+        ["checkpoint.direction=up"],
+        ["checkpoint.direction=up: should be 'lowest' or 'highest'"],
     ),
     "missing value": (["lr=???"], ["lr: no value; give one as lr=..."]),
     "group left out": (["~model"], ["model: no value; give one as model=..."]),
@@ -108,6 +108,10 @@ CONFIG_MISTAKES = {
         ],
     ),
     # from here on: found when the parts are built
+    "split that is not measured": (
+        ["checkpoint.split=test"],
+        ["checkpoint.split=test: nothing is measured on it; there is: train, valid"],
+    ),
     "target not there": (
         ["model._target_=no_such.Net"],
         ["model._target_=no_such.Net: cannot be used: Error loading 'no_such.Net'"],

@@ -8,8 +8,7 @@ from typing import Any
 from andiron import errors
 from andiron.build import targets
 from andiron.build.components import Components
-from andiron.cadence import Cadence
-from andiron.checkpoint import Checkpointing
+from andiron.checkpoint import Checkpointing, LocalStore, Store
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
@@ -45,10 +44,8 @@ def learner(
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
-        saving = _waiting("checkpoint", config.checkpoint, metrics)
-        if not isinstance(saving, Checkpointing):  # a strategy of the user's own
-            saving = Checkpointing(saving, Cadence(epochs=1))
-        builder.with_file_checkpointer(saving.strategy, saving.cadence)
+        saving = _checkpointing(config.checkpoint, metrics)
+        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store)
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)
@@ -67,6 +64,18 @@ def writer(name: str, node: dict[str, Any], folder: RunFolder) -> Writer:
             [f"writers.{name}._target_={node['_target_']}: gives no writer; {remedy}"]
         )
     return made
+
+
+def checkpoint_store(config: Train, checkpoints: Path) -> Store:
+    """The store of a run's checkpoints, which `checkpoints` is the folder or the name of."""
+    if config.checkpoint is None:
+        return LocalStore(checkpoints)
+    return _checkpointing(config.checkpoint, []).store(checkpoints)
+
+
+def _checkpointing(node: dict[str, Any], metrics: list[Any]) -> Checkpointing:
+    made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
+    return made if isinstance(made, Checkpointing) else Checkpointing(made)
 
 
 def _learner_options(config: Train) -> LearnerOptions:

@@ -10,7 +10,7 @@ from typing import Any
 from andiron import checkpoint, errors
 from andiron.build import components, targets
 from andiron.build.components import Components
-from andiron.checkpoint import Checkpoint
+from andiron.checkpoint import Checkpoint, Store
 from andiron.config.schema import Train
 from andiron.learner import Learner
 
@@ -19,7 +19,7 @@ Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present 
 log = logging.getLogger("andiron")
 
 
-def newest(config: Train, built: Components, checkpoints: Path, changes: Changes) -> Saved:
+def newest(config: Train, built: Components, checkpoints: Store, changes: Changes) -> Saved:
     """The newest whole checkpoint, from which the run can resume as the configuration says.
 
     Raises: DataError if there is none; ConfigError if it is beyond the end that is configured, or

@@ -1,11 +1,12 @@
-"""Checkpoints: what they hold, when they are made, and the strategies that decide which of them stay."""
+"""Checkpoints: what they hold, where they are kept, and the strategies that decide which stay."""
 
-from andiron.checkpoint.checkpointer import FileCheckpointer
-from andiron.checkpoint.contents import Checkpoint
-from andiron.checkpoint.checkpoint_files import load, write
 from andiron.cadence import Cadence
-from andiron.checkpoint.policy import Checkpointing, checkpointing
+from andiron.checkpoint.checkpoint_files import load, write
+from andiron.checkpoint.checkpointer import Checkpointer, FileCheckpointer
+from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.directory import names, newest_whole
+from andiron.checkpoint.policy import Checkpointing, checkpointing
+from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import (
     Composed,
     KeepBest,
@@ -16,6 +17,7 @@ from andiron.checkpoint.strategies import (
 )
 
 __all__ = [
-    "Cadence", "Checkpoint", "Checkpointing", "Composed", "FileCheckpointer", "KeepBest", "KeepEvery", "KeepLast", "Saved",
-    "checkpointing", "last_and_best", "load", "names", "newest_whole", "write",
+    "Cadence", "Checkpoint", "Checkpointer", "Checkpointing", "Composed", "FileCheckpointer",
+    "KeepBest", "KeepEvery", "KeepLast", "LocalStore", "Saved", "Store", "checkpointing",
+    "last_and_best", "load", "names", "newest_whole", "write",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One checkpoint on the disk: written whole or not at all, and loaded only as it was written."""
+"""The files of one checkpoint: written whole or not at all, verified before they are loaded."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -15,28 +15,34 @@ log = logging.getLogger("andiron")
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
-    """Writes a checkpoint as `folder`, whole or not at all.
+    """Writes a checkpoint as `folder` on a local disk, whole or not at all.
 
-    Raises: OSError if the folder is there already, or cannot be written.
+    Raises: OSError if the folder exists and is not empty, or cannot be written.
     """
-    pieces: dict[str, files.Pieces] = {
-        name: serialization.chunks(_as_written(tensors))
-        for name, tensors in contents.tensors_by_file(checkpoint).items()
+    files.write_folder(folder, pieces(folder.name, checkpoint))
+
+
+def pieces(name: str, checkpoint: Checkpoint) -> dict[str, files.Pieces]:
+    """The files of a checkpoint, to be written in this order.
+
+    The manifest comes last: it is made of the checksums of the others, taken while these are read.
+    """
+    content: dict[str, files.Pieces] = {
+        file: serialization.chunks(_on_host(tensors))
+        for file, tensors in contents.tensors_by_file(checkpoint).items()
     }
-    pieces[STATE] = [files.as_json(checkpoint.state)]
-    digested = {name: Digested(of_file) for name, of_file in pieces.items()}
+    content[STATE] = [files.as_json(checkpoint.state)]
+    digested = {file: Digested(of_file) for file, of_file in content.items()}
 
     def listed() -> Iterator[bytes]:
-        entries = {name: of_file.entry for name, of_file in digested.items()}
-        yield Manifest(folder.name, checkpoint.state["updates"], entries).as_json()
+        entries = {file: of_file.entry for file, of_file in digested.items()}
+        yield Manifest(name, checkpoint.state["updates"], entries).as_json()
 
-    files.write_folder(
-        folder, {**digested, MANIFEST: listed()}
-    )  # last, when all the others have been digested
+    return {**digested, MANIFEST: listed()}
 
 
 def load(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`, every file checked against the manifest before a tensor is used; memory-mapped.
+    """The checkpoint in `folder`, memory-mapped, once every file agrees with the manifest.
 
     Files that the manifest does not list are not read; a warning names them.
     Raises: DataError naming the file that is missing or damaged.
@@ -45,20 +51,19 @@ def load(folder: Path) -> Checkpoint:
     state = manifest.read_json(folder / STATE)
     updates = state.get("updates") if isinstance(state, dict) else None
     if type(updates) is not int or updates != listed.updates:
-        raise errors.DataError(
-            f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use another checkpoint"
-        )
+        found = f"updates are {updates!r}, not {listed.updates}: damaged"
+        raise errors.DataError(f"{folder / STATE}: {found}; use another checkpoint")
     tensors = {
         name: serialization.load_tensors(folder / name) for name in listed.entries if name != STATE
     }
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
-        log.warning("%s: no part of the checkpoint, and not read: %s", folder, ", ".join(foreign))
+        log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))
     return contents.from_files(tensors, state)
 
 
-def _as_written(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """On the host and contiguous; copied only where they are not."""
+def _on_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the host and contiguous; only those that are not are copied."""
     return {
         name: tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
         for name, tensor in tensors.items()

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, and which of it lies in which file of its folder."""
+"""What a checkpoint holds: its name, its files, and what is in which file."""
 
 import re
 from collections.abc import Mapping
@@ -11,17 +11,23 @@ MODEL, OPTIMIZER, AVERAGE = "model.safetensors", "optimizer.safetensors", "model
 METRICS = "metrics.safetensors"
 STATE = "state.json"
 MANIFEST = "manifest.json"
-# no slash leads out of the folder, and no half of a character stands in a name
+# no slash leads out of the folder, and a file name cannot hold half of a surrogate pair
 _OWN_NAME = re.compile(
     r"(model(-[^/\0\ud800-\udfff]+)?|optimizer|metrics)\.safetensors|(state|manifest)\.json"
 )
+_STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
 Tensors = Mapping[str, Tensor]
+Place = tuple[int, int]  # updates, and the number among the checkpoints made after these, from 1
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything needed to go on: tensors by name, the plain values around them, averages of the weights, open metrics."""
+    """Everything a run needs to resume.
+
+    The tensors of model and optimizer by name, plain values (`state`), averages of the weights, and
+    the sums of metrics whose window is open.
+    """
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -30,28 +36,37 @@ class Checkpoint:
     metrics: dict[str, Tensor] = field(default_factory=dict)
 
 
+def step_name(updates: int, number: int = 1) -> str:
+    """The name of a checkpoint: step-<updates>; step-<updates>.2, .3 ... for further ones there."""
+    return f"step-{updates}" if number == 1 else f"step-{updates}.{number}"
+
+
+def step_place(name: str) -> Place | None:
+    """Updates and number of a checkpoint's name; None for any other name."""
+    match = _STEP.fullmatch(name)
+    return (int(match[1]), int(match[2] or 1)) if match else None
+
+
 def is_own(name: str) -> bool:
     """Whether a file of a checkpoint can have this name."""
     return _OWN_NAME.fullmatch(name) is not None
 
 
 def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
-    """The tensors of each file; the one for metrics is left out where no window is open.
+    """The tensors of each file; there is none for metrics if no window is open.
 
-    Raises: ValueError for an average whose name no file can have.
+    Raises: ValueError for an average whose name cannot be part of a file name.
     """
     files: dict[str, Tensors] = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
     for name, average in checkpoint.averages.items():
         if not is_own(AVERAGE.format(name)):
-            raise ValueError(
-                f"average {name!r}: names a file of its checkpoint, so no slash stands in it; rename it"
-            )
+            raise ValueError(f"average {name!r}: names a file, so it cannot hold a slash; rename it")
         files[AVERAGE.format(name)] = average
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
 
 def from_files(files: Mapping[str, dict[str, Tensor]], state: dict[str, Any]) -> Checkpoint:
-    """The checkpoint that has these tensors by file."""
+    """The checkpoint with these tensors by file."""
     prefix, _, suffix = AVERAGE.partition("{}")
     averages = {
         name.removeprefix(prefix).removesuffix(suffix): files[name]

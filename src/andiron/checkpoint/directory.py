@@ -1,100 +1,82 @@
-"""The folder of a run's checkpoints: which are there, which is the newest whole one, and what may be removed."""
+"""The checkpoints in a store: which are there, which is the newest whole one, and their removal."""
 
 import logging
 from pathlib import Path
 
-from andiron import errors, files
-from andiron.checkpoint import checkpoint_files, contents, manifest, step_names
+from andiron import errors
+from andiron.checkpoint import checkpoint_files, contents, manifest
 from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.store import LocalStore, Store
 
-LATEST = "latest.json"
 log = logging.getLogger("andiron")
 
 
-def newest_whole(shelf: Path) -> tuple[Path, Checkpoint]:
-    """The newest checkpoint in a folder that is whole, and where it lies.
+def newest_whole(place: Store | Path) -> tuple[Path, Checkpoint]:
+    """The newest whole checkpoint in a store or folder, and the folder with its files.
 
     Newer ones that are damaged are set aside, each with a warning.
     Raises: DataError if there is none.
     """
+    store = as_store(place)
     aside: list[str] = []
-    for name in reversed(names(shelf)):
+    for name in reversed(names(store)):
+        folder = store.fetch(name)
         try:
-            return shelf / name, checkpoint_files.load(shelf / name)
+            return folder, checkpoint_files.load(folder)
         except errors.DataError as error:
-            put = set_aside(shelf / name, "damaged")
-            aside.append(put.name)
-            log.warning(
-                "checkpoint %s is damaged and not used: %s; it is kept as %s", name, error, put.name
-            )
+            aside.append(set_aside(store, name, "damaged"))
+            kept = f"it is kept as {aside[-1]}"
+            log.warning("checkpoint %s is damaged and not used: %s; %s", name, error, kept)
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
     raise errors.DataError(
-        f"no checkpoint in {shelf}{tried}: nothing to go on from; put one back there, or overwrite=true starts it again"
+        f"no checkpoint in {store}{tried}: nothing to resume from; put one back there, or start "
+        "again with overwrite=true"
     )
 
 
-def names(shelf: Path) -> list[str]:
-    """The checkpoints in a folder, whole or not, oldest first.
+def names(place: Store | Path) -> list[str]:
+    """The checkpoints in a store or folder, whole or not, oldest first.
 
-    Raises: DataError if the folder cannot be read.
+    Raises: DataError if it cannot be read.
     """
+    store = as_store(place)
     try:
-        places = (
-            [step_names.place_of(path.name) for path in shelf.iterdir()] if shelf.is_dir() else []
-        )
+        places = [contents.step_place(name) for name in store.names()]
     except OSError as error:
-        raise errors.DataError(
-            f"{shelf}: cannot be read ({error.strerror}); mend that, or go on elsewhere"
-        ) from error
-    return [step_names.name_of(*place) for place in sorted(place for place in places if place)]
+        remedy = "make it readable, or resume from a copy"
+        raise errors.DataError(f"{store}: cannot be read ({error.strerror}); {remedy}") from error
+    return [contents.step_name(*place) for place in sorted(filter(None, places))]
 
 
-def set_aside(path: Path, ending: str) -> Path:
-    """Renames a checkpoint to <name>.<ending>, or <name>.<ending>.2 ...; where it is now, if only a warning came of it."""
-    target, number = path.with_name(f"{path.name}.{ending}"), 1
-    while target.exists():
+def set_aside(store: Store, name: str, ending: str) -> str:
+    """Renames a checkpoint to <name>.<ending> or <name>.<ending>.2 ...; its name afterwards.
+
+    If that fails, a warning is logged and the checkpoint keeps its name.
+    """
+    new_name, number, taken = f"{name}.{ending}", 1, set(store.names())
+    while new_name in taken:
         number += 1
-        target = path.with_name(f"{path.name}.{ending}.{number}")
+        new_name = f"{name}.{ending}.{number}"
     try:
-        return path.rename(target)
+        store.rename(name, new_name)
     except OSError as error:
-        log.warning(
-            "%s could not be renamed to %s (%s); it stays where it is",
-            path,
-            target.name,
-            error.strerror,
-        )
-        return path
+        message = "%s could not be renamed to %s (%s); it stays where it is"
+        log.warning(message, store.fetch(name), new_name, error.strerror)
+        return name
+    return new_name
 
 
-def remove(path: Path) -> None:
-    """Removes those files of a checkpoint that its manifest lists; what else lies in the folder stays, told by a warning.
+def remove(store: Store, name: str) -> None:
+    """Removes the files of a checkpoint that its manifest lists; a warning names what else is there.
 
-    Raises: OSError if it cannot be; DataError if there is no sound manifest, and nothing is removed then.
+    Raises: OSError if that fails; DataError if the manifest is damaged: nothing is removed then.
     """
-    left = files.remove_folder(path, [*manifest.read(path).entries, contents.MANIFEST])
+    folder = store.fetch(name)
+    left = store.remove(name, [*manifest.read(folder).entries, contents.MANIFEST])
     if left:
-        log.warning("%s: removed, but not what is no part of it: %s", path, ", ".join(left))
+        log.warning("%s: removed, except what is not part of it: %s", folder, ", ".join(left))
 
 
-def note_latest(shelf: Path, name: str) -> None:
-    """Has latest.json name this checkpoint.
-
-    Raises: OSError if it cannot be written.
-    """
-    place = step_names.place_of(name)
-    files.write_json(shelf / LATEST, {"name": name, "updates": place[0] if place else None})
-
-
-def remove_leftovers(shelf: Path) -> None:
-    """Removes what a killed process left half written or half removed: of checkpoints' names, and of their files only.
-
-    Raises: OSError if it cannot be.
-    """
-    for path, name in files.partials(shelf).items():
-        if name == LATEST:
-            files.remove_partial(path, [])
-        elif step_names.place_of(name) and path.is_dir():
-            files.remove_partial(
-                path, [file.name for file in path.iterdir() if contents.is_own(file.name)]
-            )
+def as_store(place: Store | Path) -> Store:
+    """The store itself, or that of a local folder."""
+    return LocalStore(place) if isinstance(place, Path) else place

@@ -1,6 +1,6 @@
-"""Copies of checkpoints in host memory that is used again from one to the next.
+"""Copies of checkpoints in host memory that is reused from one to the next.
 
-Memory that is fresh from the system is paid for page by page when it is first written, which is dearer than the copy.
+Fresh memory costs a page fault for each page when it is first written, more than the copy itself.
 """
 
 import threading
@@ -14,36 +14,36 @@ from torch import Tensor
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 
-MOST_FREE = 2  # of each buffer: for the checkpoint being written and the one being taken; a burst's others are let go
+MOST_FREE = 2  # of each buffer: for the checkpoint being written and the one being taken
 
 Key = tuple[str, str, torch.Size, torch.dtype, bool]  # file, name, shape, dtype, pinned
 
 
 @dataclass(frozen=True)
 class HostCopy:
-    """A checkpoint as it was when it was taken; its tensors are there once `wait` returns."""
+    """A checkpoint as it was when it was copied; its tensors are complete once `wait` returns."""
 
     checkpoint: Checkpoint
     buffers: dict[Key, Tensor]
-    events: tuple[Any, ...]  # of the streams that copy
+    events: tuple[Any, ...]  # recorded behind the copies, one for each device
 
     def wait(self) -> None:
-        """Until the devices have copied."""
+        """Returns when the devices have copied."""
         for event in self.events:
             event.synchronize()
 
 
 class HostBuffers:
-    """Takes the copies, and takes their memory back."""
+    """Makes copies, and reuses the memory of those given back."""
 
     def __init__(self) -> None:
         self._free: dict[Key, list[Tensor]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
-        """The checkpoint's tensors as they are now, with a `state` that is the caller's to give away.
+        """The checkpoint's tensors as they are now, with a `state` that nobody else changes.
 
-        From a GPU the copy only begins here: what the caller does to the tensors in the same stream happens after it.
+        From a GPU the copy only begins here; later work in the same stream happens after it.
         """
         files = contents.tensors_by_file(checkpoint)
         sources = {
@@ -55,9 +55,7 @@ class HostBuffers:
         for pinned in (False, True):
             keys = [key for key in sources if key[-1] == pinned]
             if keys:
-                with (
-                    torch.no_grad()
-                ):  # one call for all: a thousand small copies would each cost their own
+                with torch.no_grad():  # one call: a thousand small copies would each cost their own
                     torch._foreach_copy_(
                         [buffers[key] for key in keys],
                         [sources[key] for key in keys],
@@ -73,7 +71,7 @@ class HostBuffers:
         return HostCopy(contents.from_files(ordered, state), buffers, tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
-        """The memory of a copy that nobody reads any more."""
+        """Takes back the memory of a copy that nobody reads any more."""
         with self._lock:
             for key, buffer in copy.buffers.items():
                 if len(self._free[key]) < MOST_FREE:
@@ -81,7 +79,7 @@ class HostBuffers:
 
     def _taken(self, keys: set[Key]) -> dict[Key, Tensor]:
         with self._lock:
-            for key in set(self._free) - keys:  # of a shape that this run has no more
+            for key in set(self._free) - keys:  # tensors that the run no longer has
                 del self._free[key]
             taken = {key: self._free[key].pop() for key in keys if self._free[key]}
         for key in keys - set(taken):
@@ -90,7 +88,7 @@ class HostBuffers:
 
 
 def plain_copy(value: Any) -> Any:
-    """Dictionaries and lists of a state made again, all the way down: training goes on changing its own."""
+    """A state with its own dictionaries and lists, since training goes on changing the original."""
     if isinstance(value, dict):
         return {name: plain_copy(inner) for name, inner in value.items()}
     return [plain_copy(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: what its files should be, and whether they are."""
+"""The manifest of a checkpoint: the size and checksum of its files, and whether they have these."""
 
 import hashlib
 import json
@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.checkpoint import contents, step_names
+from andiron.checkpoint import contents
 
-PIECE_BYTES = (
-    4 * 2**20
-)  # hashed and written while it is in the processor's cache; the interpreter lock is free meanwhile
-MOST_MANIFEST_BYTES = 2**20  # thousands of averages; what is longer is something else
+# Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
+PIECE_BYTES = 4 * 2**20
+MOST_MANIFEST_BYTES = 2**20  # thousands of averages; a longer file is something else
 _REQUIRED = (contents.MODEL, contents.OPTIMIZER, contents.STATE)
 
 
 class Digested:
-    """Pieces of a file on their way to it: afterwards `entry` has their size and SHA-256."""
+    """Passes on the pieces of a file; afterwards `entry` has the file's size and SHA-256."""
 
     def __init__(self, pieces: files.Pieces):
         self._pieces = pieces
@@ -37,20 +36,20 @@ class Digested:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the manifest says of the file."""
+        """The manifest's entry for the file."""
         return {"bytes": self._bytes, "sha256": self._sha256.hexdigest()}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The checkpoint's name and updates, and size and SHA-256 of each of its other files."""
+    """A checkpoint's name and updates, and the size and SHA-256 of each of its other files."""
 
     name: str
     updates: int
     entries: dict[str, dict[str, Any]]
 
     def as_json(self) -> bytes:
-        """The content of the file, with a SHA-256 of itself."""
+        """The content of the file, with its own SHA-256."""
         plain = {"name": self.name, "updates": self.updates, "files": self.entries}
         return files.as_json({**plain, "sha256": _own_digest(plain)})
 
@@ -63,16 +62,14 @@ def read(folder: Path) -> Manifest:
     path = folder / contents.MANIFEST
     plain = read_json(path, most_bytes=MOST_MANIFEST_BYTES)
     if not isinstance(plain, dict) or set(plain) != {"name", "updates", "files", "sha256"}:
-        raise errors.DataError(
-            f"{path}: damaged (no manifest of a checkpoint); use another checkpoint"
-        )
-    found = plain.pop("sha256")
-    problem = _wrong(plain)
-    if not problem and found != _own_digest(plain):
-        problem = "its SHA-256 of itself is another"
+        raise _refused(path, "damaged (not a checkpoint's manifest)")
+    digest = plain.pop("sha256")
+    problem = _problem(plain)
+    if not problem and digest != _own_digest(plain):
+        problem = "its own SHA-256 differs"
     if problem:
-        raise errors.DataError(f"{path}: damaged ({problem}); use another checkpoint")
-    if step_names.place_of(folder.name) and folder.name != plain["name"]:
+        raise _refused(path, f"damaged ({problem})")
+    if contents.step_place(folder.name) and folder.name != plain["name"]:
         raise errors.DataError(
             f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back"
         )
@@ -82,84 +79,69 @@ def read(folder: Path) -> Manifest:
 def verified(folder: Path, *, past_cache: bool = False) -> Manifest:
     """The manifest, once every file that it lists has its size and its SHA-256.
 
-    With `past_cache` the files are asked of the disk where the system allows, not of its memory.
+    With `past_cache` the files are read from the disk where the system allows, not from its cache.
     Raises: DataError naming the file that is missing or damaged.
     """
     manifest = read(folder)
-    for (
-        name,
-        entry,
-    ) in manifest.entries.items():  # sizes first: they tell most damage without reading
+    for name, entry in manifest.entries.items():  # sizes first: they show most damage unread
         size = _size(folder / name)
         if size != entry["bytes"]:
-            raise errors.DataError(
-                f"{folder / name}: has {size} bytes, not {entry['bytes']}: damaged; use another checkpoint"
-            )
+            raise _refused(folder / name, f"has {size} bytes, not {entry['bytes']}: damaged")
     for name, entry in manifest.entries.items():
-        found = _digest(folder / name, past_cache=past_cache)
-        if found != entry["sha256"]:
-            raise errors.DataError(
-                f"{folder / name}: SHA-256 is {found}, not {entry['sha256']}: damaged; use another checkpoint"
-            )
+        digest = _digest(folder / name, past_cache=past_cache)
+        if digest != entry["sha256"]:
+            raise _refused(folder / name, f"SHA-256 is {digest}, not {entry['sha256']}: damaged")
     return manifest
 
 
 def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
     """The plain value in a file that may hold anything.
 
-    Raises: DataError if it cannot be read or is no JSON.
+    Raises: DataError if it cannot be read or is not JSON.
     """
     size = _size(path)
     if most_bytes is not None and size > most_bytes:
-        raise errors.DataError(
-            f"{path}: damaged (has {size} bytes, {most_bytes} at most); use another checkpoint"
-        )
+        raise _refused(path, f"damaged (has {size} bytes, {most_bytes} at most)")
     try:
         return json.loads(path.read_bytes().decode())
     except OSError as error:
-        raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
-        ) from error
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
-        raise errors.DataError(f"{path}: damaged ({error}); use another checkpoint") from error
+        raise _refused(path, f"damaged ({error})") from error
 
 
-def _wrong(plain: Mapping[str, Any]) -> str | None:
-    """What is not as this module writes it, in words."""
+def _problem(plain: Mapping[str, Any]) -> str | None:
+    """The first thing that is not as this module writes it."""
     if (
         not isinstance(plain["name"], str)
         or type(plain["updates"]) is not int
         or not isinstance(plain["files"], dict)
     ):
-        return "name, updates or files are of another type"
+        return "name, updates or files have another type"
     for name, entry in plain["files"].items():
         if not contents.is_own(name) or name == contents.MANIFEST:
-            return f"lists {name!r}, no file of a checkpoint"
-        if not isinstance(entry, dict) or {key: type(value) for key, value in entry.items()} != {
-            "bytes": int,
-            "sha256": str,
-        }:
-            return f"bytes and sha256 of {name} are not there"
+            return f"lists {name!r}, not a file of a checkpoint"
+        types = {key: type(value) for key, value in entry.items()} if type(entry) is dict else {}
+        if types != {"bytes": int, "sha256": str}:
+            return f"bytes and sha256 of {name} are missing"
     missing = [name for name in _REQUIRED if name not in plain["files"]]
-    return f"lists no {missing[0]}" if missing else None
+    return f"does not list {missing[0]}" if missing else None
 
 
 def _own_digest(plain: Mapping[str, Any]) -> str:
-    """Of the values, whatever the order and the spaces between them."""
+    """The SHA-256 of the values, whatever their order and the spaces between them."""
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _size(path: Path) -> int:
     try:
         if not path.exists():
-            raise errors.DataError(f"{path}: missing; use another checkpoint")
+            raise _refused(path, "missing")
         if not path.is_file():
-            raise errors.DataError(f"{path}: is no file; use another checkpoint")
+            raise _refused(path, "not a file")
         return path.stat().st_size
     except OSError as error:
-        raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
-        ) from error
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
 
 
 def _digest(path: Path, *, past_cache: bool) -> str:
@@ -171,7 +153,9 @@ def _digest(path: Path, *, past_cache: bool) -> str:
             while size := file.readinto(piece):
                 sha256.update(piece[:size])
     except OSError as error:
-        raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); use another checkpoint"
-        ) from error
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
     return sha256.hexdigest()
+
+
+def _refused(path: Path, problem: str) -> errors.DataError:
+    return errors.DataError(f"{path}: {problem}; use another checkpoint")

@@ -1,18 +1,29 @@
-"""When checkpoints are made and which of them stay, as a config says it."""
+"""Which checkpoints are kept and when they are made, as a configuration says it.
 
+>>> made = checkpointing(last=1, metric=None, every="10minutes")
+>>> made.cadence
+Cadence(updates=None, epochs=None, minutes=10.0)
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from andiron.cadence import Cadence
+from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
-from andiron.ranges import Count, Direction, Positive
+from andiron.ranges import Count, Direction, Every, Positive
+
+EVERY_EPOCH = Cadence(epochs=1)
 
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Which checkpoints stay, and when there is to be one."""
+    """Which checkpoints are kept, when one is made, and the store of a folder."""
 
     strategy: Strategy
-    cadence: Cadence
+    cadence: Cadence = EVERY_EPOCH
+    store: Callable[[Path], Store] = LocalStore
 
 
 def checkpointing(
@@ -22,18 +33,27 @@ def checkpointing(
     split: str = "valid",
     direction: Direction | None = "lowest",
     keep_every_updates: Count | None = None,
+    every: Every | None = None,
     every_updates: Count | None = None,
     every_epochs: Count | None = 1,
     every_minutes: Positive | None = None,
+    store: Callable[[Path], Store] | None = None,
 ) -> Checkpointing:
-    """Checkpoints as often as the last three say, of which the others keep the newest, the best, and some for ever.
+    """Keeps the `last` checkpoints, the best by `metric` on `split`, and every so many updates one.
 
-    `metric` null keeps no best one; the newest one always stays, for the run to go on from.
+    A null `metric` keeps no best one; the newest is always kept, to resume from. One is made
+    `every` so many updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
+    minutes: 10} for whichever comes first. The three options every_updates, every_epochs and
+    every_minutes say the same and count only without `every`. `store` is called with the folder
+    of the checkpoints and returns a Store: a dotted name, or a node with `_partial_: true`; null is
+    a local disk.
     Raises: ValueError for a number out of range.
     """
+    if every is None:
+        every = {"updates": every_updates, "epochs": every_epochs, "minutes": every_minutes}
     rules: tuple[Strategy, ...] = (KeepLast(last),)
     if metric is not None:
         rules += (KeepBest(metric, split, direction or "lowest"),)
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)
-    return Checkpointing(Composed(rules), Cadence(every_updates, every_epochs, every_minutes))
+    return Checkpointing(Composed(rules), Cadence.of(every), store or LocalStore)

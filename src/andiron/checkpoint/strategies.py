@@ -1,19 +1,24 @@
-"""Which checkpoints stay: decisions as data, acted on by the checkpointer."""
+"""Which checkpoints are kept: decisions as data, which the checkpointer acts on.
+
+>>> saved = [Saved(10, {"valid": {"loss": 0.5}}), Saved(20, {"valid": {"loss": 0.9}}), Saved(30)]
+>>> sorted(last_and_best(last=1, metric="loss", split="valid", direction="lowest")(saved))
+['step-10', 'step-30']
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from andiron import errors, improvement
-from andiron.checkpoint import step_names
+from andiron.checkpoint import contents
 from andiron.protocols import Values
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint and what was measured when it was made: values by split, then by metric; none in the middle of an epoch.
+    """A checkpoint and the values of its validation by split and metric; empty if there was none.
 
-    `number` counts those made after the same number of updates, from 1.
+    `number` counts the checkpoints made after the same number of updates, from 1.
     """
 
     updates: int
@@ -21,23 +26,28 @@ class Saved:
     number: int = 1
 
     @property
+    def place(self) -> contents.Place:
+        """The order of checkpoints: the greater, the newer."""
+        return self.updates, self.number
+
+    @property
     def name(self) -> str:
-        """That of its folder."""
-        return step_names.name_of(self.updates, self.number)
+        """The name of the checkpoint's folder."""
+        return contents.step_name(self.updates, self.number)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As a state has it."""
+        """The plain values that a state holds."""
         return {"name": self.name, "updates": self.updates, "values": self.values}
 
     @classmethod
     def from_plain(cls, plain: Any) -> "Saved":
-        """Raises: DataError for what `plain` never gives."""
-        place = (
-            step_names.place_of(plain["name"])
-            if isinstance(plain, dict) and isinstance(plain.get("name"), str)
-            else None
-        )
+        """The checkpoint with these plain values.
+
+        Raises: DataError for anything that `plain` never returns.
+        """
+        name = plain.get("name") if isinstance(plain, dict) else None
+        place = contents.step_place(name) if isinstance(name, str) else None
         if place is None or not isinstance(plain.get("values"), dict):
             raise errors.DataError(
                 f"the checkpoint lists {plain!r} among those kept with it; use another checkpoint"
@@ -45,16 +55,15 @@ class Saved:
         return cls(place[0], plain["values"], place[1])
 
 
-Strategy = Callable[
-    [Sequence[Saved]], set[str]
-]  # all checkpoints, oldest first, to the names of those that stay
+# from all checkpoints, oldest first, to the names of those that are kept
+Strategy = Callable[[Sequence[Saved]], set[str]]
 
 
 @dataclass(frozen=True)
 class KeepLast:
     """The newest `number` checkpoints.
 
-    Raises: ValueError if that is none.
+    Raises: ValueError if that is less than 1.
     """
 
     number: int
@@ -70,7 +79,7 @@ class KeepLast:
 class KeepBest:
     """The checkpoint with the best finite value of a metric, the earliest of equals.
 
-    Raises: ValueError for a direction that is none.
+    Raises: ValueError if the direction is neither highest nor lowest.
     """
 
     metric: str
@@ -80,9 +89,7 @@ class KeepBest:
     def __post_init__(self) -> None:
         if self.direction not in improvement.DIRECTIONS:
             allowed = " or ".join(improvement.DIRECTIONS)
-            raise ValueError(
-                f"direction={self.direction}: should be {allowed}; choose one of these"
-            )
+            raise ValueError(f"direction={self.direction}: should be {allowed}; choose one of these")
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         best, name = None, None
@@ -95,9 +102,9 @@ class KeepBest:
 
 @dataclass(frozen=True)
 class KeepEvery:
-    """For ever: the first checkpoint at or after each multiple of so many updates, where there is one before the next.
+    """The first checkpoint at or after each multiple of `updates` and before the next multiple.
 
-    Raises: ValueError if that is less than one update.
+    Raises: ValueError if that is less than 1.
     """
 
     updates: int

@@ -10,7 +10,7 @@ from torch import nn
 
 from andiron import errors, schedules
 from andiron.cadence import Cadence, Ticker
-from andiron.checkpoint import FileCheckpointer, last_and_best
+from andiron.checkpoint import FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.strategies import KeepBest, Strategy
 from andiron.interrupter import Interrupter
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
@@ -50,6 +50,7 @@ class LearnerBuilder:
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
         self._cadence = Cadence(epochs=1)
+        self._store: Callable[[Path], Store] = LocalStore
         self._device = torch.device("cpu")
         self._transforms: list[Transformation] = []
         self._averages: dict[str, Rule] = {}
@@ -78,10 +79,14 @@ class LearnerBuilder:
         return self
 
     def with_file_checkpointer(
-        self, strategy: Strategy = DEFAULT_STRATEGY, cadence: Cadence | None = None
+        self,
+        strategy: Strategy = DEFAULT_STRATEGY,
+        cadence: Cadence | None = None,
+        store: Callable[[Path], Store] = LocalStore,
     ) -> "LearnerBuilder":
         """Saves in `run_dir`/checkpoints; by default after each epoch, keeping the last two and the best."""
         self._strategy, self._cadence = strategy, cadence or Cadence(epochs=1)
+        self._store = store
         return self
 
     def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
@@ -185,7 +190,8 @@ class LearnerBuilder:
     def _checkpointer(self) -> FileCheckpointer | None:
         if self._strategy is None:
             return None
-        return FileCheckpointer(self._folder.checkpoints, self._strategy, self._cadence)
+        store = self._store(self._folder.checkpoints)
+        return FileCheckpointer(store, self._strategy, self._cadence)
 
     def _check_metrics(self) -> None:
         """Refuses early stopping rules and strategies that wait for what nobody measures.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from andiron import errors, serialization
 from andiron.cadence import Cadence, Ticker
-from andiron.checkpoint import Checkpoint, FileCheckpointer
+from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
 from andiron.learner.evaluation import Evaluator
@@ -41,7 +41,7 @@ class Learner(AbstractContextManager["Learner"]):
         state: LearnerState,
         options: LearnerOptions,
         *,
-        checkpointer: FileCheckpointer | None = None,
+        checkpointer: Checkpointer | None = None,
         interrupter: Interrupter | None = None,
     ):
         self.model: Any = state.model

@@ -7,14 +7,14 @@ from torch import Tensor
 
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
-from andiron.checkpoint import Checkpoint, FileCheckpointer
+from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.learner.state import LearnerState, upgraded
 
 
 class Saver:
     """Hands the state to the checkpointer, once for each place in the run."""
 
-    def __init__(self, state: LearnerState, checkpointer: FileCheckpointer | None):
+    def __init__(self, state: LearnerState, checkpointer: Checkpointer | None):
         self._state = state
         self._checkpointer = checkpointer
         self._ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
@@ -59,7 +59,7 @@ class Saver:
             if self._checkpointer is None:
                 remedy = "build it with with_file_checkpointer()"
                 raise errors.RunFolderError(f"there are no checkpoints to resume from; {remedy}")
-            found = checkpoint.newest_whole(self._checkpointer.folder)
+            found = checkpoint.newest_whole(self._checkpointer.store)
         folder, newest = found
         self.load(newest)
         if is_changed:

@@ -21,7 +21,6 @@ from checkpoints_made import (
 
 from andiron import errors, files
 from andiron.checkpoint import (
-    Cadence,
     Checkpoint,
     FileCheckpointer,
     KeepEvery,
@@ -71,8 +70,6 @@ def test_a_checkpoint_is_a_folder_of_four_files(tmp_path):
     assert saver.close()
     assert names(tmp_path / "checkpoints") == {"step-20"}
     assert names(tmp_path / "checkpoints" / "step-20") == FILES
-    assert saver.path(20) == tmp_path / "checkpoints" / "step-20"
-    assert saver.path(20, 3) == tmp_path / "checkpoints" / "step-20.3"
 
 
 def test_safetensors_alone_reads_the_weights(tmp_path):
@@ -133,7 +130,7 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
         {"step-10"}, {"step-10", "step-20"}, {"step-20", "step-30"}, {"step-20", "step-30", "step-40"},
         {"step-40", "step-50"}, {"step-50", "step-60"},
     ]  # fmt: skip
-    assert all(equal(load(saver.path(updates)), checkpoint(updates)) for updates in (50, 60))
+    assert all(equal(load(tmp_path / f"step-{updates}"), checkpoint(updates)) for updates in (50, 60))
 
 
 def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_path):
@@ -304,8 +301,8 @@ def test_a_folder_with_another_runs_checkpoints_is_refused_and_left_as_it_is(tmp
     with pytest.raises(errors.RunFolderError) as raised:
         save(second, 10)
     assert str(raised.value) == (
-        f"{tmp_path} holds checkpoints of a run already, the newest step-10: go on with it by learner.resume(), "
-        "or choose another folder"
+        f"{tmp_path} already holds checkpoints of a run, the newest step-10: "
+        "resume it with learner.resume(), or choose another folder"
     )
     assert names(tmp_path) == {"step-10", "latest.json"} or names(tmp_path) == {"step-10"}
     assert load(tmp_path / "step-10").state["updates"] == 10
@@ -326,7 +323,7 @@ def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
         "step-20.unused",
         "step-30.unused",
     }
-    assert checkpointer.shelf.newest_whole(tmp_path)[0].name == "step-20"
+    assert newest_whole(tmp_path)[0].name == "step-20"
 
 
 def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, caplog):
@@ -339,7 +336,7 @@ def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, cap
     assert names(tmp_path) == {"step-10", "step-20"}
     assert names(tmp_path / "step-10") == {"notes.txt"}
     assert (
-        f"{tmp_path / 'step-10'}: removed, but not what is no part of it: notes.txt" in caplog.text
+        f"{tmp_path / 'step-10'}: removed, except what is not part of it: notes.txt" in caplog.text
     )
     assert newest_whole(tmp_path)[0].name == "step-20"
 
@@ -352,12 +349,12 @@ def test_a_checkpoint_whose_manifest_was_changed_is_not_removed(tmp_path, caplog
     save(saver, 20)
     saver.close()
     assert names(tmp_path / "step-10") == FILES
-    assert "checkpoint step-10 is not kept any more, and could not be removed" in caplog.text
+    assert "checkpoint step-10 is no longer kept but was not removed" in caplog.text
 
 
 def test_a_state_of_another_update_is_refused(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    with pytest.raises(ValueError, match="^updates=20: the state says 10; save it as what it is$"):
+    with pytest.raises(ValueError, match="^updates=20: the state is that of update 10; pass that$"):
         saver.save(20, checkpoint(10), {})
     saver.close()
     assert names(tmp_path) == set()
@@ -388,44 +385,6 @@ def test_closing_ends_the_thread(tmp_path):
     assert names(tmp_path) == set()
     with pytest.raises(RuntimeError, match="nothing is written after close"):
         save(saver, 10)
-
-
-# the cadence
-
-
-def test_updates_are_due_at_their_multiples_and_once(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1), Cadence(updates=4, epochs=None))
-    assert [updates for updates in range(1, 13) if saver.due(updates)] == [4, 8, 12]
-    save(saver, 8)
-    assert not saver.due(8)  # the update after it was left out
-    assert saver.due(12)
-    assert not any(saver.due_after_epoch(epoch) for epoch in range(1, 9))
-    saver.close()
-
-
-def test_epochs_are_due_at_their_multiples_counted_from_one(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1), Cadence(epochs=3))
-    assert [epoch for epoch in range(1, 10) if saver.due_after_epoch(epoch)] == [3, 6, 9]
-    assert not any(saver.due(updates) for updates in range(1, 9))
-    assert all(
-        FileCheckpointer(tmp_path, KeepLast(1)).due_after_epoch(epoch) for epoch in (1, 2, 3)
-    )
-
-
-def test_minutes_are_due_since_the_last_save_whatever_ends(tmp_path, monkeypatch):
-    now = 1000.0
-    monkeypatch.setattr(checkpointer.time, "monotonic", lambda: now)
-    saver = FileCheckpointer(
-        tmp_path, lambda saved: set(), Cadence(updates=None, epochs=2, minutes=0.5)
-    )
-    now = 1029.0
-    assert not saver.due(1) and not saver.due_after_epoch(1) and saver.due_after_epoch(2)
-    now = 1030.0
-    assert saver.due(1) and saver.due_after_epoch(1)
-    save(saver, 1)
-    assert not saver.due(2) and not saver.due_after_epoch(3)
-    now = 1060.0
-    assert saver.due(2) and saver.due_after_epoch(3)
 
 
 # going on
@@ -480,7 +439,7 @@ def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
     again = FileCheckpointer(tmp_path, KeepLast(1))
     again.adopt(*newest_whole(tmp_path))
     assert (
-        "checkpoints kept so far that these options would not keep: step-10, step-20, step-30; they stay"
+        "checkpoints that the present options would not keep: step-10, step-20, step-30; they stay"
         in caplog.messages
     )
     save(again, 50)
@@ -526,7 +485,7 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
     again = FileCheckpointer(tmp_path, KeepLast(3))
     again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
     assert (
-        "checkpoint step-30 is newer than step-10, which the run goes on from; it is kept as step-30.unused"
+        "checkpoint step-30 is newer than step-10, from which the run resumes; it is kept as step-30.unused"
         in caplog.text
     )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
@@ -581,7 +540,7 @@ def test_a_list_of_kept_ones_that_is_none_is_refused(tmp_path, kept):
 
 def test_only_a_checkpoint_in_the_folder_is_adopted(tmp_path):
     saver = FileCheckpointer(tmp_path / "here", KeepLast(1))
-    with pytest.raises(ValueError, match="is no checkpoint in"):
+    with pytest.raises(ValueError, match="not a checkpoint in"):
         saver.adopt(tmp_path / "there" / "step-10", checkpoint(10))
-    with pytest.raises(ValueError, match="is no checkpoint in"):
+    with pytest.raises(ValueError, match="not a checkpoint in"):
         saver.adopt(tmp_path / "here" / "mine", checkpoint(10))

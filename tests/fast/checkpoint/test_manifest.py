@@ -67,17 +67,17 @@ def test_a_step_kept_elsewhere_is_a_checkpoint_too(tmp_path):
 
 
 @pytest.mark.parametrize("changes, why", [
-    ({"files": {}}, "lists no model.safetensors"),
-    ({"files": {"../../secret": {"bytes": 1, "sha256": "0"}}}, "lists '../../secret', no file of a checkpoint"),
-    ({"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}}, "lists 'model-../x.safetensors', no file of a checkpoint"),
-    ({"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}}, "no file of a checkpoint"),
-    ({"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}}, "lists 'manifest.json', no file of a checkpoint"),
-    ({"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}}, "bytes and sha256 of model.safetensors are not there"),
-    ({"files": {"model.safetensors": [1, "0"]}}, "bytes and sha256 of model.safetensors are not there"),
-    ({"files": 7}, "name, updates or files are of another type"),
-    ({"updates": "10"}, "name, updates or files are of another type"),
-    ({"updates": True}, "name, updates or files are of another type"),
-    ({"name": None}, "name, updates or files are of another type"),
+    ({"files": {}}, "does not list model.safetensors"),
+    ({"files": {"../../secret": {"bytes": 1, "sha256": "0"}}}, "lists '../../secret', not a file of a checkpoint"),
+    ({"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}}, "lists 'model-../x.safetensors', not a file of a checkpoint"),
+    ({"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}}, "not a file of a checkpoint"),
+    ({"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}}, "lists 'manifest.json', not a file of a checkpoint"),
+    ({"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}}, "bytes and sha256 of model.safetensors are missing"),
+    ({"files": {"model.safetensors": [1, "0"]}}, "bytes and sha256 of model.safetensors are missing"),
+    ({"files": 7}, "name, updates or files have another type"),
+    ({"updates": "10"}, "name, updates or files have another type"),
+    ({"updates": True}, "name, updates or files have another type"),
+    ({"name": None}, "name, updates or files have another type"),
 ])  # fmt: skip
 def test_a_manifest_that_somebody_made_up_is_refused(folder, changes, why):
     rewritten(folder, **changes)
@@ -166,8 +166,8 @@ DAMAGES = {
         lambda path: path.write_bytes(path.read_bytes()[:-3]),
         "; use another checkpoint",
     ),
-    "folder": (replace_by_folder, "is no file; use another checkpoint"),
-    "pipe": (replace_by_pipe, "is no file; use another checkpoint"),
+    "folder": (replace_by_folder, "not a file; use another checkpoint"),
+    "pipe": (replace_by_pipe, "not a file; use another checkpoint"),
     "dead link": (replace_by_dead_link, "missing; use another checkpoint"),
 }
 
@@ -210,7 +210,7 @@ def test_a_file_that_nobody_listed_is_named_and_not_read(folder, caplog):
     found = load(folder)
     assert equal(found, rich(10)) and set(found.averages) == {"ema"}
     assert [record.getMessage() for record in caplog.records] == [
-        f"{folder}: no part of the checkpoint, and not read: model-evil.safetensors, notes.txt"
+        f"{folder}: not part of the checkpoint, not read: model-evil.safetensors, notes.txt"
     ]
 
 

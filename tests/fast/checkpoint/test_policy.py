@@ -42,14 +42,31 @@ def test_a_rule_that_is_null_is_left_out():
 @pytest.mark.parametrize("arguments, said", [
     ({"last": 0}, "last=0: should be 1 or more"),
     ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
-    ({"every_updates": 0}, "every_updates=0: should be 1 or more; give a whole number, or null for no such cadence"),
-    ({"every_epochs": -1}, "every_epochs=-1: should be 1 or more; give a whole number, or null for no such cadence"),
-    ({"every_minutes": 0}, "every_minutes=0: should be a finite number above 0; or null for no such cadence"),
-    ({"every_minutes": math.inf}, "every_minutes=inf: should be a finite number above 0"),
-    ({"every_minutes": math.nan}, "every_minutes=nan: should be a finite number above 0"),
-    ({"every_epochs": None}, "no checkpoint is ever due; give every_updates, every_epochs or every_minutes"),
+    ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
+    ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
+    ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
+    ({"every_minutes": math.inf}, "minutes=inf: should be a finite number above 0"),
+    ({"every_minutes": math.nan}, "minutes=nan: should be a finite number above 0"),
+    ({"every_epochs": None}, "nothing is ever due; give updates, epochs or minutes"),
+    ({"every": {"updates": 0}}, "updates=0: should be a finite number above 0"),
+    ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
 ])  # fmt: skip
 def test_what_could_keep_or_make_no_checkpoint_is_refused(arguments, said):
     with pytest.raises(ValueError) as raised:
         checkpointing(**arguments)
     assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize("every, cadence", [
+    (500, Cadence(updates=500)),
+    ("2epochs", Cadence(epochs=2.0)),
+    ({"updates": 7, "epochs": None, "minutes": 2.5}, Cadence(updates=7, minutes=2.5)),
+])  # fmt: skip
+def test_every_replaces_the_three_options_that_say_the_same(every, cadence):
+    assert checkpointing(every=every).cadence == cadence
+    assert checkpointing(every=every, every_updates=3, every_minutes=1.0).cadence == cadence
+
+
+def test_the_store_is_a_local_folder_unless_one_is_named(tmp_path):
+    assert checkpointing().store(tmp_path).names() == []
+    assert checkpointing(store=lambda folder: [folder]).store(tmp_path) == [tmp_path]

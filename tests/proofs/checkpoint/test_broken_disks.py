@@ -56,8 +56,8 @@ def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_s
     said = warnings(caplog)
     assert said and set(said) == {
         f"checkpoint step-{updates} COULD NOT BE WRITTEN in {small_disk / 'checkpoints'} (No space left on device); the newest "
-        "whole one there is step-10. The run goes on, and writes its newest state as soon as it can: free space there, or make "
-        "the folder writable"
+        "whole one there is step-10. Training continues, and its newest state is written as soon "
+        "as possible: free space there, or make the folder writable"
         for updates in (20, 30)
     }
     (small_disk / "ballast").unlink()
@@ -82,7 +82,7 @@ def test_a_run_that_ends_on_a_full_disk_says_what_is_lost(small_disk, caplog):
     saver.save(10, big(10, megabytes=20), {})
     assert not saver.close()
     (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told == f"{small_disk}: not on the disk, and lost when this process ends: step-10"
+    assert told == f"{small_disk}: not written, and lost when this process ends: step-10"
     assert names(small_disk) == set()
 
 
@@ -111,7 +111,7 @@ def test_a_vanished_folder_is_made_again(tmp_path, caplog):
     assert saver.close()
     assert names(tmp_path / "run" / "checkpoints") == {"step-20"}
     assert warnings(caplog) == [
-        f"{tmp_path / 'run' / 'checkpoints'}: checkpoints that were there are there no more: step-10"
+        f"{tmp_path / 'run' / 'checkpoints'}: checkpoints were removed by somebody else: step-10"
     ]
     again = FileCheckpointer(tmp_path / "run" / "checkpoints", KeepLast(2))
     again.adopt(*newest_whole(tmp_path / "run" / "checkpoints"))
@@ -240,7 +240,7 @@ def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
         assert not saver.wait()
     assert {"step-10", "step-20.damaged"} <= names(tmp_path) and "step-20" not in names(tmp_path)
     assert (
-        "(read back, it is not what was written: " in caplog.text
+        "(reading it back gives something else: " in caplog.text
         and "the newest whole one there is step-10" in caplog.text
     )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
@@ -280,7 +280,7 @@ def test_what_cannot_be_removed_is_tried_again_after_the_next_write(tmp_path, mo
             save(saver, updates)
             assert saver.wait()
     assert names(tmp_path) == {"step-10", "step-20"}
-    assert "checkpoint step-10 is not kept any more, and could not be removed: " in caplog.text
+    assert "checkpoint step-10 is no longer kept but was not removed: " in caplog.text
     save(saver, 30)
     assert saver.close()
     assert names(tmp_path) == {"step-30"}

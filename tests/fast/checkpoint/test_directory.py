@@ -7,7 +7,7 @@ import pytest
 from checkpoints_made import checkpoint, equal, names
 
 from andiron import errors
-from andiron.checkpoint import directory, load, newest_whole, step_names, write
+from andiron.checkpoint import LocalStore, contents, directory, load, newest_whole, write
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_what_was_set_aside_before_is_not_lost(folder):
         shutil.rmtree(folder / "step-9")
         write(folder / "step-9", checkpoint(9))
         damage(folder / "step-9")
-        assert directory.set_aside(folder / "step-9", "damaged") == folder / expected
+        assert directory.set_aside(LocalStore(folder), "step-9", "damaged") == expected
         write(folder / "step-9", checkpoint(9))
     assert {"step-9", "step-9.damaged", "step-9.damaged.2", "step-9.damaged.3"} < names(folder)
 
@@ -78,7 +78,8 @@ def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         newest_whole(tmp_path / "checkpoints")
     assert str(raised.value) == (
-        f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to go on from; put one back there, or overwrite=true starts it again"
+        f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to resume from; put one back there, "
+        "or start again with overwrite=true"
     )
 
 
@@ -123,7 +124,7 @@ def test_a_file_or_an_empty_folder_under_a_checkpoints_name_is_set_aside(folder)
 
 def test_a_file_in_place_of_the_folder_is_no_checkpoint(tmp_path):
     (tmp_path / "checkpoints").write_text("a file")
-    with pytest.raises(errors.DataError, match="nothing to go on from"):
+    with pytest.raises(errors.DataError, match="nothing to resume from"):
         newest_whole(tmp_path / "checkpoints")
 
 
@@ -134,7 +135,7 @@ def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
     monkeypatch.setattr(type(folder), "iterdir", refuse)
     with pytest.raises(
         errors.DataError,
-        match="cannot be read \\(Permission denied\\); mend that, or go on elsewhere",
+        match="cannot be read \\(Permission denied\\); make it readable, or resume from a copy",
     ):
         newest_whole(folder)
 
@@ -144,8 +145,8 @@ def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
     [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")],
 )
 def test_a_name_and_its_place_are_each_others(updates, number, name):
-    assert step_names.name_of(updates, number) == name
-    assert step_names.place_of(name) == (updates, number)
+    assert contents.step_name(updates, number) == name
+    assert contents.step_place(name) == (updates, number)
 
 
 def test_a_checkpoint_read_from_a_link_is_the_one_it_leads_to(folder):
