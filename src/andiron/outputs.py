@@ -9,7 +9,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 # A target with this value counts neither in a loss nor in a metric: torch's own default.
@@ -21,11 +21,18 @@ class Detachable:
     """An item that can give itself without its graph."""
 
     def detached(self) -> Any:
-        """The same values, none of them attached to a graph."""
+        """The same values without their graph, safe from later updates of the weights."""
         return type(self)(**{
-            name: value.detach() if isinstance(value, Tensor) and value.requires_grad else value
+            name: _detached(value) if isinstance(value, Tensor) and value.requires_grad else value
             for name, value in vars(self).items()
         })  # fmt: skip
+
+
+def _detached(value: Tensor) -> Tensor:
+    source = value if value._base is None else value._base
+    if source.is_leaf:  # a network that gives its own weights: the update will write over them
+        return value.detach().clone()
+    return value.detach()
 
 
 @dataclass(frozen=True)
@@ -104,12 +111,16 @@ class AdversarialOutput(Detachable):
     weight: Weight
 
 
+def known_targets(item: Any) -> Bool[Tensor, "..."] | None:
+    """Which of the item's targets count, those that are not IGNORED; None if all do."""
+    has_ignored = getattr(item, "has_ignored", False)  # an item of the user's own may lack it
+    return item.targets != IGNORED if has_ignored else None
+
+
 def num_targets(item: Any) -> Tensor | int:
-    """The number of targets that are not IGNORED; a tensor on their device where some may be."""
-    if not getattr(item, "has_ignored", False):  # an item of the user's own may lack it
-        return int(item.targets.numel())
-    known: Tensor = (item.targets != IGNORED).sum()
-    return known
+    """The number of targets that count; a tensor on their device where some may not."""
+    known = known_targets(item)
+    return item.targets.numel() if known is None else known.sum()
 
 
 def loss_weight(item: Any) -> Weight:

@@ -15,7 +15,7 @@ from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import averaging
 from andiron.options import LearnerOptions
-from andiron.protocols import Metric, Statistic, Writer
+from andiron.protocols import Metric, Writer
 from andiron.run_folder import RunFolder
 
 
@@ -33,7 +33,7 @@ def learner(
     ]
     builder = (
         LearnerBuilder(run_dir)
-        .metric_train_numeric(*metrics)
+        .metric_train_numeric(*(each for each in metrics if not _is_for_validation(each)))
         .metric_valid_numeric(*metrics)
         .devices([built.device])
         .options(_learner_options(config))
@@ -85,7 +85,7 @@ def _learner_options(config: Train) -> LearnerOptions:
 
 def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     metric = targets.build(f"metrics.{name}", node, name=name, **offered)
-    if not isinstance(metric, Metric | Statistic):
+    if not isinstance(metric, Metric):
         remedy = (
             "give it a name, higher_is_better and a call with the item, "
             "or wrap it in andiron.metrics.Mean or Torchmetrics"
@@ -96,6 +96,10 @@ def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     return metric
 
 
+def _is_for_validation(metric: Any) -> bool:
+    return getattr(metric, "validation_only", False)
+
+
 def _early_stopping(config: Train, metrics: list[Any], updates_per_epoch: int) -> dict[str, Any]:
     rules = targets.in_updates(config.early_stopping or {}, updates_per_epoch)
     return {name: _waiting(f"early_stopping.{name}", node, metrics) for name, node in rules.items()}
@@ -103,7 +107,7 @@ def _early_stopping(config: Train, metrics: list[Any], updates_per_epoch: int) -
 
 def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
     """An object that waits for a metric to improve, built with the direction of that metric."""
-    own = direction.own(direction.of(metrics), str(node.get("metric")))
+    own = direction.direction_of(str(node.get("metric")), direction.directions_of(metrics))
     return targets.build(option, node, direction=own or "lowest")
 
 

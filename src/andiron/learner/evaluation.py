@@ -40,7 +40,7 @@ def measure(
                     item = model.valid_step(batch)  # type: ignore[operator]
             except errors.SampleError as error:
                 raise error.located(loader, 0, number) from error
-            tally.add(item)
+            tally.add(item, batch)
     return tally.close_epoch()
 
 

@@ -1,16 +1,19 @@
-"""Metrics: functions from a step's item to what can be added up, and what adds it up."""
+"""Metrics: what a step's item adds up to, and the tally that adds it up."""
 
+from andiron.metrics.classification.accuracy import Accuracy, Loss, TopKAccuracy
 from andiron.metrics.classification.agreement import (
     BalancedAccuracy,
     CohenKappa,
     MatthewsCorrelation,
 )
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
-from andiron.metrics.classification.accuracy import Accuracy, Loss, TopKAccuracy
-from andiron.metrics.classification.ranking import AUROC, AveragePrecision
+from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
+from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
+from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision, RocCurve
+from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.function_mean import Mean
 from andiron.metrics.history import History
-from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
 from andiron.metrics.regression_errors import (
     R2,
     ExplainedVariance,
@@ -18,21 +21,20 @@ from andiron.metrics.regression_errors import (
     MeanSquaredError,
     RootMeanSquaredError,
 )
-from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.metrics.sequence.token_metrics import (
     BitsPerByte,
     CharacterErrorRate,
     Perplexity,
     WordErrorRate,
 )
-from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.tally import Tally
 from andiron.metrics.torchmetrics_adapter import Torchmetrics
 
 __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BalancedAccuracy", "BitsPerByte", "BrierScore",
     "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "ExactMatch", "ExpectedCalibrationError",
-    "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss", "History", "Loss", "MatthewsCorrelation", "Mean",
-    "MeanAbsoluteError", "MeanSquaredError", "PerClass", "Perplexity", "Precision", "Recall", "RootMeanSquaredError",
-    "Specificity", "Tally", "TopKAccuracy", "Torchmetrics", "WordErrorRate",
+    "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss", "History", "Loss",
+    "MatthewsCorrelation", "Mean", "MeanAbsoluteError", "MeanSquaredError", "PerClass",
+    "Perplexity", "Precision", "Recall", "RocCurve", "RootMeanSquaredError", "Specificity", "Tally",
+    "TopKAccuracy", "Torchmetrics", "WordErrorRate", "WorstErrors",
 ]  # fmt: skip

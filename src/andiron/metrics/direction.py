@@ -1,26 +1,26 @@
-"""Which way each metric improves, for all that wait until one does."""
+"""Which metric a name belongs to, which way is better, and whether a split measures it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from andiron import errors
-from andiron.protocols import Metric, Statistic
+from andiron.protocols import Metric
 
 
-def of(metrics: Iterable[Metric | Statistic]) -> dict[str, str]:
+def directions_of(metrics: Iterable[Metric]) -> dict[str, str]:
     """`highest` or `lowest` by the metric's name."""
     return {metric.name: "highest" if metric.higher_is_better else "lowest" for metric in metrics}
 
 
-def own(directions: Mapping[str, str], metric: str) -> str | None:
-    """The direction of a metric, or of the one it is a part of (recall/cat of recall); None if there is no such metric."""
-    return directions.get(metric, directions.get(metric.partition("/")[0]))
+def direction_of(name: str, directions: Mapping[str, str]) -> str | None:
+    """The direction of a metric, or of the metric of a part such as recall/cat; None if unknown."""
+    return directions.get(name, directions.get(name.partition("/")[0]))
 
 
 def check_measured(
     waiting: Mapping[str, tuple[str, str, str]],
-    measured: Mapping[str, Sequence[Metric | Statistic]],
+    measured: Mapping[str, Sequence[Metric]],
 ) -> None:
-    """Refuses what waits for a metric that is not measured on its split, or for it to get worse.
+    """Refuses options that wait for a metric not measured on their split, or for it to get worse.
 
     `waiting` has (metric, split, direction) by option; `measured` has the metrics of each split,
     `valid-<average>` included. A part such as recall/cat belongs to its metric.
@@ -37,14 +37,14 @@ def _problem(
     metric: str,
     split: str,
     direction: str,
-    measured: Mapping[str, Sequence[Metric | Statistic]],
+    measured: Mapping[str, Sequence[Metric]],
 ) -> str | None:
     if split not in measured:
         hint = errors.nearest(split, measured)
         there = f"there is: {', '.join(measured)}"
         return f"{option}.split={split}: nothing is measured on it{hint}; {there}"
-    directions = of(measured[split])
-    better = own(directions, metric)
+    directions = directions_of(measured[split])
+    better = direction_of(metric, directions)
     if better is None:
         hint = errors.nearest(metric, directions)
         there = f"there is: {', '.join(directions) or 'nothing'}"

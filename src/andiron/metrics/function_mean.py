@@ -1,4 +1,9 @@
-"""A metric that is one function of what a step returns, a user's own."""
+"""A metric that is the mean of one function of the item, of the user's own.
+
+>>> metric = Mean(lambda item: item.output.abs(), higher_is_better=False, name="size")
+>>> metric.name
+'size'
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,17 +28,16 @@ class Mean:
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         """(total, count) of one batch.
 
-        Raises: TypeError if the function gives neither that nor values to count.
+        Raises: TypeError if the function gives anything else.
         """
         result = self.of(item)
         if isinstance(result, Tensor) and result.ndim > 0:
             return result, result.numel()
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor):
             return result
-        found = (
-            "a single number" if isinstance(result, Tensor | float | int) else type(result).__name__
-        )
+        is_number = isinstance(result, Tensor | float | int)
+        found = "a single number" if is_number else type(result).__name__
         raise TypeError(
-            f"{self.name}: the function gives {found} for a batch; return a tensor with a value for each sample, "
-            "or (total, count), so that a short batch counts for what it is"
+            f"{self.name}: the function gives {found} for a batch; return a tensor with a value "
+            "for each sample, or (total, count), so that a short batch has a smaller weight"
         )

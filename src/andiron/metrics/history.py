@@ -1,15 +1,16 @@
-"""For every split and metric: the best epoch so far, and the last."""
+"""The best epoch so far and the last, for every split and metric."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from andiron.protocols import Metric, Point, Statistic
+from andiron.metrics import direction
+from andiron.protocols import Metric, Point
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What one metric has come to on one split; epochs count from 1, and of equals the earliest is best."""
+    """The best and last value of one metric on one split; epochs count from 1, earliest best."""
 
     best: float
     epoch_of_best: int
@@ -18,10 +19,10 @@ class Standing:
 
 
 class History:
-    """The standings after every whole epoch that was added."""
+    """The standings after every epoch added."""
 
-    def __init__(self, metrics: Sequence[Metric | Statistic]):
-        self._higher_is_better = {metric.name: metric.higher_is_better for metric in metrics}
+    def __init__(self, metrics: Sequence[Metric]):
+        self._directions = direction.directions_of(metrics)
         self.standings: dict[str, dict[str, Standing]] = {}
 
     def add(self, point: Point) -> None:
@@ -43,14 +44,12 @@ class History:
         }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Goes on from saved standings."""
+        """Continues from saved standings."""
         self.standings = {
             split: {name: Standing(**plain) for name, plain in named.items()}
             for split, named in state.items()
         }
 
     def _improves(self, name: str, value: float, best: float) -> bool:
-        metric = (
-            name if name in self._higher_is_better else name.partition("/")[0]
-        )  # recall/cat is a part of recall
-        return value > best if self._higher_is_better[metric] else value < best
+        is_highest = direction.direction_of(name, self._directions) == "highest"
+        return value > best if is_highest else value < best

@@ -4,18 +4,26 @@
 torch.Size([1, 16, 12])
 """
 
+import itertools
 from collections.abc import Sequence
 
+import numpy
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
 # Okabe & Ito 2008, "Color Universal Design": distinguishable with any colour vision
-COLOURS = (
-    (0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167),
-    (230, 159, 0), (86, 180, 233), (0, 0, 0), (240, 228, 66),
-)  # fmt: skip
+COLOURS = {
+    "blue": (0, 114, 178),
+    "vermilion": (213, 94, 0),
+    "green": (0, 158, 115),
+    "purple": (204, 121, 167),
+    "orange": (230, 159, 0),
+    "sky blue": (86, 180, 233),
+    "black": (0, 0, 0),
+    "yellow": (240, 228, 66),
+}
 
 
 def tiled(
@@ -46,20 +54,13 @@ def pixels(
 def line_chart(
     lines: Sequence[tuple[Float[Tensor, " points"], Float[Tensor, " points"]]], size: int = 256
 ) -> UInt8[Tensor, "3 height width"]:
-    """Lines (x, y) in the unit square, on white, each in the next of COLOURS; a grey frame."""
+    """Rising lines (x, y) in the unit square, on white, in the order of COLOURS."""
     chart = torch.full((3, size, size), 255, dtype=torch.uint8)
-    chart[:, [0, -1], :] = chart[:, :, [0, -1]] = 160
-    for number, (x, y) in enumerate(lines):
-        lengths = torch.stack([x.diff().abs(), y.diff().abs()]).amax(0)
-        place = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        wanted = torch.linspace(0, float(place[-1]), 4 * size, dtype=place.dtype)
-        end = torch.searchsorted(place, wanted).clamp(1, len(place) - 1)
-        gap = place[end] - place[end - 1]
-        share = (wanted - place[end - 1]) / torch.where(gap > 0, gap, 1.0)
-        columns, rows = (
-            ((each[end - 1] + share * (each[end] - each[end - 1])) * (size - 1)).round().long()
-            for each in (x, y)
-        )
-        colour = torch.tensor(COLOURS[number % len(COLOURS)], dtype=torch.uint8)
-        chart[:, size - 1 - rows, columns] = colour[:, None]
+    pixel = torch.arange(size)
+    for line, colour in zip(lines, itertools.cycle(COLOURS.values()), strict=False):
+        x, y = (each.double().numpy() * (size - 1) for each in line)
+        rows = torch.from_numpy(numpy.interp(pixel, x, y)).round().long()
+        columns = torch.from_numpy(numpy.interp(pixel, y, x)).round().long()
+        places = torch.cat([rows, pixel]), torch.cat([pixel, columns])
+        chart[:, size - 1 - places[0], places[1]] = torch.tensor(colour, dtype=torch.uint8)[:, None]
     return chart

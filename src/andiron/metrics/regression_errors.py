@@ -1,7 +1,14 @@
-"""Metrics of a regression: how far the values given lie from their targets, output by output or on the average."""
+"""Errors of a regression and the explained variance, output by output or averaged.
+
+>>> from andiron.outputs import RegressionOutput
+>>> item = RegressionOutput(torch.tensor(0.0), torch.tensor([[1.0], [5.0]]), torch.zeros(2, 1))
+>>> metric = MeanAbsoluteError()
+>>> metric.value(*metric(item))
+3.0
+"""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -10,126 +17,110 @@ from torch import Tensor
 from andiron import errors
 from andiron.protocols import Values
 
-Average = Literal[
-    "uniform", "none"
-]  # the mean over the outputs, or each under its own name: output_0, output_1, ...
+# the mean over the outputs, or each by its name: output_0, output_1, ...
+Average = Literal["uniform", "none"]
+AVERAGES = get_args(Average)
 
 
 @dataclass(kw_only=True)
-class MeanAbsoluteError:
+class RegressionError:
+    """The mean error of each output, averaged over the outputs; abstract: see `errors_of`."""
+
+    name: str = ""
+    average: Average = "uniform"
+    higher_is_better = False
+
+    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+        targets, differences = _targets_and_differences(self.name, item)
+        return self.errors_of(differences).sum(0), _count(targets)
+
+    def value(self, *parts: Tensor) -> float | Values | None:
+        total, count = parts
+        return _averaged(total / count, self.average)
+
+    def errors_of(
+        self, differences: Float[Tensor, "batch outputs"]
+    ) -> Float[Tensor, "batch outputs"]:
+        """The error of each value, from its difference to the target."""
+        return differences.square()
+
+
+@dataclass(kw_only=True)
+class MeanAbsoluteError(RegressionError):
     """mean |y - y'|, in the unit of the targets."""
 
     name: str = "mae"
-    average: Average = "uniform"
-    higher_is_better = False
-    gathers = False
 
-    def __post_init__(self) -> None:
-        _check(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        targets, differences = _targets_and_differences(self.name, item)
-        return differences.abs().sum(0), _count(targets)
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        return _averaged(_mean(*parts), self.average)
+    def errors_of(
+        self, differences: Float[Tensor, "batch outputs"]
+    ) -> Float[Tensor, "batch outputs"]:
+        return differences.abs()
 
 
 @dataclass(kw_only=True)
-class MeanSquaredError:
+class MeanSquaredError(RegressionError):
     """mean (y - y')^2, in the square of the targets' unit."""
 
     name: str = "mse"
-    average: Average = "uniform"
-    higher_is_better = False
-    gathers = False
-
-    def __post_init__(self) -> None:
-        _check(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        targets, differences = _targets_and_differences(self.name, item)
-        return differences.square().sum(0), _count(targets)
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        return _averaged(_mean(*parts), self.average)
 
 
 @dataclass(kw_only=True)
-class RootMeanSquaredError:
-    """sqrt(mean (y - y')^2), in the unit of the targets; of several outputs, the mean of their roots."""
+class RootMeanSquaredError(RegressionError):
+    """sqrt(mean (y - y')^2), in the unit of the targets; averaged after the root."""
 
     name: str = "rmse"
-    average: Average = "uniform"
-    higher_is_better = False
-    gathers = False
-
-    def __post_init__(self) -> None:
-        _check(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        targets, differences = _targets_and_differences(self.name, item)
-        return differences.square().sum(0), _count(targets)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        return _averaged(_mean(*parts).sqrt(), self.average)
+        total, count = parts
+        return _averaged((total / count).sqrt(), self.average)
 
 
 @dataclass(kw_only=True)
-class R2:
-    """The coefficient of determination, 1 - sum (y - y')^2 / sum (y - mean y)^2.
+class Explained:
+    """1 - residual / sum (y - mean y)^2; abstract: see `residual`.
 
-    Undefined where the targets do not vary: such an output is left out, and so is an average that it belongs to.
-    Each batch leaves a row of moments, not sums of squares, which lose their digits where targets lie far from 0. With
-    float64, 14 are right if the mean is 10^3 times the standard deviation, 11 at 10^6 (of sums of squares: 4).
+    Undefined where the targets are constant: such an output, and an average with it, has no value.
+    Each batch gives a row of moments, not sums of squares, which lose digits where the mean is far
+    from 0: of the 16 digits of float64, 14 are right if the mean is 10^3 standard deviations, 11 at
+    10^6 (with sums of squares: 4).
     """
 
-    name: str = "r2"
+    name: str = ""
     average: Average = "uniform"
     higher_is_better = True
     gathers = True
-
-    def __post_init__(self) -> None:
-        _check(self.average)
 
     def __call__(self, item: Any) -> tuple[Tensor, ...]:
         return (_moments(*_targets_and_differences(self.name, item)),)
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        counts, means, (total, spread) = _joined(parts[0])
-        residual = spread + counts[1] * means[1] ** 2
+        count, mean, (total, spread) = _joined(parts[0])
+        residual = self.residual(count[1], mean[1], spread)
         return _averaged(1 - residual / total, self.average, defined=total != 0)
 
+    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+        """What is not explained, from the moments of the differences y - y'."""
+        raise NotImplementedError
+
 
 @dataclass(kw_only=True)
-class ExplainedVariance:
-    """1 - Var(y - y') / Var(y): as R2, but a constant offset of the values given costs nothing.
+class R2(Explained):
+    """The coefficient of determination, 1 - sum (y - y')^2 / sum (y - mean y)^2."""
 
-    Undefined where the targets do not vary, and as exact far from 0, both as for R2.
-    """
+    name: str = "r2"
+
+    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+        return spread + count * mean**2
+
+
+@dataclass(kw_only=True)
+class ExplainedVariance(Explained):
+    """1 - Var(y - y') / Var(y): as R2, but a constant offset of the predictions costs nothing."""
 
     name: str = "explained_variance"
-    average: Average = "uniform"
-    higher_is_better = True
-    gathers = True
 
-    def __post_init__(self) -> None:
-        _check(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, ...]:
-        return (_moments(*_targets_and_differences(self.name, item)),)
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        total, unexplained = _joined(parts[0])[2]
-        return _averaged(1 - unexplained / total, self.average, defined=total != 0)
-
-
-def _check(average: str) -> None:
-    if average not in ("uniform", "none"):
-        hint = errors.nearest(average, ("uniform", "none"))
-        raise ValueError(
-            f"average={average}: should be uniform (the mean over the outputs) or none (each by itself){hint}"
-        )
+    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+        return spread
 
 
 def _targets_and_differences(
@@ -137,33 +128,27 @@ def _targets_and_differences(
 ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "batch outputs"]]:
     """y and y - y', in float64 where the device has it."""
     output, targets = item.output, item.targets
-    if output.shape != targets.shape:  # they might broadcast, to a number that means nothing
+    if output.shape != targets.shape:  # they might broadcast
         found = f"an output {list(output.shape)} and targets {list(targets.shape)}"
-        raise errors.MismatchError(
-            f"{name}: measures a value against each target, but has {found}; it is for regression"
-        )
+        remedy = f"measures a value against each target, but has {found}; it is for regression"
+        raise errors.MismatchError(f"{name}: {remedy}")
     kind = torch.float32 if targets.device.type == "mps" else torch.float64
     targets = targets.to(kind).reshape(len(targets), -1)
     return targets, targets - output.to(kind).reshape(len(targets), -1)
 
 
 def _count(targets: Float[Tensor, "batch outputs"]) -> Float[Tensor, ""]:
-    """Made on the device: a number sent there would be waited for."""
+    """The samples, counted on the device: copying a number to it would wait."""
     return targets.new_full((), len(targets))
-
-
-def _mean(total: Float[Tensor, " outputs"], count: Float[Tensor, ""]) -> Float[Tensor, " outputs"]:
-    return total / count
 
 
 def _moments(
     targets: Float[Tensor, "batch outputs"], differences: Float[Tensor, "batch outputs"]
 ) -> Float[Tensor, "1 3 2 outputs"]:
-    """Of one batch: count, mean, and sum of squared deviations from it, each of the targets and of the differences."""
+    """Count, mean, and sum of squared deviations of a batch, for targets and for differences."""
     values = torch.stack([targets, differences], dim=1)
-    shifted = (
-        values - values[0]
-    )  # the mean of equal values would be rounded, and they would seem to vary
+    # shifted, because the mean of equal values would be rounded and they would seem to vary
+    shifted = values - values[0]
     mean = shifted.mean(0)
     count = _count(targets).expand_as(mean)
     return torch.stack([count, values[0] + mean, (shifted - mean).square().sum(0)])[None]
@@ -174,7 +159,8 @@ def _joined(
 ) -> tuple[Float[Tensor, "2 outputs"], Float[Tensor, "2 outputs"], Float[Tensor, "2 outputs"]]:
     """The moments of all batches from those of each: S = sum_b S_b + sum_b n_b (m_b - m)^2.
 
-    Source: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances".
+    Source: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
+    sample variances".
     """
     counts, means, spreads = moments.double().unbind(1)
     count = counts.sum(0)
@@ -184,12 +170,18 @@ def _joined(
 
 
 def _averaged(
-    scores: Float[Tensor, " outputs"], average: Average, *, defined: Tensor | None = None
+    scores: Float[Tensor, " outputs"], average: str, *, defined: Tensor | None = None
 ) -> float | Values | None:
-    """The mean of the scores, None if one is undefined; or each defined score by the name of its output."""
+    """The mean of the scores, None if one is undefined; or each defined score by its output.
+
+    Raises: ValueError for an unknown average.
+    """
+    if average not in AVERAGES:
+        meaning = "uniform (the mean over the outputs) or none (each by itself)"
+        hint = errors.nearest(average, AVERAGES)
+        raise ValueError(f"average={average}: should be {meaning}{hint}")
     known = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(known) else None
-    return {
-        f"output_{number}": score for number, score in enumerate(scores.tolist()) if known[number]
-    }
+    scored = zip(scores.tolist(), known, strict=True)
+    return {f"output_{n}": score for n, (score, is_defined) in enumerate(scored) if is_defined}

@@ -1,4 +1,13 @@
-"""What several metrics come to over a window of batches, and over the epoch the windows make up."""
+"""The values of several metrics over a window of batches, and over the epoch the windows make up.
+
+>>> from andiron.metrics import Accuracy, Loss
+>>> from andiron.outputs import ClassificationOutput
+>>> tally = Tally([Loss(), Accuracy()])
+>>> logits, targets = torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])
+>>> tally.add(ClassificationOutput(torch.tensor(0.75), logits, targets))
+>>> tally.close_epoch()
+{'loss': 0.75, 'accuracy': 0.5}
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,163 +16,169 @@ import torch
 from torch import Tensor
 
 from andiron.metrics import nested_tensors
-from andiron.protocols import Metric, Statistic, Values
+from andiron.outputs import ClassificationOutput
+from andiron.protocols import Metric, Values
+
+LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
+MOST_KEPT = 256  # items that may wait: 16 MiB together
 
 
 class Tally:
     """The values of `metrics` over a window and over an epoch, weighted by what was counted.
 
-    Adding a batch reads nothing back from the device. Closing a window does, once for each metric's parts; from there on
-    the epoch's sums are float64, so a long epoch loses no precision.
+    Adding a batch reads nothing back from the device. Closing a window does, once for each part of
+    each metric; from there on an epoch's sums are float64, so a long epoch loses no precision.
+    Where every metric has `count_items`, small items wait for the end of their window and are then
+    counted in one operation, which gives the same bits as counting them one by one.
+    `texts` and `images` are the Markdown pages and pictures of the last window or epoch closed.
     """
 
-    def __init__(self, metrics: Sequence[Metric | Statistic]):
+    def __init__(self, metrics: Sequence[Metric]):
         self.metrics = list(metrics)
-        self._kinds = [_kind(metric) for metric in self.metrics]
-        self._window: list[list[tuple[Any, ...]]] = []  # one list of parts a batch
+        self._window: list[list[tuple[Any, ...]]] = []  # the parts of each batch
         self._epoch: list[Any] = [None] * len(self.metrics)
-        self.texts: dict[
-            str, str
-        ] = {}  # of the last epoch or window closed: Markdown pages by name
+        self._items: list[Any] = []  # of the window, not yet counted
+        # a subclass with another __call__ does not inherit how to count many items
+        self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
+        self.texts: dict[str, str] = {}
+        self.images: dict[str, Tensor] = {}
 
-    def add(self, item: Any) -> None:
-        """Counts one batch."""
-        self._window.append([metric(item) for metric in self.metrics])
+    def add(self, item: Any, batch: Any = None) -> None:
+        """Counts one batch; `batch` is for metrics that declare `needs_batch`."""
+        may_wait = self._can_wait and not self._window and len(self._items) < MOST_KEPT
+        if may_wait and _is_small(item):
+            self._items.append(item)
+            return
+        self._count_items()
+        self._window.append(self._parts(item, batch))
 
     def close_window(self) -> Values:
         """The numbers since the last window was closed; empty if no batch was added."""
-        return self._measured(self._move_window())
+        return self._values(self._move_window())
 
     def close_epoch(self) -> Values:
         """The numbers since the last epoch was closed, an open window included."""
         self._move_window()
         parts, self._epoch = self._epoch, [None] * len(self.metrics)
-        return self._measured(parts)
+        return self._values(parts)
 
     def forget(self) -> None:
         """Drops what was counted since the last epoch was closed."""
-        self._window, self._epoch = [], [None] * len(self.metrics)
+        self._items, self._window, self._epoch = [], [], [None] * len(self.metrics)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What the open window and the open epoch hold, batch by batch: merging early would round differently."""
-        plain, tensors = nested_tensors.packed({"window": self._window, "epoch": self._epoch})
+        """The open window, batch by batch, and the open epoch; merging early rounds differently."""
+        self._count_items()
+        state = {"window": self._window, "epoch": self._epoch}
+        plain, tensors = nested_tensors.split_tensors(state)
         return {"metrics": [metric.name for metric in self.metrics], **plain}, tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
-        """Goes on from what `state_dict` gave; what lay on a GPU comes to `device`.
+        """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 
-        Raises: ValueError if it is of other metrics.
+        Raises: ValueError if the state is of other metrics.
         """
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
-            raise ValueError(
-                f"saved while {', '.join(plain['metrics'])} were measured, not {', '.join(names)}; measure the same"
-            )
+            saved = f"saved while {', '.join(plain['metrics'])} were measured"
+            raise ValueError(f"{saved}, not {', '.join(names)}; measure the same")
+        self._items = []
         self._window, self._epoch = (
-            nested_tensors.unpacked(plain[part], tensors, device) for part in ("window", "epoch")
+            nested_tensors.join_tensors(plain[part], tensors, device)
+            for part in ("window", "epoch")
         )
 
+    def _parts(self, item: Any, batch: Any = None) -> list[tuple[Any, ...]]:
+        return [
+            metric(item, batch) if getattr(metric, "needs_batch", False) else metric(item)  # type: ignore[call-arg]
+            for metric in self.metrics
+        ]
+
+    def _count_items(self) -> None:
+        """Counts the waiting items one by one: those of a long window, and before it is saved."""
+        self._window += map(self._parts, self._items)
+        self._items = []
+
     def _move_window(self) -> list[Any]:
-        """The parts of the open window, which the epoch's then hold too; None for each metric if no batch was added."""
-        batches, self._window = self._window, []
+        """The merged parts of the open window, now part of the epoch; None where nothing is."""
+        batches, items, self._window, self._items = self._window, self._items, [], []
+        if items:
+            batches = [[metric.count_items(items) for metric in self.metrics]]  # type: ignore[attr-defined]
         if not batches:
             return [None] * len(self.metrics)
-        by_metric = zip(self._kinds, zip(*batches, strict=True), strict=True)
-        parts = [kind.merged(of_metric) for kind, of_metric in by_metric]
-        before = zip(self._kinds, self._epoch, parts, strict=True)
-        self._epoch = [new if old is None else kind.joined(old, new) for kind, old, new in before]
+        columns = zip(self.metrics, zip(*batches, strict=True), strict=True)
+        parts = [_merged(metric, column) for metric, column in columns]
+        self._epoch = [
+            new if old is None else type(new)(a + b for a, b in zip(old, new, strict=True))
+            for old, new in zip(self._epoch, parts, strict=True)
+        ]
         return parts
 
-    def _measured(self, parts: list[Any]) -> Values:
-        """A number by its metric's name, several as name/part; pages are put aside in `texts`."""
-        values: Values = {}
-        self.texts = {}
-        for metric, kind, of_metric in zip(self.metrics, self._kinds, parts, strict=True):
-            value = None if of_metric is None else kind.value(metric, of_metric)
-            if isinstance(value, str):
-                self.texts[metric.name] = value
-            elif isinstance(value, dict):
-                values |= {f"{metric.name}/{name}": inner for name, inner in value.items()}
-            elif value is not None:
-                values[metric.name] = value
-        return values
+    def _values(self, parts: list[Any]) -> Values:
+        """The numbers by name, several of one metric as name/part; fills `texts` and `images`."""
+        numbers: Values = {}
+        self.texts, self.images = {}, {}
+        for metric, merged in zip(self.metrics, parts, strict=True):
+            value = None if merged is None else _value(metric, merged)
+            named = {metric.name: value}
+            if isinstance(value, Mapping):
+                named = {f"{metric.name}/{part}": inner for part, inner in value.items()}
+            for name, each in named.items():
+                if isinstance(each, str):
+                    self.texts[name] = each
+                elif isinstance(each, Tensor):
+                    self.images[name] = each
+                elif each is not None:
+                    numbers[name] = each
+        return numbers
 
 
-def _kind(metric: Metric | Statistic) -> Any:
-    if not isinstance(metric, Statistic):
-        return _Means
-    return _Gathered if metric.gathers else _Sums
-
-
-class _Means:
-    """Parts (total, count) as two floats."""
-
-    @staticmethod
-    def merged(batches: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
-        totals, counts = zip(*batches, strict=True)
-        return _sum(totals), _sum(counts)
-
-    @staticmethod
-    def joined(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, float]:
-        return old[0] + new[0], old[1] + new[1]
-
-    @staticmethod
-    def value(metric: Metric, parts: tuple[float, float]) -> float | None:
-        total, count = parts
-        return total / count if count else None
-
-
-class _Sums:
-    """Parts that are added up, in float64 on the CPU; MPS has no float64, so its batches are added in their own type."""
-
-    @staticmethod
-    def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[Tensor]:
-        return [
-            _added([part.detach() for part in parts]).cpu().double()
-            for parts in zip(*batches, strict=True)
-        ]
-
-    @staticmethod
-    def joined(old: list[Tensor], new: list[Tensor]) -> list[Tensor]:
-        return [a + b for a, b in zip(old, new, strict=True)]
-
-    @staticmethod
-    def value(metric: Statistic, parts: list[Tensor]) -> Any:
-        return metric.value(*parts)
-
-
-class _Gathered:
-    """Parts of every sample, in lists of what the windows brought."""
-
-    @staticmethod
-    def merged(batches: Sequence[tuple[Tensor, ...]]) -> list[list[Tensor]]:
-        return [
-            [torch.cat([part.detach() for part in parts]).cpu()]
-            for parts in zip(*batches, strict=True)
-        ]
-
-    @staticmethod
-    def joined(old: list[list[Tensor]], new: list[list[Tensor]]) -> list[list[Tensor]]:
-        return [a + b for a, b in zip(old, new, strict=True)]
-
-    @staticmethod
-    def value(metric: Statistic, parts: list[list[Tensor]]) -> Any:
-        return metric.value(*map(torch.cat, parts))
-
-
-def _added(parts: Sequence[Tensor]) -> Tensor:
-    stacked = torch.stack([*parts])
+def _is_small(item: Any) -> bool:
+    """Whether an item may wait: on a GPU its memory may belong to a CUDA graph, which reuses it."""
     return (
-        stacked.sum(0)
-        if stacked.device.type == "mps" or not stacked.is_floating_point()
-        else stacked.double().sum(0)
+        type(item) is ClassificationOutput
+        and type(item.weight) is int
+        and not item.has_ignored
+        and item.output.numel() <= LARGEST_KEPT
+        and item.loss.is_cpu
+        and not (item.loss.requires_grad or item.output.requires_grad)
     )
 
 
-def _sum(values: Sequence[Tensor | int]) -> float:
+def _merged(metric: Metric, batches: Sequence[tuple[Any, ...]]) -> Any:
+    """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
+    columns = zip(*batches, strict=True)
+    if not hasattr(metric, "value"):
+        return tuple(map(_total, columns))
+    merge = _gathered if getattr(metric, "gathers", False) else _summed
+    return [merge([part.detach() for part in parts]) for parts in columns]
+
+
+def _value(metric: Any, parts: Sequence[Any]) -> Any:
+    """What the merged parts come to; the default of a metric without `value` is the mean."""
+    if hasattr(metric, "value"):
+        return metric.value(*(torch.cat(p) if isinstance(p, list) else p for p in parts))
+    total, count = parts
+    return total / count if count else None
+
+
+def _total(values: Sequence[Tensor | float]) -> float:
     """The sum as a Python number: one addition on the device for all batches, and one read."""
     if isinstance(values[0], Tensor):
         return float(torch.cat([value.reshape(-1) for value in values]).sum())  # type: ignore[union-attr]
     return float(sum(values))
+
+
+def _summed(parts: list[Tensor]) -> Tensor:
+    """The sum in float64 on the CPU; MPS has no float64 and adds in the parts' own dtype."""
+    stacked = torch.stack(parts)
+    if stacked.device.type != "mps" and stacked.is_floating_point():
+        stacked = stacked.double()
+    return stacked.sum(0).cpu().double()
+
+
+def _gathered(parts: list[Tensor]) -> list[Tensor]:
+    """One tensor for a window, in a list, so that the windows of an epoch are joined once."""
+    return [torch.cat(parts).cpu()]

@@ -1,4 +1,4 @@
-"""Any metric of the package torchmetrics whose state is sums, or samples side by side, as a statistic of Andiron's."""
+"""Adapter for the metrics of the package torchmetrics, whose states become the parts."""
 
 import inspect
 import math
@@ -18,13 +18,14 @@ from andiron.ranges import Node
 
 
 class Torchmetrics:
-    """The torchmetrics `metric` of (item.output, item.targets); its states after each batch alone are the parts.
+    """The torchmetrics `metric` of (item.output, item.targets); its states are the parts.
 
-    Logits of a classifier reach it as probabilities: it would turn them into these itself, but for a batch whose logits
-    all happen to lie in [0, 1]. IGNORED targets are left out by its own argument: `ignore_index: -100`. Most metrics
-    examine their inputs, which reads the device at each batch; `validate_args: false` spares that.
-    The metric stays the adapter's own working memory: what is measured lies outside, in the parts.
-    Raises: ValueError if its states are neither all added up nor all concatenated, or it does not know what is better.
+    It gets the logits of a classifier as probabilities: it would convert them itself, except for a
+    batch whose logits all happen to lie in [0, 1]. Its own argument `ignore_index: -100` leaves out
+    IGNORED targets. Most metrics validate their inputs, which reads from the device at each batch;
+    `validate_args: false` avoids that. The metric is only the adapter's working memory.
+    Raises: ValueError if its states are neither all summed nor all concatenated, or its direction
+    is unknown.
     """
 
     def __init__(
@@ -35,9 +36,8 @@ class Torchmetrics:
         self.gathers = _gathers(metric)
         better = metric.higher_is_better if higher_is_better is None else higher_is_better
         if better is None:
-            raise ValueError(
-                f"higher_is_better: {type(metric).__name__} does not say; give true or false"
-            )
+            problem = f"{type(metric).__name__} does not say; give true or false"
+            raise ValueError(f"higher_is_better: {problem}")
         self.higher_is_better: bool = better
 
     def __call__(self, item: Any) -> tuple[Tensor, ...]:
@@ -48,17 +48,16 @@ class Torchmetrics:
         return tuple(_rows(state) for state in states) if self.gathers else states
 
     def value(self, *parts: Tensor) -> float | Values | None:
-        """What the metric computes: a number, or several by their own names or numbers; None for what is undefined (nan).
+        """The metric's value: a number, or several by name or place; None for NaN.
 
-        Raises: TypeError if that is neither, such as a curve.
+        Raises: TypeError for any other value, such as a curve.
         """
         self._move(torch.device("cpu"))
         self.metric.reset()
         for (state, default), part in zip(self.metric.metric_state.items(), parts, strict=True):
             setattr(self.metric, state, [part] if self.gathers else _as_kept(default, part))
-        result = inspect.unwrap(
-            self.metric.compute
-        )()  # within are no cache, and no exchange between ranks
+        # unwrapped: without its cache and its exchange between ranks
+        result = inspect.unwrap(self.metric.compute)()
         self.metric.reset()
         return _values(self.name, result)
 
@@ -68,17 +67,14 @@ class Torchmetrics:
 
 
 def _gathers(metric: Any) -> bool:
-    """Whether the states are kept side by side; False if they are added up."""
-    from torchmetrics.utilities import (
-        dim_zero_cat,
-        dim_zero_sum,
-    )  # here: it takes seconds to import, and may not be there
+    """Whether the states are concatenated; False if they are summed."""
+    # here: it takes seconds to import, and is optional
+    from torchmetrics.utilities import dim_zero_cat, dim_zero_sum
 
     name, reductions = type(metric).__name__, getattr(metric, "_reductions", {})
     if not reductions:
-        raise ValueError(
-            f"metric={name}: has no states of its own to add up; give each metric of torchmetrics by itself"
-        )
+        remedy = "give each metric of torchmetrics by itself"
+        raise ValueError(f"metric={name}: has no states of its own to add up; {remedy}")
     if set(reductions.values()) == {dim_zero_sum}:
         return False
     if set(reductions.values()) == {dim_zero_cat}:
@@ -87,27 +83,26 @@ def _gathers(metric: Any) -> bool:
         f"{state} by {getattr(how, '__name__', how)}" for state, how in reductions.items()
     )
     raise ValueError(
-        f"metric={name}: merges its states in a way that sums cannot follow ({found}); all should be dim_zero_sum, "
-        "or all dim_zero_cat: another setting of it may do (thresholds), or a Statistic of your own"
+        f"metric={name}: merges its states in a way that sums cannot follow ({found}); "
+        "all should be dim_zero_sum, or all dim_zero_cat: use another setting of it (thresholds), "
+        "or write a Statistic of your own"
     )
 
 
 def _inputs(item: Any) -> tuple[Tensor, Tensor]:
-    """What the metric is given, in the shapes and meanings it knows."""
+    """Outputs and targets in the shapes that torchmetrics expects."""
     output, targets = item.output, item.targets
     if isinstance(item, ClassificationOutput):
         return output.softmax(dim=-1), targets
     if isinstance(item, BinaryClassificationOutput | MultiLabelClassificationOutput):
         return output.sigmoid(), targets
-    if (
-        isinstance(item, RegressionOutput) and output.shape[1] == 1
-    ):  # one output has no dimension there
+    if isinstance(item, RegressionOutput) and output.shape[1] == 1:
         return output[:, 0], targets[:, 0]
     return output, targets
 
 
 def _rows(state: list[Tensor]) -> Tensor:
-    """What one batch added to a list, in one tensor with a dimension for the samples."""
+    """What one batch added to a list, as one tensor with a dimension for the samples."""
     return torch.cat([each if each.ndim else each[None] for each in state])
 
 
@@ -126,11 +121,7 @@ def _values(name: str, result: Any) -> float | Values | None:
         isinstance(each, Tensor) and each.numel() == 1 for each in result.values()
     ):
         return {key: float(each) for key, each in result.items() if not math.isnan(float(each))}
-    kind = (
-        f"a tensor {list(result.shape)}"
-        if isinstance(result, Tensor)
-        else f"a {type(result).__name__}"
-    )
-    raise TypeError(
-        f"{name}: torchmetrics computes {kind}, which is no number nor several; a curve cannot be logged so"
-    )
+    is_tensor = isinstance(result, Tensor)
+    kind = f"a tensor {list(result.shape)}" if is_tensor else f"a {type(result).__name__}"
+    problem = f"torchmetrics computes {kind}; only numbers can be logged, not a curve"
+    raise TypeError(f"{name}: {problem}")

@@ -181,11 +181,3 @@ def test_less_is_better():
         "calibration_error",
         "brier_score",
     )
-
-
-@pytest.mark.parametrize("bins", [0, -3])
-def test_no_bins_are_refused(bins):
-    with pytest.raises(
-        ValueError, match=f"^bins={bins}: should be 1 or more; 15 is the usual number"
-    ):
-        ExpectedCalibrationError(bins=bins)

@@ -155,7 +155,7 @@ def test_wrong_options_are_refused(build):
     with pytest.raises(
         ValueError, match="^threshold=1.5: should be between 0 and 1, both excluded"
     ):
-        build(threshold=1.5)
+        build(threshold=1.5)(BinaryClassificationOutput(LOSS, torch.zeros(2), torch.ones(2).long()))
     with pytest.raises(
         ValueError, match=r"^class_names=\['a'\]: 1 names for 3 classes; give one for each"
     ):

@@ -217,3 +217,60 @@ def test_adding_to_a_statistic_reads_nothing(metric, host_reads):
         for _ in range(5):
             tally.add(torch.ones(3))
     assert reads.number == 0
+
+
+class Immediate(Loss):
+    """A loss that does not wait for the end of its window."""
+
+    def __call__(self, item):
+        return super().__call__(item)
+
+
+def drawn_items(sizes, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    for size in sizes:
+        logits = torch.randn(size, 7, generator=stream)
+        targets = torch.randint(7, (size,), generator=stream)
+        loss = torch.nn.functional.cross_entropy(logits, targets)
+        yield ClassificationOutput(loss, logits, targets, size)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[32] * 50, [32] * 49 + [5], [1], [64] * 300, [5000, 3, 3], [3, 3, 5000, 4]],
+    ids=["equal", "odd last", "one", "more than may wait", "large first", "large later"],
+)
+def test_items_counted_in_one_operation_have_the_same_bits(sizes):
+    waiting, immediate = Tally([Loss(), Accuracy()]), Tally([Immediate(), Accuracy()])
+    for window in range(3):
+        for tally in (waiting, immediate):
+            for item in drawn_items(sizes, seed=window):
+                tally.add(item)
+        assert waiting.close_window() == immediate.close_window()
+    assert waiting.close_epoch() == immediate.close_epoch()
+
+
+def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
+    waiting, immediate = Tally([Loss(), Accuracy()]), Tally([Immediate(), Accuracy()])
+    for tally in (waiting, immediate):
+        for item in drawn_items([4, 4, 3]):
+            tally.add(item)
+    (plain, tensors), (expected, others) = waiting.state_dict(), immediate.state_dict()
+    assert plain == expected and len(plain["window"]) == 3
+    assert all(torch.equal(tensors[name], others[name]) for name in others)
+    resumed = Tally([Loss(), Accuracy()])
+    resumed.load_state_dict(plain, tensors, torch.device("cpu"))
+    for tally in (waiting, resumed):
+        for item in drawn_items([6, 2], seed=1):
+            tally.add(item)
+    assert waiting.close_epoch() == resumed.close_epoch()
+
+
+def test_items_that_may_wait_are_few_and_small():
+    tally = Tally([Loss(), Accuracy()])
+    for item in drawn_items([64] * 300):
+        tally.add(item)
+        assert len(tally._items) <= 256
+    tally.forget()
+    tally.add(next(drawn_items([5000])))
+    assert not tally._items

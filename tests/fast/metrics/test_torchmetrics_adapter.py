@@ -300,7 +300,7 @@ def test_a_metric_that_does_not_say_what_is_better_must_be_told():
 def test_what_is_no_number_is_refused_when_it_is_read(case, kind):
     drawn = multiclass(torch.Generator().manual_seed(2))
     with pytest.raises(
-        TypeError, match=f"^theirs: torchmetrics computes {kind}, which is no number nor several"
+        TypeError, match=f"^theirs: torchmetrics computes {kind}; only numbers can be logged"
     ):
         measured(adapted(case), batches(*drawn[:3]))
 

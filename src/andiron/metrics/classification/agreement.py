@@ -1,7 +1,8 @@
-"""How far predictions and targets agree, in one number over all classes that luck and common classes cannot raise.
+"""The agreement of predictions and targets over all classes, corrected for class frequencies.
 
-Of classes or of a binary item, whose negative class then is a class like the other; `threshold` is the probability above which
-a binary answer is yes. All are computed from how often each class was right, predicted and true.
+For classes, and for a binary item, whose negative class then counts as a class of its own;
+`threshold` is the probability above which a binary answer is yes. All are computed from how often
+each class was right, predicted and true.
 """
 
 import math
@@ -11,56 +12,62 @@ from typing import Any
 from torch import Tensor
 
 from andiron.metrics.classification import confusion_counts
+from andiron.metrics.classification.classifier_rows import LABELS, kind_of, refused
 from andiron.metrics.classification.confusion_counts import Counts
-from andiron.metrics.classification.classifier_rows import LABELS, check_threshold, kind_of, refused
 from andiron.ranges import Proportion
 
 
 @dataclass(kw_only=True)
-class BalancedAccuracy:
-    """The mean over the classes of their recall; a class that is never the target has none.
+class Agreement:
+    """A value computed from the counts of all classes; abstract: see `of_counts`."""
+
+    threshold: Proportion = 0.5
+    name: str = ""
+    higher_is_better = True
+
+    def __call__(self, item: Any) -> tuple[Tensor]:
+        kind = kind_of(item.output, item.targets)
+        if kind == LABELS:
+            raise refused(self.name, kind, "one of several classes, or yes or no")
+        return (confusion_counts.counted(item, self.threshold),)
+
+    def value(self, *parts: Tensor) -> float | None:
+        return self.of_counts(confusion_counts.unpacked(parts[0]).both_sides())
+
+    def of_counts(self, counts: Counts) -> float | None:
+        """The value; None where it is undefined."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class BalancedAccuracy(Agreement):
+    """The mean recall over the classes; a class that is never the target has none.
 
     Source: Brodersen et al. 2010, "The balanced accuracy and its posterior distribution".
     """
 
-    threshold: Proportion = 0.5
     name: str = "balanced_accuracy"
-    higher_is_better = True
-    gathers = False
 
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        return _counted(self.name, item, self.threshold)
-
-    def value(self, *parts: Tensor) -> float | None:
-        of = confusion_counts.unpacked(parts[0]).both_sides()
-        true = of.support > 0
-        return float((of.true_positives[true] / of.support[true]).mean()) if true.any() else None
+    def of_counts(self, counts: Counts) -> float | None:
+        true = counts.support > 0
+        recalls = counts.true_positives[true] / counts.support[true]
+        return float(recalls.mean()) if true.any() else None
 
 
 @dataclass(kw_only=True)
-class MatthewsCorrelation:
-    """(c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)): c right of s, class k predicted p_k and true t_k times.
+class MatthewsCorrelation(Agreement):
+    """(c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)).
 
-    0 where either side names one class only, as in scikit-learn.
-    Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient", equation 8.
+    c of s samples are right; class k was predicted p_k and true t_k times. 0 where predictions or
+    targets are of one class only, as in scikit-learn.
+    Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation
+    coefficient", equation 8.
     """
 
-    threshold: Proportion = 0.5
     name: str = "matthews_correlation"
-    higher_is_better = True
-    gathers = False
 
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        return _counted(self.name, item, self.threshold)
-
-    def value(self, *parts: Tensor) -> float | None:
-        c, s, p, t = _symbols(confusion_counts.unpacked(parts[0]).both_sides())
+    def of_counts(self, counts: Counts) -> float | None:
+        c, s, p, t = _symbols(counts)
         if not s:
             return None
         product = float(s**2 - p @ p) * float(s**2 - t @ t)
@@ -68,37 +75,22 @@ class MatthewsCorrelation:
 
 
 @dataclass(kw_only=True)
-class CohenKappa:
-    """(p_o - p_e) / (1 - p_e): the agreement observed, c / s, beyond that expected by chance, sum p_k t_k / s^2.
+class CohenKappa(Agreement):
+    """(p_o - p_e) / (1 - p_e): agreement p_o = c / s, by chance p_e = sum p_k t_k / s^2.
 
-    Undefined where both sides name one and the same class only.
+    Undefined where predictions and targets are all of the same class.
     Source: Cohen 1960, "A coefficient of agreement for nominal scales", equation 1.
     """
 
-    threshold: Proportion = 0.5
     name: str = "cohen_kappa"
-    higher_is_better = True
-    gathers = False
 
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
-
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        return _counted(self.name, item, self.threshold)
-
-    def value(self, *parts: Tensor) -> float | None:
-        c, s, p, t = _symbols(confusion_counts.unpacked(parts[0]).both_sides())
+    def of_counts(self, counts: Counts) -> float | None:
+        c, s, p, t = _symbols(counts)
         expected = float(p @ t)
         return (c * s - expected) / (s**2 - expected) if s**2 > expected else None
 
 
-def _counted(name: str, item: Any, threshold: float) -> tuple[Tensor]:
-    kind = kind_of(item.output, item.targets)
-    if kind == LABELS:
-        raise refused(name, kind, "one of several classes, or yes or no")
-    return (confusion_counts.counted(item, threshold),)
-
-
-def _symbols(of: Counts) -> tuple[float, float, Tensor, Tensor]:
+def _symbols(counts: Counts) -> tuple[float, float, Tensor, Tensor]:
     """c right, s in all, p predicted and t true of each class."""
-    return float(of.true_positives.sum()), float(of.support.sum()), of.predicted, of.support
+    right, total = float(counts.true_positives.sum()), float(counts.support.sum())
+    return right, total, counts.predicted, counts.support

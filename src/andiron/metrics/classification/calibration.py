@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: the expected calibration error and the Brier score."""
+"""How well probabilities are calibrated: the expected calibration error and the Brier score."""
 
 import math
 from dataclasses import dataclass
@@ -14,40 +14,33 @@ from andiron.ranges import Count
 
 @dataclass(kw_only=True)
 class ExpectedCalibrationError:
-    """sum_m |B_m| / n |acc(B_m) - conf(B_m)| over bins of equal width, B_m the samples with confidence in ((m-1)/M, m/M].
+    """sum_m |B_m| / n |acc(B_m) - conf(B_m)| over bins B_m of equal width.
 
-    The confidence is the largest probability; of a binary answer, and of every label, the larger of yes and no.
-    None where nothing was counted, or a logit is no number.
+    B_m holds the samples with confidence in ((m-1)/M, m/M]. The confidence is the largest
+    probability; for yes-or-no answers the larger one of yes and no. None where nothing was counted
+    or a logit is NaN.
     Source: Guo et al. 2017, arXiv:1706.04599, equations 2 and 3; its section 4 has 15 bins.
     """
 
     bins: Count = 15
     name: str = "calibration_error"
     higher_is_better = False
-    gathers = False
-
-    def __post_init__(self) -> None:
-        if self.bins < 1:
-            raise ValueError(f"bins={self.bins}: should be 1 or more; 15 is the usual number")
 
     def __call__(self, item: Any) -> tuple[Float[Tensor, "3 bins"]]:
-        """How many samples each bin has, how many of them are right, and the sum of their confidences."""
+        """For each bin: its samples, how many of them are right, the sum of their confidences."""
         measured = rows(item)
         logits = measured.logits.float()
-        confidence = (
-            logits.softmax(-1).amax(-1) if measured.kind == CLASSES else logits.abs().sigmoid()
-        ).flatten()
+        is_classes = measured.kind == CLASSES
+        confidence = (logits.softmax(-1).amax(-1) if is_classes else logits.abs().sigmoid()).flatten()
         right = (measured.decided(0.5) == measured.targets).flatten()
-        edges = torch.arange(1, self.bins, dtype=torch.float32, device=logits.device) / self.bins
-        member = torch.bucketize(confidence, edges)[:, None] == torch.arange(
-            self.bins, device=logits.device
-        )
+        numbers = torch.arange(self.bins, device=logits.device)
+        edges = numbers[1:].float() / self.bins
+        member = torch.bucketize(confidence, edges)[:, None] == numbers
         if measured.counted is not None:
             member = member & measured.counted.flatten()[:, None]
         values = torch.stack([torch.ones_like(confidence), right.float(), confidence])
-        return (
-            torch.where(member, values[:, :, None], 0.0).sum(1),
-        )  # float atomics would differ from run to run
+        # not scatter_add: float atomics on a GPU differ from run to run
+        return (torch.where(member, values[:, :, None], 0.0).sum(1),)
 
     def value(self, *parts: Tensor) -> float | None:
         number, right, confidence = parts[0]
@@ -57,10 +50,10 @@ class ExpectedCalibrationError:
 
 @dataclass(kw_only=True)
 class BrierScore:
-    """The mean over the samples of the squared distance between probabilities and the truth, sum_k (p_k - y_k)^2.
+    """The mean over the samples of sum_k (p_k - y_k)^2 over the classes, between 0 and 2.
 
-    The sum is over all classes, so that it lies between 0 and 2; of a binary answer, and of every label, it is (p - y)^2 of the
-    yes alone, between 0 and 1. Both are scikit-learn's `brier_score_loss`.
+    For yes-or-no answers (p - y)^2 of the yes alone, between 0 and 1. Both are scikit-learn's
+    `brier_score_loss`.
     Source: Brier 1950, "Verification of forecasts expressed in terms of probability", equation 2.
     """
 

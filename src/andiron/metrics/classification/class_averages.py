@@ -1,4 +1,4 @@
-"""How the values of several classes become one, or keep their names."""
+"""The values of several classes averaged, or each by its name."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -13,13 +13,6 @@ from andiron.ranges import Average
 AVERAGES = get_args(Average)
 
 
-def check_average(average: str | None) -> None:
-    """Raises: ValueError for a word that names no average; None is "none"."""
-    if average is not None and average not in AVERAGES:
-        hint = errors.nearest(average, AVERAGES) or "; choose one of these"
-        raise ValueError(f"average={average}: should be {' or '.join(AVERAGES)}{hint}")
-
-
 def averaged(
     values: Float[Tensor, " classes"],
     average: str | None,
@@ -28,19 +21,20 @@ def averaged(
     defined: Bool[Tensor, " classes"],
     class_names: Sequence[str] | None,
 ) -> float | Values | None:
-    """The mean over the classes whose value is defined, by `support` if weighted; or each under its name.
+    """The mean over the classes with a value, weighted by `support`; or each by name.
 
     Without any support the weights are equal, as in scikit-learn. None if no class has a value.
+    Raises: ValueError for an unknown average.
     """
+    if average is not None and average not in AVERAGES:
+        hint = errors.nearest(average, AVERAGES) or "; choose one of these"
+        raise ValueError(f"average={average}: should be {' or '.join(AVERAGES)}{hint}")
     if not defined.any():
         return None
     if average is None or average == "none":
         names = named(class_names, len(values))
-        return {
-            name: value
-            for name, value, has in zip(names, values.tolist(), defined.tolist(), strict=True)
-            if has
-        }
+        named_values = zip(names, values.tolist(), defined.tolist(), strict=True)
+        return {name: value for name, value, is_defined in named_values if is_defined}
     kept, weights = values[defined], support[defined].double()
     if average == "weighted" and weights.sum() > 0:
         return float((kept * weights).sum() / weights.sum())
@@ -50,12 +44,11 @@ def averaged(
 def named(class_names: Sequence[str] | None, number: int) -> list[str]:
     """The names of the classes, by default their indices.
 
-    Raises: ValueError if there are more or fewer names than classes.
+    Raises: ValueError for another number of names than classes.
     """
     if class_names is None:
         return [str(index) for index in range(number)]
     if len(class_names) != number:
-        raise ValueError(
-            f"class_names={[*class_names]}: {len(class_names)} names for {number} classes; give one for each"
-        )
+        counts = f"{len(class_names)} names for {number} classes"
+        raise ValueError(f"class_names={[*class_names]}: {counts}; give one for each")
     return [*class_names]

@@ -1,6 +1,6 @@
-"""How often each class was right, predicted and true: sums from which every score of decisions is computed."""
+"""How often each class was right, predicted and true: the sums behind every decision score."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from andiron.protocols import Values
 
 @dataclass(frozen=True)
 class Counts:
-    """Of every class or label, one against the rest. A binary item has one entry, the positive class."""
+    """Counts of every class or label against the rest; of a binary item for its positive class."""
 
     kind: Kind
     true_positives: Float[Tensor, " classes"]
@@ -29,40 +29,31 @@ class Counts:
 
     @property
     def present(self) -> Bool[Tensor, " classes"]:
-        """Of classes, those predicted or true at least once; a label is there as soon as a target of it counts."""
+        """The classes predicted or true at least once; the labels of which a target counts."""
         return (self.predicted + self.support if self.kind == CLASSES else self.total) > 0
 
     def both_sides(self) -> "Counts":
-        """A binary item's as those of two classes, the negative and the positive; others as they are."""
+        """The counts of a binary item as those of two classes, negative and positive."""
         if self.kind != BINARY:
             return self
-        negative = (
-            self.true_negatives,
-            self.total - self.predicted,
-            self.total - self.support,
-            self.total,
-        )
-        positive = (self.true_positives, self.predicted, self.support, self.total)
+        total = self.total
+        negative = (self.true_negatives, total - self.predicted, total - self.support, total)
+        positive = (self.true_positives, self.predicted, self.support, total)
         return Counts(CLASSES, *(torch.cat(pair) for pair in zip(negative, positive, strict=True)))
 
 
-Ratio = Callable[
-    [Counts], tuple[Tensor, Tensor]
-]  # numerator and denominator of every class, both linear in the counts
-
-
 def counted(item: Any, threshold: float) -> Int[Tensor, "..."]:
-    """What a batch adds to the counts, with nothing read back from the device.
+    """What a batch adds to the counts; nothing is read back from the device.
 
-    The shape tells the kind: [3, classes], [4, labels], or [4] of a binary item; see `unpacked`. A target that is neither
-    a class nor IGNORED is an error.
+    The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see `unpacked`.
+    A target that is neither a class nor IGNORED raises.
     """
     measured = rows(item)
     return _of_classes(measured) if measured.kind == CLASSES else _of_answers(measured, threshold)
 
 
 def unpacked(sums: Float[Tensor, "..."]) -> Counts:
-    """The counts that batches add up to."""
+    """The counts in the sum over batches."""
     if sums.ndim == 1:
         right, predicted, true, total = sums[:, None]
         return Counts(BINARY, right, predicted, true, total)
@@ -74,34 +65,38 @@ def unpacked(sums: Float[Tensor, "..."]) -> Counts:
 
 
 def score(
-    sums: Tensor, ratio: Ratio, *, average: str | None, class_names: Sequence[str] | None
+    counts: Counts,
+    ratio: tuple[Tensor, Tensor],
+    average: str | None,
+    class_names: Sequence[str] | None,
 ) -> float | Values | None:
-    """The ratio over the classes present; 0 where its denominator is (scikit-learn's `zero_division=0`).
+    """The ratio averaged over the classes present; 0 where a denominator is 0.
 
-    micro divides the sums over all classes; a binary item has its positive class's, whatever the average.
+    micro divides the sums over all classes; the score of a binary item is that of its positive
+    class, whatever the average.
     """
-    counts = unpacked(sums)
-    numerator, denominator = ratio(counts)
+    numerator, denominator = ratio
     present = counts.present
     if average == "micro" or counts.kind == BINARY:
-        return (
-            float(divided(numerator[present].sum(), denominator[present].sum()))
-            if present.any()
-            else None
-        )
-    values = divided(numerator, denominator)
+        if not present.any():
+            return None
+        return float(divided(numerator[present].sum(), denominator[present].sum()))
     return class_averages.averaged(
-        values, average, support=counts.support, defined=present, class_names=class_names
+        divided(numerator, denominator),
+        average,
+        support=counts.support,
+        defined=present,
+        class_names=class_names,
     )
 
 
 def divided(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """The ratio, 0 where both are."""
+    """The ratio, 0 where numerator and denominator are."""
     return numerator / torch.where(denominator == 0, 1.0, denominator)
 
 
 def _of_classes(measured: Rows) -> Int[Tensor, "3 classes"]:
-    """One addition into all three rows. torch.bincount would do, but makes a GPU wait for the largest index."""
+    """One addition into all three rows; torch.bincount would read the largest index from a GPU."""
     classes = measured.logits.shape[-1]
     predictions, targets = measured.logits.argmax(-1), measured.indices()
     ones = measured.only(torch.ones_like(targets, dtype=torch.int32))

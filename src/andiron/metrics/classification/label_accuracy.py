@@ -1,27 +1,24 @@
-"""Fractions of answers that are right where there is yes or no to each: label by label, and all of a sample's at once."""
+"""Fractions of right yes-or-no answers: label by label, and all labels of a sample at once.
+
+`threshold` is the probability above which an answer is yes.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from andiron.metrics.classification.classifier_rows import LABELS, check_threshold, refused, rows
+from andiron.metrics.classification.classifier_rows import LABELS, refused, rows
 from andiron.ranges import Proportion
 
 
 @dataclass(kw_only=True)
 class HammingAccuracy:
-    """The fraction of answers that are right, over all labels of all samples; of a binary item its accuracy.
-
-    `threshold` is the probability above which an answer is yes.
-    """
+    """The fraction of right answers over all labels of all samples; of a binary item its accuracy."""
 
     threshold: Proportion = 0.5
     name: str = "hamming_accuracy"
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         measured = rows(item)
@@ -30,14 +27,11 @@ class HammingAccuracy:
 
 @dataclass(kw_only=True)
 class HammingLoss:
-    """The fraction of answers that are wrong: 1 - `HammingAccuracy`."""
+    """The fraction of wrong answers: 1 - `HammingAccuracy`."""
 
     threshold: Proportion = 0.5
     name: str = "hamming_loss"
     higher_is_better = False
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         measured = rows(item)
@@ -46,17 +40,14 @@ class HammingLoss:
 
 @dataclass(kw_only=True)
 class ExactMatch:
-    """The fraction of samples whose every label is right, also called subset accuracy.
+    """The fraction of samples whose labels are all right, also called subset accuracy.
 
-    A label that does not count cannot be wrong; a sample of which none counts is left out.
+    IGNORED labels cannot be wrong; a sample whose labels are all IGNORED does not count.
     """
 
     threshold: Proportion = 0.5
     name: str = "exact_match"
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold)
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         measured = rows(item)

@@ -1,12 +1,14 @@
-"""Areas under curves over every threshold: AUROC and average precision. They keep the logits of every sample.
+"""Areas under curves over every threshold: AUROC, average precision, and the ROC curve itself.
 
-Several classes or labels are measured each against the rest, classes by their softmax probability. `average`: "micro" takes
-all of them as one, "macro" is their mean, "weighted" their mean by how often each is the target, "none" (or None) every
-class's own, by name. A class for which the area is undefined is left out; where that leaves none, there is no value, nor
-where a logit is no number. A binary item has the area of its positive class, whatever the average.
+They keep the logits of every sample. Several classes or labels are each measured against the rest,
+classes by their softmax probability. `average`: "micro" takes all of them as one, "macro" is their
+mean, "weighted" their mean weighted by how often each is the target, "none" (or None) the value of
+every class by name. Classes whose area is undefined are left out; without any other, and where a
+logit is NaN, the value is None. For a binary item it is the area of the positive class.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,125 +17,165 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from andiron.metrics.classification import class_averages
+from andiron.metrics.classification.class_tables import table
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
+from andiron.metrics.pictures import COLOURS, line_chart
 from andiron.outputs import IGNORED
 from andiron.protocols import Values
 from andiron.ranges import Average
 
-Area = Callable[[Tensor, Tensor], float | None]  # of scores and truths
+Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and truths of one class
 
 
 @dataclass(kw_only=True)
-class AUROC:
-    """The area under the ROC curve: how likely a positive has a higher score than a negative, ties counting half.
+class Curve:
+    """The logits and targets of every sample; abstract."""
 
-    U / (P N) = (R - P (P + 1) / 2) / (P N), R the sum of the positives' ranks, equal scores sharing their mean rank;
-    P positives, N negatives. Undefined unless there are both.
+    class_names: Sequence[str] | None = None
+    name: str = ""
+    higher_is_better = True
+    gathers = True
+
+    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+        measured = rows(item)
+        return measured.logits, measured.targets
+
+
+@dataclass(kw_only=True)
+class Area(Curve):
+    """An area under a curve, averaged over the classes; abstract: see `area`."""
+
+    average: Average | None = "macro"
+
+    def value(self, *parts: Tensor) -> float | Values | None:
+        columns = _columns(*parts, as_one=self.average == "micro")
+        if columns is None:
+            return None
+        areas = [self.area(*column) for column in columns]
+        if kind_of(*parts) == BINARY or self.average == "micro":
+            return areas[0]
+        return class_averages.averaged(
+            torch.tensor([area or 0.0 for area in areas], dtype=torch.float64),
+            self.average,
+            support=torch.stack([truths.sum() for _, truths in columns]),
+            defined=torch.tensor([area is not None for area in areas]),
+            class_names=self.class_names,
+        )
+
+    def area(
+        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
+    ) -> float | None:
+        """The area for one class; None where it is undefined."""
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class AUROC(Area):
+    """The area under the ROC curve: P(positive scores higher than negative), ties counting half.
+
+    U / (P N) = (R - P (P + 1) / 2) / (P N), with P positives, N negatives and R the sum of the
+    positives' ranks; equal scores share their mean rank. Undefined unless there are both.
     Source: Mann & Whitney 1947; Fawcett 2006, "An introduction to ROC analysis", section 7.
     """
 
-    average: Average | None = "macro"
-    class_names: Sequence[str] | None = None
     name: str = "auroc"
-    higher_is_better = True
-    gathers = True
 
-    def __post_init__(self) -> None:
-        class_averages.check_average(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        return _kept(item)
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        return _measured(_auroc, *parts, average=self.average, class_names=self.class_names)
+    def area(
+        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
+    ) -> float | None:
+        p = int(truths.sum())
+        n = len(truths) - p
+        if not p or not n:
+            return None
+        _, place, number = torch.unique(scores, return_inverse=True, return_counts=True)
+        number = number.double()
+        mean_ranks = number.cumsum(0) - (number - 1) / 2
+        return (float(mean_ranks[place[truths]].sum()) - p * (p + 1) / 2) / (p * n)
 
 
 @dataclass(kw_only=True)
-class AveragePrecision:
-    """sum_n (R_n - R_(n-1)) P_n, precision P and recall R at every distinct score from the highest down.
+class AveragePrecision(Area):
+    """sum_n (R_n - R_(n-1)) P_n, precision P and recall R at every distinct score from the top.
 
-    The area under the steps of the precision-recall curve, not under lines between its points. Undefined without positives.
-    Source: Davis & Goadrich 2006 (why no lines); scikit-learn's `average_precision_score`.
+    The area under the steps of the precision-recall curve, without interpolation. Undefined without
+    positives.
+    Source: Davis & Goadrich 2006 (why not to interpolate); scikit-learn's
+    `average_precision_score`.
     """
 
-    average: Average | None = "macro"
-    class_names: Sequence[str] | None = None
     name: str = "average_precision"
-    higher_is_better = True
-    gathers = True
 
-    def __post_init__(self) -> None:
-        class_averages.check_average(self.average)
-
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        return _kept(item)
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        return _measured(
-            _average_precision, *parts, average=self.average, class_names=self.class_names
-        )
+    def area(
+        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
+    ) -> float | None:
+        if not truths.any():
+            return None
+        new, predicted, right = _counts_by_score(scores, truths)
+        return float((new / right[-1] * (right / predicted)).sum())
 
 
-def _kept(item: Any) -> tuple[Tensor, Tensor]:
-    measured = rows(item)
-    return measured.logits, measured.targets
+@dataclass(kw_only=True)
+class RocCurve(Curve):
+    """A picture of the ROC curve of each class against the rest, and which colour is which class.
+
+    The true positive rate over the false positive rate, at every distinct score; classes without
+    positives or negatives have no curve. Measured on validation data only.
+    Source: Fawcett 2006, "An introduction to ROC analysis".
+    """
+
+    name: str = "roc_curve"
+    validation_only = True
+
+    def value(self, *parts: Tensor) -> dict[str, Tensor | str] | None:
+        columns = _columns(*parts) or []
+        names = class_averages.named(self.class_names, len(columns)) if len(columns) > 1 else ["1"]
+        lines = {
+            name: _roc(scores, truths)
+            for name, (scores, truths) in zip(names, columns, strict=False)
+            if truths.any() and not truths.all()
+        }
+        if not lines:
+            return None
+        legend = table(["class", "colour"], [*zip(lines, itertools.cycle(COLOURS), strict=False)])
+        return {"curves": line_chart([*lines.values()]), "colours": legend}
 
 
-def _measured(
-    area: Area,
-    logits: Tensor,
-    targets: Tensor,
-    *,
-    average: str | None,
-    class_names: Sequence[str] | None,
-) -> float | Values | None:
-    kind, logits = kind_of(logits, targets), logits.double()
-    counted = targets != IGNORED
-    if logits[counted].isnan().any():
-        return None
-    if kind == BINARY or (average == "micro" and kind != CLASSES):
-        return area(
-            logits[counted], targets[counted] == 1
-        )  # the order of logits is that of probabilities, with fewer ties
-    if kind == CLASSES:
-        logits, targets = logits[counted].softmax(-1), targets[counted]
-        truths = targets[:, None] == torch.arange(logits.shape[-1])
-        if average == "micro":
-            return area(logits.flatten(), truths.flatten())
-        columns = list(zip(logits.T, truths.T, strict=True))
-    else:
-        per_label = zip(logits.T, targets.T, counted.T, strict=True)
-        columns = [(scores[kept], labels[kept] == 1) for scores, labels, kept in per_label]
-    areas = [area(*column) for column in columns]
-    support = torch.stack([truths.sum() for _, truths in columns])
-    defined = torch.tensor([value is not None for value in areas])
-    values = torch.tensor([value or 0.0 for value in areas], dtype=torch.float64)
-    return class_averages.averaged(
-        values, average, support=support, defined=defined, class_names=class_names
-    )
-
-
-def _auroc(scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]) -> float | None:
-    p = int(truths.sum())
-    n = len(truths) - p
-    if not p or not n:
-        return None
-    _, place, number = torch.unique(scores, return_inverse=True, return_counts=True)
-    number = number.double()
-    mean_ranks = number.cumsum(0) - (number - 1) / 2
-    return (float(mean_ranks[place[truths]].sum()) - p * (p + 1) / 2) / (p * n)
-
-
-def _average_precision(
+def _roc(
     scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-) -> float | None:
-    if not truths.any():
+) -> tuple[Float[Tensor, " points"], Float[Tensor, " points"]]:
+    """False and true positive rates from the highest score down, from 0 to 1."""
+    _, predicted, right = _counts_by_score(scores, truths)
+    wrong = predicted - right
+    start = wrong.new_zeros(1)
+    return torch.cat([start, wrong / wrong[-1]]), torch.cat([start, right / right[-1]])
+
+
+def _columns(logits: Tensor, targets: Tensor, *, as_one: bool = False) -> list[Column] | None:
+    """Scores and truths of each class or label, or of all as one; None if a logit is NaN."""
+    kind, logits = kind_of(logits, targets), logits.double()
+    known = targets != IGNORED
+    if logits[known].isnan().any():
         return None
+    # logits order the answers as probabilities do, with fewer ties
+    if kind == BINARY or (as_one and kind != CLASSES):
+        return [(logits[known], targets[known] == 1)]
+    if kind == CLASSES:
+        scores = logits[known].softmax(-1)
+        truths = targets[known][:, None] == torch.arange(logits.shape[-1])
+        if as_one:
+            return [(scores.flatten(), truths.flatten())]
+        return list(zip(scores.T, truths.T, strict=True))
+    by_label = zip(logits.T, targets.T, known.T, strict=True)
+    return [(scores[is_known], labels[is_known] == 1) for scores, labels, is_known in by_label]
+
+
+def _counts_by_score(
+    scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From the highest score down: new positives; predicted and true positives so far."""
     distinct, place = torch.unique(scores, return_inverse=True)
-    new = torch.zeros(
-        2, len(distinct), dtype=torch.float64
-    )  # how many, and how many true, at each score
+    new = torch.zeros(2, len(distinct), dtype=torch.float64)
     new[0].index_add_(0, place, torch.ones_like(scores))
     new[1].index_add_(0, place, truths.double())
     predicted, right = new.flip(1).cumsum(1)
-    return float((new[1].flip(0) / right[-1] * (right / predicted)).sum())
+    return new[1].flip(0), predicted, right

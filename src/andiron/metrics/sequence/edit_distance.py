@@ -1,4 +1,4 @@
-"""How many tokens must be inserted, deleted or replaced to turn one sequence into another, for a whole batch at once."""
+"""The edit distance between two sequences of tokens, for a whole batch at once."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ def levenshtein(
     a_lengths: Int[Tensor, " batch"],
     b_lengths: Int[Tensor, " batch"],
 ) -> Int[Tensor, " batch"]:
-    """The edit distance of each pair of rows, of which the first so many tokens count; nothing is read from the device.
+    """The edit distance of each pair of rows, cut to their lengths; no reads from the device.
 
-    D[i, j] = min(D[i-1, j] + 1, D[i-1, j-1] + (a_i != b_j), D[i, j-1] + 1). The first two are C[j], known from the row above
-    for all j at once; with them D[i, j] = min over k <= j of C[k] + j - k, a cumulative minimum. Some ten operations
-    for each token of `a`, whatever the batch.
+    D[i, j] = min(D[i-1, j] + 1, D[i-1, j-1] + (a_i != b_j), D[i, j-1] + 1). The first two are C[j],
+    computed from the row above for all j at once; with them D[i, j] = min over k <= j of
+    C[k] + j - k, a cumulative minimum. About ten operations for each token of `a`.
     Source: Wagner & Fischer 1974, "The string-to-string correction problem".
     """
     steps = torch.arange(b.shape[1] + 1, device=b.device)
@@ -33,10 +33,10 @@ def levenshtein(
     return last.gather(1, b_lengths[:, None])[:, 0]
 
 
-def kept(
+def to_front(
     tokens: Int[Tensor, "batch time"], keep: Bool[Tensor, "batch time"]
 ) -> tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]:
-    """The tokens to keep at the front of their row, in their order, and how many they are."""
+    """The tokens to keep moved to the front of their row, in order, and their number."""
     order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)
     return tokens.gather(1, order), keep.sum(dim=1)
 
@@ -44,21 +44,22 @@ def kept(
 def words(
     tokens: Int[Tensor, "batch time"], lengths: Int[Tensor, " batch"], separators: Sequence[int]
 ) -> tuple[Int[Tensor, "batch words"], Int[Tensor, " batch"]]:
-    """A number for each word between separators, at the front of its row, and how many words there are.
+    """A number for each word between separators, at the front of its row, and the words of a row.
 
-    sum_k (token_k + 1) BASE^k mod 2^64, k = 1, 2, ... within the word: equal words have equal numbers, and two that differ
-    share one with a chance of about 2^-64.
+    sum_k (token_k + 1) BASE^k mod 2^64, k = 1, 2, ... within the word: equal words have equal
+    numbers; two different words share one with probability of about 2^-64.
     Source: Karp & Rabin 1987, "Efficient randomized pattern-matching algorithms".
     """
     steps = torch.arange(tokens.shape[1], device=tokens.device)
-    parts = steps >= lengths[:, None]
+    is_separator = steps >= lengths[:, None]
     for separator in separators:
-        parts = parts | (tokens == separator)
-    word = parts.cumsum(dim=1)
-    place = (
-        steps - torch.where(parts, steps, -1).cummax(dim=1).values
-    )  # in its word, from 1; 0 for a separator
+        is_separator = is_separator | (tokens == separator)
+    word = is_separator.cumsum(dim=1)
+    # the place in its word, from 1; 0 for a separator
+    place = steps - torch.where(is_separator, steps, -1).cummax(dim=1).values
     powers = torch.full_like(steps, BASE).cumprod(0)[place - 1]
-    none = tokens.new_zeros(len(tokens), tokens.shape[1] + 1)
-    numbers = none.scatter_add(1, word, torch.where(parts, 0, (tokens + 1) * powers))
-    return kept(numbers, none.scatter_add(1, word, (~parts).to(none.dtype)) > 0)
+    empty = tokens.new_zeros(len(tokens), tokens.shape[1] + 1)
+    terms = torch.where(is_separator, 0, (tokens + 1) * powers)
+    numbers = empty.scatter_add(1, word, terms)
+    num_tokens = empty.scatter_add(1, word, (~is_separator).to(empty.dtype))
+    return to_front(numbers, num_tokens > 0)

@@ -1,4 +1,4 @@
-"""Metrics of a network that names a token at each place of a sequence."""
+"""Metrics of a network that predicts a token at each place of a sequence."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,13 @@ from andiron.ranges import Index
 
 @dataclass(kw_only=True)
 class Perplexity:
-    """exp(mean loss of a token), over all tokens that count: how many the network hesitates between.
+    """exp(mean -log p of a token) over all tokens that count, in nats.
 
-    It is that where the loss is the cross entropy in nats, with no smoothing and no further term.
+    An item gives -log p as `nll` where its loss has other terms, such as smoothing.
     """
 
     name: str = "perplexity"
     higher_is_better = False
-    gathers = False
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
         return _summed_loss(item)
@@ -37,9 +36,9 @@ class Perplexity:
 
 @dataclass(kw_only=True)
 class BitsPerByte:
-    """The sum of the losses of all tokens in bits, by the bytes of the text they stand for.
+    """The sum of -log2 p over all tokens, divided by the bytes of the text they stand for.
 
-    Unlike perplexity, it can be compared between tokenizers. The loss is the cross entropy in nats, as for Perplexity.
+    Unlike perplexity it can be compared between tokenizers.
     """
 
     name: str = "bits_per_byte"
@@ -48,19 +47,20 @@ class BitsPerByte:
     def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
         num_bytes: Tensor | int | None = getattr(item, "num_bytes", None)
         if num_bytes is None:
+            remedy = f"give it num_bytes, or leave the metric out: ~metrics.{self.name}"
+            item_class = type(item).__name__
             raise errors.DataError(
-                f"{self.name}: {type(item).__name__} does not tell how many bytes of text its targets stand for; "
-                f"give it num_bytes, or leave the metric out: ~metrics.{self.name}"
+                f"{self.name}: {item_class} does not say how many bytes its targets have; {remedy}"
             )
         return _summed_loss(item)[0] / math.log(2), num_bytes
 
 
 @dataclass(kw_only=True)
 class CharacterErrorRate:
-    """The edits that turn the tokens named into the targets, by the number of targets; above 1 if there are more edits.
+    """The edits from the predicted tokens to the targets, divided by the number of targets.
 
-    Where targets are IGNORED, what was named there is left out too; from the first `end` on, either side is.
-    Operations on the device for every place of a sequence; nothing is read from it.
+    It can be above 1. Places with IGNORED targets are left out, and on either side everything from
+    the first `end` token on. It runs on the device, an operation for every place of a sequence.
     """
 
     end: Index | None = None  # a token
@@ -68,63 +68,61 @@ class CharacterErrorRate:
     higher_is_better = False
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        (named, named_lengths), (targets, lengths) = _named_and_targets(item, self.end)
+        (predicted, predicted_lengths), (targets, lengths) = _predicted_and_targets(item, self.end)
         edits = edit_distance.levenshtein(
-            named, targets, a_lengths=named_lengths, b_lengths=lengths
+            predicted, targets, a_lengths=predicted_lengths, b_lengths=lengths
         )
         return edits, lengths.sum()
 
 
 @dataclass(kw_only=True)
 class WordErrorRate:
-    """The edits, in whole words, that turn the tokens named into the targets, by the number of words in the targets.
+    """The edits of whole words from prediction to target, divided by the words in the target.
 
-    A word is what stands between separators; several of them part as one does. The rest as for CharacterErrorRate.
+    Words are the tokens between separators; adjacent separators count as one. Otherwise as
+    CharacterErrorRate.
     """
 
-    separator: Index | Annotated[Sequence[Index], Field(min_length=1)]  # a token, or several
+    separator: Index | Annotated[Sequence[Index], Field(min_length=1)]  # tokens
     end: Index | None = None  # a token
     name: str = "word_error_rate"
     higher_is_better = False
 
     def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
         separators = [self.separator] if isinstance(self.separator, int) else self.separator
-        named, targets = (
-            edit_distance.words(*side, separators) for side in _named_and_targets(item, self.end)
+        predicted, targets = (
+            edit_distance.words(*side, separators)
+            for side in _predicted_and_targets(item, self.end)
         )
         edits = edit_distance.levenshtein(
-            named[0], targets[0], a_lengths=named[1], b_lengths=targets[1]
+            predicted[0], targets[0], a_lengths=predicted[1], b_lengths=targets[1]
         )
         return edits, targets[1].sum()
 
 
-Tokens = tuple[
-    Int[Tensor, "batch time"], Int[Tensor, " batch"]
-]  # in rows, the first so many of each
+# rows of tokens, and how many of each row count
+Tokens = tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]
 
 
 def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
-    """The sum of -log p over the tokens and their number; of a batch that counts nothing the mean is no number.
-
-    That is the loss, unless the item tells it apart because its loss is something else.
-    """
-    nll = getattr(item, "nll", None)
-    mean, weight = (
-        (item.loss, outputs.loss_weight(item)) if nll is None else (nll, outputs.num_targets(item))
-    )
+    """The sum of -log p over the tokens that count, and their number."""
+    nll = getattr(item, "nll", None)  # None where it is the loss
+    mean = item.loss if nll is None else nll
+    weight = outputs.loss_weight(item) if nll is None else outputs.num_targets(item)
     count = weight if isinstance(weight, Tensor) else mean.new_full((), weight, dtype=torch.float32)
+    # the mean over no tokens is NaN
     return torch.where(count == 0, 0.0, mean.float() * count), count
 
 
-def _named_and_targets(item: Any, end: int | None) -> tuple[Tokens, Tokens]:
-    counted = item.targets != IGNORED
-    named, targets = item.output.argmax(dim=-1), item.targets.long()
-    return _until(end, named, counted), _until(end, targets, counted)
+def _predicted_and_targets(item: Any, end: int | None) -> tuple[Tokens, Tokens]:
+    known = item.targets != IGNORED
+    predicted, targets = item.output.argmax(dim=-1), item.targets.long()
+    return _until(end, predicted, known), _until(end, targets, known)
 
 
 def _until(
-    end: int | None, tokens: Int[Tensor, "batch time"], counted: Bool[Tensor, "batch time"]
+    end: int | None, tokens: Int[Tensor, "batch time"], known: Bool[Tensor, "batch time"]
 ) -> Tokens:
     if end is not None:
-        counted = counted & (((tokens == end) & counted).cumsum(dim=1) == 0)
-    return edit_distance.kept(tokens, counted)
+        known = known & (((tokens == end) & known).cumsum(dim=1) == 0)
+    return edit_distance.to_front(tokens, known)

@@ -1,0 +1,68 @@
+"""A picture of the samples that a classifier gets most wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.metrics.classification import class_averages
+from andiron.metrics.classification.class_tables import table
+from andiron.metrics.classification.classifier_rows import CLASSES, refused, rows
+from andiron.metrics.pictures import pixels, tiled
+from andiron.outputs import IGNORED
+from andiron.ranges import Count
+
+
+@dataclass(kw_only=True)
+class WorstErrors:
+    """The `count` images with the highest loss -log p(target), worst first, and a table of them.
+
+    The table has true class, predicted class and loss, in the order of the picture. Images are
+    scaled from their own minimum and maximum and shrunk to at most 64 pixels: every batch keeps
+    `count` of them until its window is closed. Measured on validation data only.
+    """
+
+    count: Count = 16
+    columns: Count = 4
+    class_names: Sequence[str] | None = None
+    name: str = "worst_errors"
+    higher_is_better = False
+    gathers = True
+    needs_batch = True
+    validation_only = True
+
+    def __call__(self, item: Any, batch: Any) -> tuple[Tensor, ...]:
+        """Losses, images, true classes and predicted classes of the worst samples of one batch.
+
+        Raises: MismatchError for other items than a class a sample, and other inputs than images.
+        """
+        measured, inputs = rows(item), batch.inputs
+        if measured.kind != CLASSES:
+            raise refused(self.name, measured.kind, CLASSES)
+        if inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or len(inputs) != len(item.targets):
+            allowed = "should be images [batch, 1 or 3, height, width]; leave the metric out"
+            raise errors.MismatchError(f"{self.name}: inputs are {[*inputs.shape]}; {allowed}")
+        log_p = measured.logits.float().log_softmax(-1)
+        losses = -log_p.gather(-1, measured.indices()[:, None])[:, 0]
+        losses = losses.masked_fill(measured.targets == IGNORED, -torch.inf)
+        worst = losses.topk(min(self.count, len(losses))).indices
+        images = pixels(inputs[worst].float(), largest=64)
+        classes = torch.tensor([log_p.shape[-1]])
+        return losses[worst], images, measured.targets[worst], log_p[worst].argmax(-1), classes
+
+    def value(self, *parts: Tensor) -> dict[str, Tensor | str] | None:
+        losses, images, true, predicted, classes = parts
+        order = losses.argsort(descending=True, stable=True)[: self.count]
+        order = order[losses[order] != -torch.inf]
+        if not len(order):
+            return None
+        names = class_averages.named(self.class_names, int(classes[0]))
+        lines = [
+            [str(place), names[int(true[n])], names[int(predicted[n])], f"{float(losses[n]):.4f}"]
+            for place, n in enumerate(order.tolist(), start=1)
+        ]
+        picture = tiled(images[order], min(self.columns, len(order)))
+        return {"images": picture, "table": table(["place", "true", "predicted", "loss"], lines)}

@@ -1,0 +1,110 @@
+"""Pictures of validation data: the worst errors and the ROC curves."""
+
+import pytest
+import torch
+from classification_items import LOSS
+
+from andiron.data import Batch
+from andiron.errors import MismatchError
+from andiron.metrics import RocCurve, Tally, WorstErrors
+from andiron.metrics.pictures import COLOURS, line_chart, pixels, tiled
+from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
+
+
+def batch_of(logits, targets, shades, **more):
+    """Images of one shade each, black at the top left, so that scaling shows no difference."""
+    images = torch.tensor(shades).view(-1, 1, 1, 1).expand(-1, 3, 4, 5).clone()
+    images[:, :, 0, 0] = 0.0
+    item = ClassificationOutput(LOSS, torch.tensor(logits), torch.tensor(targets), **more)
+    return item, Batch(images, item.targets)
+
+
+def test_worst_errors_are_the_highest_losses_over_all_batches_and_windows():
+    tally = Tally([WorstErrors(count=3, columns=2, class_names=["ant", "bee"])])
+    tally.add(*batch_of([[4.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [1, 0, 1], [1.0, 1.0, 1.0]))
+    tally.close_window()
+    tally.add(*batch_of([[0.0, 2.0]], [0], [1.0]))
+
+    assert tally.close_epoch() == {}
+
+    assert tally.texts["worst_errors/table"].splitlines()[2:] == [
+        "| 1 | bee | ant | 4.0181 |",
+        "| 2 | ant | bee | 2.1269 |",
+        "| 3 | ant | bee | 1.3133 |",
+    ]
+    picture = tally.images["worst_errors/images"]
+    assert (picture.shape, picture.dtype) == ((3, 8, 10), torch.uint8)
+    assert picture[:, :4, :5].amax() == 255 and picture[:, 4:, 5:].amax() == 0  # none left
+
+
+def test_ignored_samples_are_no_errors():
+    tally = Tally([WorstErrors()])
+    item, batch = batch_of([[4.0, 0.0], [1.0, 0.0]], [IGNORED, 0], [1.0, 1.0], has_ignored=True)
+    tally.add(item, batch)
+    tally.close_epoch()
+    assert len(tally.texts["worst_errors/table"].splitlines()) == 3
+
+
+def test_worst_errors_refuse_inputs_that_are_not_images():
+    item = ClassificationOutput(LOSS, torch.zeros(2, 3), torch.tensor([0, 1]))
+    with pytest.raises(MismatchError, match=r"^worst_errors: inputs are \[2, 7\]; should be images"):
+        WorstErrors()(item, Batch(torch.zeros(2, 7), item.targets))
+
+
+def test_images_are_scaled_from_their_own_range_and_shrunk():
+    images = torch.linspace(-3.0, 7.0, 100 * 90).view(1, 1, 100, 90)
+    shown = pixels(images, largest=64)
+    assert shown.shape == (1, 1, 50, 45) and (int(shown.min()), int(shown.max())) == (0, 255)
+    constant = pixels(torch.full((2, 3, 4, 4), 5.0), largest=64)
+    assert constant.shape == (2, 3, 4, 4) and int(constant.max()) == 0
+
+
+def test_tiles_are_in_reading_order_with_black_at_the_end():
+    images = torch.arange(1, 4, dtype=torch.uint8).view(3, 1, 1, 1).expand(3, 1, 2, 2)
+    assert tiled(images, 2)[0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 0, 0], [3, 3, 0, 0]]
+
+
+def test_a_line_is_drawn_without_gaps():
+    steep = (torch.tensor([0.0, 0.1, 0.1, 1.0]), torch.tensor([0.0, 0.0, 0.9, 1.0]))
+    chart = line_chart([steep], size=64)
+    drawn = (chart == torch.tensor(COLOURS["blue"], dtype=torch.uint8)[:, None, None]).all(0)
+    assert drawn.any(0).all() and drawn.any(1).all()  # every column and every row
+    assert drawn[63, 0] and drawn[0, 63]
+
+
+def test_a_perfect_classifier_has_its_curve_along_the_border():
+    tally = Tally([RocCurve()])
+    tally.add(BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0]), torch.tensor([1, 0])))
+    tally.close_epoch()
+    chart = tally.images["roc_curve/curves"]
+    blue = torch.tensor(COLOURS["blue"], dtype=torch.uint8)[:, None]
+    assert (chart[:, 0, :] == blue).all() and (chart[:, :, 0] == blue).all()
+    assert (chart[:, 1:, 1:] == 255).all()
+
+
+def test_the_area_under_the_drawn_curve_is_the_auroc():
+    from sklearn.metrics import roc_auc_score
+
+    draw = torch.Generator().manual_seed(3)
+    targets = torch.randint(2, (301,), generator=draw)
+    logits = (torch.randn(301, generator=draw) + targets).round(decimals=1)  # with ties
+    tally = Tally([RocCurve()])
+    tally.add(BinaryClassificationOutput(LOSS, logits, targets))
+    tally.close_epoch()
+    chart = tally.images["roc_curve/curves"]
+    is_drawn = (chart != 255).any(0)
+    below = (is_drawn.long().cumsum(0) > 0).double().mean()
+    # the pixels of the line itself and the rounding of their places: 2 of 256 pixels
+    assert float(below) == pytest.approx(roc_auc_score(targets, logits), abs=2 / 256)
+
+
+def test_classes_without_positives_or_negatives_have_no_curve():
+    tally = Tally([RocCurve(class_names=["ant", "bee", "cat"])])
+    tally.add(ClassificationOutput(LOSS, torch.eye(3)[[0, 1, 0]], torch.tensor([0, 1, 1])))
+    tally.close_epoch()
+    assert tally.texts["roc_curve/colours"].splitlines()[2:] == [
+        "| ant | blue |",
+        "| bee | vermilion |",
+    ]
+    tally.add(ClassificationOutput(LOSS, torch.eye(3)[:1], torch.tensor([0])))
+    assert (tally.close_epoch(), tally.images) == ({}, {})
