@@ -1,8 +1,8 @@
-"""Activations computed again on the way back instead of being kept: less memory for about a third more time."""
+"""Activation checkpointing: activations recomputed in backward; less memory, a third more time."""
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,69 +14,50 @@ from andiron import errors
 
 
 def apply(model: nn.Module, pattern: str) -> list[str]:
-    """The names of the submodules of `model` that from now on keep only their inputs for the way back.
+    """The names of the submodules of `model` whose activations are now recomputed in backward.
 
-    They are those in whose name the regular expression is found and that lie in no other such. Gradients are the same
-    bits, dropout's masks included, and so is the state: its names, and buffers that a forward pass updates, such as the
-    statistics of a batch norm, which are updated once. A module whose result depends on a buffer that it changes on the
-    way (spectral norm) would compute another result the second time: leave it out. torch imports its compiler at the
-    first forward pass, for 1.3 s.
-    Raises: ValueError if no submodule matches, or the pattern is no regular expression.
+    They are the outermost ones in whose name the regular expression is found. Gradients have the
+    same bits, dropout included; names of the state stay, and buffers (batch norm's statistics) are
+    updated once. A module that reads a buffer after changing it (spectral norm) would recompute
+    another result: leave it out. The first forward pass imports torch's compiler, for 1.3 s.
+    Raises: ValueError if no submodule matches, or the pattern is not a regular expression.
     Source: Chen et al. 2016, arXiv:1604.06174, section 4.
     """
     try:
         expression = re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-    known = dict(_callable_submodules(model))
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+    known = {  # a ModuleList has no forward pass that could be recomputed
+        name: module
+        for name, module in model.named_modules(remove_duplicate=False)
+        if name and type(module).forward is not nn.Module.forward
+    }
     chosen: dict[str, nn.Module] = {}
-    for (
-        name,
-        module,
-    ) in known.items():  # in the order of definition: an outer module comes before those in it
+    for name, module in known.items():  # an outer module comes before those inside
         is_inside = any(name.startswith(f"{outer}.") for outer in chosen)
         if expression.search(name) and not is_inside and module not in chosen.values():
             chosen[name] = module
     if not chosen:
         hint = errors.nearest(pattern, known) or f"; there are: {', '.join(known) or 'none'}"
-        raise ValueError(
-            f"no submodule of {type(model).__name__} has {pattern!r} in its name{hint}"
-        )
+        kind = type(model).__name__
+        raise ValueError(f"no submodule of {kind} has {pattern!r} in its name{hint}")
     for module in chosen.values():
-        module.forward = partial(_recomputed, module, module.forward)
+        module.forward = partial(_checkpointed, module, module.forward)
     return [*chosen]
 
 
-def _callable_submodules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Those with a forward pass of their own: a ModuleList has none that could be computed again."""
-    for name, module in model.named_modules(remove_duplicate=False):
-        if name and type(module).forward is not nn.Module.forward:
-            yield name, module
-
-
-def _recomputed(module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _checkpointed(module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not torch.is_grad_enabled():
         return forward(*args, **kwargs)
-    if (
-        torch.compiler.is_compiling()
-    ):  # which updates buffers once, and takes no contexts of this kind
-        return checkpoint.checkpoint(forward, *args, use_reentrant=False, **kwargs)
-    contexts = partial(_contexts, module)
-    return checkpoint.checkpoint(
-        forward, *args, use_reentrant=False, preserve_rng_state=True, context_fn=contexts, **kwargs
-    )
-
-
-def _contexts(
-    module: nn.Module,
-) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    return nullcontext(), _buffers_kept(module)
+    if not torch.compiler.is_compiling():  # compiled code updates buffers once, without contexts
+        kwargs["context_fn"] = lambda: (nullcontext(), _buffers_restored(module))
+    return checkpoint.checkpoint(forward, *args, use_reentrant=False, **kwargs)
 
 
 @contextmanager
-def _buffers_kept(module: nn.Module) -> Iterator[None]:
-    """Within it buffers may be updated or replaced; afterwards they are as before."""
-    kept = [
+def _buffers_restored(module: nn.Module) -> Iterator[None]:
+    """Inside it buffers may be updated or replaced; afterwards they are as before."""
+    before = [
         (owner, name, buffer, buffer.detach().clone())
         for owner in module.modules()
         for name, buffer in owner._buffers.items()
@@ -85,8 +66,7 @@ def _buffers_kept(module: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for owner, name, buffer, before in kept:
-            buffer.data.copy_(
-                before
-            )  # not as a change that autograd counts: it has saved the buffer for the way back
+        for owner, name, buffer, values in before:
+            # .data: autograd has saved the buffer for backward and must not count this change
+            buffer.data.copy_(values)
             owner._buffers[name] = buffer

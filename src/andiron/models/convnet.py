@@ -10,7 +10,7 @@ from andiron.ranges import Count, Fraction
 
 
 class ConvNet(nn.Module):
-    """Two 3x3 convolutions (8 and 16 channels), an average pool to 8x8 and two linear layers, with dropout between.
+    """3x3 convolutions of 8 and 16 channels, average pool to 8x8, two linear layers, dropout.
 
     Source: the Burn book, "Basic workflow: from training to inference", model section.
     """
@@ -24,18 +24,15 @@ class ConvNet(nn.Module):
         dropout: Fraction = 0.5,
     ):
         super().__init__()
-        channels = input_shape[0]
         self.features = nn.Sequential(
-            nn.Conv2d(channels, 8, 3), Dropout(dropout),
+            nn.Conv2d(input_shape[0], 8, 3), Dropout(dropout),
             nn.Conv2d(8, 16, 3), Dropout(dropout), nn.ReLU(),
             nn.AdaptiveAvgPool2d(8), nn.Flatten(),
         )  # fmt: skip
         self.head = nn.Sequential(
-            nn.Linear(16 * 8 * 8, hidden),
-            Dropout(dropout),
-            nn.ReLU(),
+            nn.Linear(16 * 8 * 8, hidden), Dropout(dropout), nn.ReLU(),
             nn.Linear(hidden, num_outputs),
-        )
+        )  # fmt: skip
 
     def forward(
         self, images: Float[Tensor, "batch channels height width"]

@@ -9,16 +9,17 @@ from torch import Tensor, nn
 from andiron.models import shapes
 from andiron.ranges import Count
 
-SMALLEST = 16  # pixels a side that are convolved; 8x8 digits would be 2x2 after two strides
+SMALLEST = 16  # pixels a side for convolutions; 8x8 digits would be 2x2 after two strides
 INITIAL_STD, SLOPE = 0.02, 0.2  # Radford et al. 2016, section 4
 
 
 class GAN(nn.Module):
-    """`generator`, from `latent` numbers to images in [-1, 1], and `discriminator`, from images to a logit each.
+    """`generator`: `latent` numbers to images in [-1, 1]; `discriminator`: images to a logit each.
 
-    Convolutions with stride 2 and batch norm for images of 16 pixels a side or more, in fours (28x28): `width` channels next to
-    the image and twice as many inside. Linear layers of 4 * `width` units for others, such as 8x8 digits.
-    Raises: ValueError if input_shape is no shape of images.
+    Images of at least 16 pixels a side, divisible by 4 (28x28), get convolutions of stride 2 with
+    batch norm: `width` channels next to the image, twice as many inside. Others, such as 8x8 digits,
+    get linear layers of 4 * `width` units.
+    Raises: ValueError if input_shape is not a shape of images.
     Source: Radford, Metz & Chintala 2016, arXiv:1511.06434, section 3 (the convolutions).
     """
 
@@ -40,16 +41,18 @@ class GAN(nn.Module):
 def _convolutional(
     shape: tuple[int, int, int], latent: int, width: int
 ) -> tuple[nn.Module, nn.Module]:
-    channels, inner = shape[0], (2 * width, shape[1] // 4, shape[2] // 4)
+    channels, wide = shape[0], 2 * width
+    inner = wide, shape[1] // 4, shape[2] // 4
+    units = math.prod(inner)
     generator = nn.Sequential(
-        nn.Linear(latent, math.prod(inner)), nn.Unflatten(1, inner), nn.BatchNorm2d(2 * width), nn.ReLU(),
-        nn.ConvTranspose2d(2 * width, width, 4, 2, 1), nn.BatchNorm2d(width), nn.ReLU(),
+        nn.Linear(latent, units), nn.Unflatten(1, inner), nn.BatchNorm2d(wide), nn.ReLU(),
+        nn.ConvTranspose2d(wide, width, 4, 2, 1), nn.BatchNorm2d(width), nn.ReLU(),
         nn.ConvTranspose2d(width, channels, 4, 2, 1), nn.Tanh(),
     )  # fmt: skip
     discriminator = nn.Sequential(
         nn.Conv2d(channels, width, 4, 2, 1), nn.LeakyReLU(SLOPE),
-        nn.Conv2d(width, 2 * width, 4, 2, 1), nn.BatchNorm2d(2 * width), nn.LeakyReLU(SLOPE),
-        nn.Flatten(), nn.Linear(math.prod(inner), 1),
+        nn.Conv2d(width, wide, 4, 2, 1), nn.BatchNorm2d(wide), nn.LeakyReLU(SLOPE),
+        nn.Flatten(), nn.Linear(units, 1),
     )  # fmt: skip
     for module in (*generator, *discriminator):
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):

@@ -12,12 +12,13 @@ LEVELS = 2**16  # values of a lane: the resolution of the keep rate
 
 
 class Dropout(nn.Module):
-    """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest so that the mean stays.
+    """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest by 1/(1-p).
 
-    torch draws its CPU mask one element at a time, which takes half of a small convolutional network's step; a word
-    for four elements takes a tenth of that. The words come from torch's default generator, which the learner starts
-    anew from (seed, update): each layer reads on where the one before stopped, so a mask is a function of
-    (seed, update, layer) and there is no generator state to save. On any other device torch's fused dropout runs.
+    torch draws its CPU mask one element at a time, half of a small convolutional network's step; a
+    word for four elements takes a tenth of that. The words come from torch's default generator,
+    which the learner seeds from (seed, update): each layer continues where the one before stopped,
+    so a mask is a function of (seed, update, layer) and no generator state is saved. On other
+    devices torch's fused dropout runs.
     Raises: ValueError if p is not in [0, 1).
     """
 
@@ -33,9 +34,7 @@ class Dropout(nn.Module):
         if input.device.type != "cpu":
             return functional.dropout(input, self.p)
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        scale = LEVELS / (
-            LEVELS - dropped_levels
-        )  # of the rate as rounded, so that the mean is exact
+        scale = LEVELS / (LEVELS - dropped_levels)  # of the rounded rate: the mean is exact
         return input * keep_mask(input, dropped_levels).mul_(scale)
 
     def extra_repr(self) -> str:
@@ -43,17 +42,13 @@ class Dropout(nn.Module):
 
 
 def keep_mask(like: Tensor, dropped_levels: int) -> Float[Tensor, "..."]:
-    """1 for the elements of `like` that stay, 0 for the others: a lane is kept unless it is among the lowest levels.
+    """1 for the elements of `like` to keep, 0 for those whose lane is among the lowest levels.
 
-    In the dtype of `like`, because multiplying by floats is 5 times faster than masked_fill or where on a CPU.
+    In the dtype of `like`: multiplying floats is 5 times faster than masked_fill or where on a CPU.
     """
-    words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64).random_(
-        -(2**63), None
-    )
-    lanes = words.view(torch.int16)[: like.numel()].view(
-        like.shape
-    )  # -32768 ... 32767, each equally likely
+    words = torch.empty((like.numel() + LANES - 1) // LANES, dtype=torch.int64)
+    lanes = words.random_(-(2**63), None).view(torch.int16)  # -32768 ... 32767, equally likely
     mask = torch.empty_like(like, requires_grad=False)
-    return torch.ge(
-        lanes, dropped_levels - LEVELS // 2, out=mask
-    )  # half the time of comparing and then converting
+    kept = lanes[: like.numel()].view(like.shape)
+    # out=: half the time of comparing and then converting
+    return torch.ge(kept, dropped_levels - LEVELS // 2, out=mask)

@@ -1,4 +1,4 @@
-"""A language model: which token comes next."""
+"""A language model that predicts the next token."""
 
 import torch
 from jaxtyping import Float, Int
@@ -11,10 +11,10 @@ from andiron.ranges import Count, Fraction
 
 
 class GPT(nn.Module):
-    """A vector for each token and each place, `layers` causal transformer blocks, and the logits of the token that follows.
+    """Token and position embeddings, `layers` causal transformer blocks, logits of the next token.
 
-    The head shares the token vectors' weight (Press & Wolf 2017, arXiv:1608.05859). Other than in GPT-2, GELU is exact
-    and attention weights are not dropped.
+    The head shares the token embedding's weight (Press & Wolf 2017, arXiv:1608.05859). Unlike in
+    GPT-2, GELU is exact and attention weights are not dropped.
     Raises: ValueError if dim is not divisible by heads.
     Source: Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.3.
     """
@@ -33,28 +33,24 @@ class GPT(nn.Module):
         self.context_length = context_length
         self.embedding = Embedding(vocabulary_size, dim, context_length=context_length)
         self.dropout = Dropout(dropout)
-        self.blocks = nn.Sequential(
-            *(
-                transformer.Block(dim, heads, hidden=4 * dim, dropout=dropout, is_causal=True)
-                for _ in range(layers)
-            )
+        self.blocks = transformer.blocks(
+            layers, dim, heads, hidden=4 * dim, dropout=dropout, is_causal=True
         )
         self.norm = nn.LayerNorm(dim)
-        self.head = nn.Linear(
-            dim, vocabulary_size, bias=False, device="meta"
-        )  # without a weight of its own
+        # on "meta": no memory for a weight that is replaced
+        self.head = nn.Linear(dim, vocabulary_size, bias=False, device="meta")
         self.head.weight = self.embedding.weight
         transformer.initialise(self, layers=layers)
 
     def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time vocabulary"]:
-        """Logits of the token after each one; those at a place depend on it and the places before it.
+        """Logits of the token after each position, which depend on it and those before it.
 
         Raises: ValueError if there are more tokens than the context holds.
         """
         if tokens.shape[1] > self.context_length:
             raise ValueError(
-                f"a sequence of {tokens.shape[1]} tokens does not fit context_length={self.context_length}; cut it, or "
-                "build the network with a longer context"
+                f"a sequence of {tokens.shape[1]} tokens does not fit context_length="
+                f"{self.context_length}; cut it, or build the network with a longer context"
             )
         logits: Tensor = self.head(self.norm(self.blocks(self.dropout(self.embedding(tokens)))))
         return logits
@@ -63,10 +59,10 @@ class GPT(nn.Module):
         self, tokens: Int[Tensor, "batch time"], number: int, *,
         temperature: float = 1.0, top_k: int | None = None, generator: torch.Generator | None = None,
     ) -> Int[Tensor, "batch number"]:  # fmt: skip
-        """The `number` tokens that follow, each drawn from softmax(logits / temperature) and read before the next.
+        """The next `number` tokens, each drawn from softmax(logits / temperature) after the last.
 
-        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each is computed anew from
-        the last `context_length` tokens, in evaluation mode, without gradients.
+        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each is
+        computed anew from the last `context_length` tokens, in evaluation mode, without gradients.
         Raises: ValueError if there is no token to follow, or a setting is out of range.
         """
         self._check_sampling(tokens, temperature, top_k)
@@ -75,28 +71,24 @@ class GPT(nn.Module):
             for _ in range(number):
                 logits = self(tokens[:, -self.context_length :])[:, -1]
                 tokens = torch.cat([tokens, _drawn(logits, temperature, top_k, generator)], dim=1)
-        return tokens[
-            :, start:
-        ].clone()  # outside, where it becomes a tensor that gradients may meet
+        return tokens[:, start:].clone()  # outside: an inference tensor would refuse autograd
 
     def _check_sampling(self, tokens: Tensor, temperature: float, top_k: int | None) -> None:
         vocabulary_size = self.head.out_features
         if not tokens.shape[1]:
             raise ValueError("there is no token to follow; begin with one, such as a line break")
         if temperature < 0:
-            raise ValueError(
-                f"temperature={temperature}: should be positive, or 0 for the likeliest token"
-            )
+            allowed = "positive, or 0 for the likeliest token"
+            raise ValueError(f"temperature={temperature}: should be {allowed}")
         if top_k is not None and not 1 <= top_k <= vocabulary_size:
-            raise ValueError(
-                f"top_k={top_k}: should be between 1 and the {vocabulary_size} tokens there are, or None for all"
-            )
+            allowed = f"between 1 and the {vocabulary_size} tokens there are, or None for all"
+            raise ValueError(f"top_k={top_k}: should be {allowed}")
 
 
 class Embedding(nn.Embedding):
-    """A learned vector for each token, and one for its place added.
+    """A learned vector for each token, plus one for its position.
 
-    An embedding that holds the places too, so that rules for parameters know both as the first layer.
+    An embedding that holds the positions too: rules for parameter groups see both as first layer.
     """
 
     def __init__(self, vocabulary_size: int, dim: int, *, context_length: int):

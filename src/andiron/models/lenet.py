@@ -7,17 +7,19 @@ from torch import Tensor, nn
 
 from andiron.models import shapes
 
-SIDE = 32  # pixels: what the paper's network reads; it puts 28x28 characters in the middle of that
+SIDE = 32  # pixels a side that the paper's network reads, 28x28 characters centred in them
 
 
 class LeNet(nn.Module):
-    """Two 5x5 convolutions (6 and 16 channels), each with a 2x2 average pool, and three linear layers, with tanh between.
+    """5x5 convolutions of 6 and 16 channels with 2x2 average pools, three linear layers, tanh.
 
-    An image below 32 pixels a side is put in the middle of zeros, as in the paper; a larger one is read whole, so C5 (the
-    first linear layer) grows with it. Other than in the paper: the pools have no weights, C3 sees all channels of S2, tanh
-    is not scaled, and the output is linear (logits) instead of distances to drawn characters.
-    Raises: ValueError if input_shape is no shape of images.
-    Source: LeCun, Bottou, Bengio & Haffner 1998, "Gradient-based learning applied to document recognition", section II.B.
+    Images below 32 pixels a side are centred in zeros, as in the paper; larger ones are read whole,
+    so the first linear layer (C5) grows with them. Unlike in the paper, pools have no weights, C3
+    sees all channels of S2, tanh is not scaled, and the output is logits, not distances to drawn
+    characters.
+    Raises: ValueError if input_shape is not a shape of images.
+    Source: LeCun, Bottou, Bengio & Haffner 1998, "Gradient-based learning applied to document
+    recognition", section II.B.
     """
 
     def __init__(self, input_shape: Sequence[int], num_outputs: int):
@@ -32,8 +34,8 @@ class LeNet(nn.Module):
             nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(),
         )  # fmt: skip
         self.head = nn.Sequential(
-            nn.Linear(16 * (height // 2) * (width // 2), 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(),
-            nn.Linear(84, num_outputs),
+            nn.Linear(16 * (height // 2) * (width // 2), 120), nn.Tanh(),
+            nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, num_outputs),
         )  # fmt: skip
 
     def forward(

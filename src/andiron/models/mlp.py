@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from andiron.ranges import Count, Fraction
 
 
 class MLP(nn.Module):
-    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and a linear one to the outputs."""
+    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and one to the outputs."""
 
     def __init__(
         self,
@@ -24,12 +25,10 @@ class MLP(nn.Module):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
-        for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
-            layers += [
-                nn.Linear(fan_in, fan_out),
-                nn.ReLU(),
-                *([Dropout(dropout)] if dropout else []),
-            ]
+        for fan_in, fan_out in pairwise(sizes):
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+            if dropout:
+                layers.append(Dropout(dropout))
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_outputs))
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch outputs"]:

@@ -1,6 +1,7 @@
-"""The residual networks for small images."""
+"""Residual networks for small images."""
 
 from collections.abc import Sequence
+from itertools import pairwise, starmap
 from typing import Annotated
 
 from jaxtyping import Float
@@ -15,11 +16,13 @@ Depth = Annotated[int, Field(ge=8)]  # and 6n + 2, which the constructor checks
 
 
 class ResNet(nn.Module):
-    """3x3 convolutions in three stages of n residual blocks, depth = 6n + 2; from stage to stage half the size, twice the channels.
+    """Three stages of n residual blocks of 3x3 convolutions, depth = 6n + 2.
 
-    `width` is the channels of the first stage: 16 in the paper, with 0.27M parameters at depth 20, 0.46M at 32, 0.66M at 44,
-    0.85M at 56 and 1.7M at 110. Convolutions start from N(0, 2 / fan_in) (He et al. 2015, arXiv:1502.01852, equation 10).
-    Raises: ValueError if depth is not 6n + 2, or input_shape no shape of images.
+    Each stage has half the size and twice the channels of the one before. `width` is the channels of
+    the first: 16 in the paper, with 0.27M parameters at depth 20, 0.46M at 32, 0.66M at 44, 0.85M at
+    56 and 1.7M at 110. Convolutions start from N(0, 2 / fan_in) (He et al. 2015, arXiv:1502.01852,
+    equation 10).
+    Raises: ValueError if depth is not 6n + 2, or input_shape is not a shape of images.
     Source: He et al. 2015, arXiv:1512.03385, section 4.2.
     """
 
@@ -33,8 +36,7 @@ class ResNet(nn.Module):
             nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
         )
         widths = [width * 2**stage for stage in range(3) for _ in range(blocks_per_stage)]
-        pairs = zip([width, *widths], widths, strict=False)
-        self.blocks = nn.Sequential(*(Residual(entering, leaving) for entering, leaving in pairs))
+        self.blocks = nn.Sequential(*starmap(Residual, pairwise([width, *widths])))
         self.head = nn.Sequential(
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, num_outputs)
         )
@@ -52,8 +54,8 @@ class ResNet(nn.Module):
 class Residual(nn.Module):
     """relu(x + F(x)), F two convolutions with batch norm and a ReLU between them.
 
-    Where channels double, F has stride 2 and x, to fit, every second row and column, and zeros for the new channels
-    (option A of the paper: a shortcut has no parameters).
+    Where channels double, F has stride 2; x is reduced to every second row and column and padded with
+    zeros for the new channels (option A of the paper: a shortcut has no parameters).
     """
 
     def __init__(self, entering: int, leaving: int):
@@ -61,7 +63,8 @@ class Residual(nn.Module):
         self.stride = 1 if entering == leaving else 2
         self.new_channels = leaving - entering
         self.layers = nn.Sequential(
-            nn.Conv2d(entering, leaving, 3, stride=self.stride, padding=1, bias=False), nn.BatchNorm2d(leaving), nn.ReLU(),
+            nn.Conv2d(entering, leaving, 3, stride=self.stride, padding=1, bias=False),
+            nn.BatchNorm2d(leaving), nn.ReLU(),
             nn.Conv2d(leaving, leaving, 3, padding=1, bias=False), nn.BatchNorm2d(leaving),
         )  # fmt: skip
 
@@ -80,7 +83,8 @@ def _blocks_per_stage(depth: int) -> int:
     if blocks < 1 or rest:
         below = 6 * max(blocks, 1) + 2
         raise ValueError(
-            f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first and the last; "
-            f"the nearest are {below} and {below + 6}, the paper's are 20, 32, 44, 56 and 110"
+            f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the "
+            f"first and the last; the nearest are {below} and {below + 6}, the paper's are "
+            "20, 32, 44, 56 and 110"
         )
     return blocks

@@ -1,4 +1,4 @@
-"""Which shapes of samples a network can read."""
+"""The shapes of samples that networks can read."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 def of_images(input_shape: Sequence[int], network: str) -> tuple[int, int, int]:
     """The channels, height and width in `input_shape`.
 
-    Raises: ValueError if it is no shape of images; the message names the network.
+    Raises: ValueError, naming the network, if it is not a shape of images.
     """
     if len(input_shape) != 3 or min(input_shape) < 1:
         raise ValueError(
-            f"input_shape={tuple(input_shape)}: {network} reads images, of shape (channels, height, width); choose data "
-            "with images, or a network for vectors, such as MLP"
+            f"input_shape={tuple(input_shape)}: {network} reads images, of shape (channels, height, "
+            "width); choose data with images, or a network for vectors, such as MLP"
         )
     channels, height, width = input_shape
     return channels, height, width

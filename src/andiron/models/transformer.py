@@ -1,6 +1,7 @@
-"""The blocks that transformers of images and of text are stacked from."""
+"""The blocks of transformers of images and of text."""
 
 import math
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,13 +9,16 @@ from torch.nn import functional
 
 from andiron.models.dropout import Dropout
 
-STD = 0.02  # of initial weights: Radford et al. 2018, "Improving language understanding by generative pre-training", 4.1
+# of initial weights: Radford et al. 2018, "Improving language understanding by generative
+# pre-training", section 4.1
+STD = 0.02
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), then x + feed_forward(norm(x)), with dropout on both branches (pre-norm).
+    """x + attention(norm(x)), then x + feed_forward(norm(x)), both branches with dropout.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762; the norms come first as in Radford et al. 2019, section 2.3.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, with the norms first (pre-norm) as in Radford et
+    al. 2019, section 2.3.
     """
 
     def __init__(self, dim: int, heads: int, *, hidden: int, dropout: float, is_causal: bool):
@@ -31,11 +35,16 @@ class Block(nn.Module):
         return outputs
 
 
+def blocks(number: int, *args: Any, **kwargs: Any) -> nn.Sequential:
+    """`number` blocks with the same arguments, one after another."""
+    return nn.Sequential(*(Block(*args, **kwargs) for _ in range(number)))
+
+
 class Attention(nn.Module):
     """softmax(Q K^T / sqrt(dim / heads)) V in each head, then a projection of all heads together.
 
-    With `is_causal` a place sees itself and those before it. No weights are dropped and no matrix of them is kept where
-    torch has a fused kernel (flash attention: Dao et al. 2022, arXiv:2205.14135).
+    With `is_causal` a position sees itself and those before it. Attention weights are not dropped,
+    nor stored where torch has a fused kernel (flash attention: Dao et al. 2022, arXiv:2205.14135).
     Raises: ValueError if `heads` does not divide `dim`.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
     """
@@ -64,7 +73,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an exact GELU between them, the same at every place."""
+    """Two linear layers with an exact GELU between them, the same at every position."""
 
     def __init__(self, dim: int, hidden: int):
         super().__init__()
@@ -79,15 +88,13 @@ class FeedForward(nn.Module):
 def initialise(network: nn.Module, *, layers: int) -> None:
     """Weights of linear layers and embeddings from N(0, 0.02^2), biases 0.
 
-    A block adds two projections to what passes through it, so those start from N(0, 0.02^2 / (2 layers)): what passes
-    then does not grow with depth.
+    The two projections that each block adds to its input start from N(0, 0.02^2 / (2 layers)), so
+    that the sum does not grow with depth.
     Source: Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.3.
     """
     for name, module in network.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(
-                module.weight,
-                std=STD / math.sqrt(2 * layers) if name.endswith("projection") else STD,
-            )
+            is_added = name.endswith("projection")
+            nn.init.normal_(module.weight, std=STD / math.sqrt(2 * layers) if is_added else STD)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)

@@ -12,10 +12,12 @@ from andiron.ranges import Count, Fraction, Positive
 
 
 class ViT(nn.Module):
-    """Square patches of the image as a sequence of vectors, `depth` transformer blocks, and a linear layer on their mean.
+    """Square patches as a sequence of vectors, `depth` transformer blocks, a linear layer on the mean.
 
-    The mean over the patches takes the place of the paper's class token (Beyer et al. 2022, arXiv:2205.01580: no worse).
-    Raises: ValueError if the image is not divisible into patches, dim not into heads, or input_shape no shape of images.
+    The mean over the patches replaces the paper's class token (Beyer et al. 2022, arXiv:2205.01580:
+    no worse).
+    Raises: ValueError if the image is not divisible into patches, or dim into heads, or input_shape
+    is not a shape of images.
     Source: Dosovitskiy et al. 2020, arXiv:2010.11929, section 3.1.
     """
 
@@ -35,11 +37,8 @@ class ViT(nn.Module):
         self.patches = Patches(input_shape, dim, patch=patch)
         self.dropout = Dropout(dropout)
         hidden = round(mlp_ratio * dim)
-        self.blocks = nn.Sequential(
-            *(
-                transformer.Block(dim, heads, hidden=hidden, dropout=dropout, is_causal=False)
-                for _ in range(depth)
-            )
+        self.blocks = transformer.blocks(
+            depth, dim, heads, hidden=hidden, dropout=dropout, is_causal=False
         )
         self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, num_outputs)
@@ -55,17 +54,17 @@ class ViT(nn.Module):
 
 
 class Patches(nn.Conv2d):
-    """A linear map of every patch, row by row, and a learned vector for its place added.
+    """A linear map of every patch, row by row, plus a learned vector for its position.
 
-    A convolution that holds the places too, so that rules for parameters know both as the first layer.
+    A convolution that holds the positions too: rules for parameter groups see both as first layer.
     """
 
     def __init__(self, input_shape: Sequence[int], dim: int, *, patch: int):
         channels, height, width = shapes.of_images(input_shape, "ViT")
         if height % patch or width % patch:
             raise ValueError(
-                f"patch={patch}: an image of {height}x{width} is not divisible into patches of {patch}x{patch}; choose a "
-                "divisor of both sides"
+                f"patch={patch}: an image of {height}x{width} is not divisible into patches of "
+                f"{patch}x{patch}; choose a divisor of both sides"
             )
         super().__init__(channels, dim, patch, stride=patch)
         self.positions = nn.Parameter(torch.empty(height // patch * (width // patch), dim))
