@@ -20,9 +20,11 @@ from typing import IO
 
 from andiron import errors, files
 from andiron.checkpoint import directory, manifest
-from proofs import comparison, observed_phase
+from andiron.config import composition
+from andiron.run import comparison
+from proofs import observed_phase
 from proofs.kill_times import AIMS, Aim, LATE, Lengths
-from proofs.observed_phase import Seen
+from proofs.observed_phase import ObservedProcess
 from andiron.run import status as run_status
 from andiron.run_folder import RunFolder
 
@@ -133,16 +135,16 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
     first: dict[str, float] = {}
     with tempfile.TemporaryFile() as said:
         process = _started(trial, run_dir, said)
-        seen = Seen(run_dir, process.pid)
+        observed = ObservedProcess(run_dir, process.pid)
         while process.poll() is None:
-            seen.look()
-            phase = seen.phase
+            observed.look()
+            phase = observed.phase
             at = (
-                observed_phase.END if seen.is_measured and phase != observed_phase.AFTER else phase
+                observed_phase.END if observed.is_measured and phase != observed_phase.AFTER else phase
             )  # whatever it writes there
-            first.setdefault(at, seen.running_for)
+            first.setdefault(at, observed.seconds_running)
             time.sleep(SECONDS_BETWEEN_LOOKS)
-        whole = seen.running_for
+        whole = observed.seconds_running
         if process.returncode:
             raise errors.RunFolderError(
                 f"the straight run ended with exit code {process.returncode}:\n{_text(said)}"
@@ -165,7 +167,7 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
         by = signal.SIGTERM if draw.random() < SIGTERM_SHARE else signal.SIGKILL
         with tempfile.TemporaryFile() as said:
             process = _started(trial, run_dir, said)
-            hit = _hit(process, Seen(run_dir, process.pid), aim, by)
+            hit = _hit(process, ObservedProcess(run_dir, process.pid), aim, by)
             text = _text(said)
         code = process.returncode
         outcome.hits += [hit] if hit else []
@@ -180,28 +182,28 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
 
 
 def _hit(
-    process: "subprocess.Popen[bytes]", seen: Seen, aim: Aim | None, by: signal.Signals
+    process: "subprocess.Popen[bytes]", observed: ObservedProcess, aim: Aim | None, by: signal.Signals
 ) -> Hit | None:
     """Waits for the end of the process; how it was hit, if it did not come to its end by itself."""
     phase = None
     try:
-        while process.poll() is None and seen.running_for < SECONDS_AT_MOST:
-            seen.look()
-            if aim is not None and phase is None and aim.is_time(seen):
-                time.sleep(aim.late)
-                seen.look()
-                phase = seen.phase
+        while process.poll() is None and observed.seconds_running < SECONDS_AT_MOST:
+            observed.look()
+            if aim is not None and phase is None and aim.is_time(observed):
+                time.sleep(aim.seconds_late)
+                observed.look()
+                phase = observed.phase
                 process.send_signal(by)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     finally:
         if process.poll() is None:
             process.kill()
         process.wait()
-    seen.look()
+    observed.look()
     if phase is None or process.returncode == 0:
         return None
     return Hit(
-        by.name, seen.phase if by == signal.SIGKILL else phase
+        by.name, observed.phase if by == signal.SIGKILL else phase
     )  # what it left is what it was at
 
 
@@ -226,8 +228,8 @@ def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     # one thread: with two, a tiny step waits for a busy neighbour many times its own length
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
-    escaped = str(run_dir).replace("\\", "\\\\").replace("'", "\\'")
-    overrides = [*DEFAULT, *trial.overrides, "restart=requeued", f"hydra.run.dir='{escaped}'"]
+    place = f"hydra.run.dir={composition.quoted(str(run_dir))}"
+    overrides = [*DEFAULT, *trial.overrides, "restart=requeued", place]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, *overrides],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment,
@@ -241,7 +243,7 @@ def _text(said: IO[bytes]) -> str:
 
 def _not_whole(run_dir: Path) -> list[str]:
     """What looks like a checkpoint and is none."""
-    found = run_dir / "checkpoints"
+    found = RunFolder(run_dir).checkpoints
     problems = [str(path) for path in sorted(found.glob("step-*.damaged*"))]
     for name in directory.names(found):
         try:
@@ -260,7 +262,7 @@ def _differences(straight: Path, run_dir: Path) -> list[str]:
         found = [str(difference) for difference in comparison.compare(straight, run_dir)]
     except errors.AndironError as error:
         return [str(error)]
-    left = [*files.partials(run_dir), *files.partials(run_dir / "checkpoints")]
+    left = [*files.partials(run_dir), *files.partials(folder.checkpoints)]
     return found + [f"{path} was left behind" for path in left]
 
 

@@ -12,12 +12,15 @@ from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
-from proofs import comparison, stop_points
-from proofs.comparison import Difference
+from andiron.run import comparison
+from andiron.run.comparison import Difference
+from proofs import stop_points
 from proofs.stop_points import Stop
 from proofs.segment import Ended, Piece, run_apart, run_here
 from andiron.commands.signals import exit_code
+from andiron.config import composition
 from andiron.config.schema import Train
+from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 STOPPED = (130, 143)  # exit codes of a piece: asked to stop, sent SIGTERM
@@ -80,12 +83,7 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
 
 
 def _fresh(trial: Trial, run_dir: Path) -> list[str]:
-    return [*trial.overrides, f"hydra.run.dir={_quoted(run_dir)}"]
-
-
-def _quoted(path: Path) -> str:
-    """As Hydra's overrides have a text with any character in it."""
-    return "'" + str(path).replace("\\", r"\\").replace("'", r"\'") + "'"
+    return [*trial.overrides, f"hydra.run.dir={composition.quoted(str(run_dir))}"]
 
 
 def _ran(run_piece: RunPiece, piece: Piece, name: str) -> Ended:
@@ -146,7 +144,7 @@ def _interrupted(
 
 def _going_on(run_dir: Path, num_workers: int | None) -> list[str]:
     more = [] if num_workers is None else [f"num_workers={num_workers}"]
-    return [f"resume={_quoted(run_dir)}", *more]
+    return [f"resume={composition.quoted(str(run_dir))}", *more]
 
 
 def _cause(
@@ -161,7 +159,7 @@ def _cause(
         unsaved_state,
     )  # imports torch: only who has something to look for waits for it
 
-    found = unsaved_state.found(Train.load(folder / "straight" / "config.json"), folder)
+    found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config), folder)
     causes = (
         "; ".join(found)
         or "none was found in the modules: look at metrics, losses and schedules of one's own"

@@ -7,7 +7,7 @@ import pytest
 from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 
-from proofs import comparison
+from andiron.run import comparison
 
 RUN = (
     "model.hidden=[64]", "batch_size=20", "num_epochs=60", "log_every=10", "checkpoint.every_updates=1", "checkpoint.last=3",

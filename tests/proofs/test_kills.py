@@ -13,9 +13,10 @@ import pytest
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 from andiron import errors
-from proofs import comparison, kill_test, observed_phase
+from andiron.run import comparison
+from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Outcome, Trial
-from proofs.observed_phase import Seen
+from proofs.observed_phase import ObservedProcess
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
@@ -175,7 +176,7 @@ def test_the_summary_counts_signals_phases_and_runs():
 
 
 def test_a_folder_shows_what_its_process_is_at(tmp_path):
-    seen = Seen(tmp_path, pid=7)
+    seen = ObservedProcess(tmp_path, pid=7)
     found = [seen.phase]
 
     def then(name, text="", *, pid=7):
@@ -207,7 +208,7 @@ def test_a_folder_shows_what_its_process_is_at(tmp_path):
     ]  # fmt: skip
     assert seen.is_measured
     assert (
-        Seen(tmp_path, pid=8).phase == observed_phase.START
+        ObservedProcess(tmp_path, pid=8).phase == observed_phase.START
     )  # what others left behind is not its own
 
 

@@ -1,162 +1,135 @@
-"""A run repeated from its record, and compared with it: what has changed since is told first."""
+"""A finished run repeated from its record, and compared bit for bit; what changed since comes first."""
 
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from proofs import comparison
 from andiron.commands.signals import Signals, exit_code, heard
+from andiron.config.leaves import leaves
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
+from andiron.run import comparison
+from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
-OF_THE_FOLDER = (
-    "overwrite",
-    "resume",
-)  # options that say what to do with a folder, not what to run in it
-FREE = (
-    "num_workers",
-    "render",
-    "checkpoint",
-    "interrupted_exit_code",
-)  # a resume may change them, and they change no number
-SAME = "nothing that is on record"
+SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
+UNCHANGED = "nothing that is on record"
 
 
-def rerun(folder: Path, into: Path) -> bool:
-    """Whether the run in `folder`, made again in `into`, is the same bits; prints what changed since and the first difference.
+def rerun(path: Path, into: Path) -> bool:
+    """Whether the run, repeated in `into`, has the same bits; prints the first difference.
 
-    Raises: RunFolderError if the record is not that of a finished run, or not of one that its configuration alone describes;
-    ConfigError, DataError or DeviceError if it cannot be run here.
+    Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
+    not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
-    comparison.check_finished(folder)
-    config = _record(folder)
-    from andiron.commands import train  # after the checks: what it imports takes a second or two
+    comparison.check_finished(path)
+    folder = RunFolder(path)
+    config = _config(folder)
+    from andiron.commands import train  # after the checks: its imports take a second or two
 
     changed = list(changes(folder, config))
-    print(f"changed since: {_listed(changed)}", flush=True)
+    print("\n  ".join(["changed since:", *changed] if changed else [f"changed since: {UNCHANGED}"]))
     signals = Signals(Interrupter())
     with heard(signals):
         train.train(config, into, {}, signals.interrupter)
-    differences = comparison.compare(folder, into)
+    differences = comparison.compare(path, into)
     if not differences:
-        print(f"exact: {comparison.counts(folder)} are the same bits")
+        print(f"exact: {comparison.counts(path)} are the same bits")
         return True
-    print(
-        f"not exact: {differences[0]}\nand {len(differences) - 1:,} more\nlikely cause: {_cause(changed)}"
-    )
+    print(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more")
+    print(f"likely cause: {_cause(changed)}")
     return False
 
 
-def changes(folder: Path, config: Train) -> Iterator[str]:
-    """What the run's record says of code, versions, hardware and data that is not so here and now, a line each."""
+def changes(folder: RunFolder, config: Train) -> Iterator[str]:
+    """What differs now from the record of code, versions, hardware and data, a line each."""
     from andiron import devices
     from andiron.build import components
-    from andiron.run import provenance
+    from andiron.run import metadata, provenance
 
-    splits = components.build(config).splits
-    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
-    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
     now, patch = provenance.gather(
-        seed=config.seed, data=data, device=devices.resolve(config.device)
+        seed=config.seed,
+        data=metadata.data_record(components.build(config).splits),
+        device=devices.resolve(config.device),
     )
     then = _provenance(folder)
-    yield from _of_code(then.get("git") or {}, now.get("git") or {})
-    recorded = folder / "dirty.patch"
-    if (recorded.read_bytes() if recorded.exists() else b"") != patch.encode(
-        errors="surrogateescape"
-    ):
-        yield "the changes that were not committed (dirty.patch) are others"
+    yield from _in_code(then.get("git") or {}, now.get("git") or {})
+    recorded = folder.uncommitted.read_bytes() if folder.uncommitted.exists() else b""
+    if recorded != patch.encode(errors="surrogateescape"):
+        yield f"the uncommitted changes ({folder.uncommitted.name}) are different"
     for name in ("andiron", "python", "packages", "hardware", "data"):
-        yield from _of_values(name, then.get(name), now.get(name))
+        before, after = (dict(leaves({name: each.get(name)})) for each in (then, now))
+        for key in dict.fromkeys([*before, *after]):
+            if before.get(key) != after.get(key):
+                yield f"{'.'.join(key)}: {before.get(key)}, now {after.get(key)}"
 
 
-def _record(folder: Path) -> Train:
-    """The configuration to make the run again by."""
-    path = folder / "config.json"
-    if not path.is_file():
+def _config(folder: RunFolder) -> Train:
+    """The configuration that repeats the run in another folder."""
+    if not folder.config.is_file():
         raise errors.RunFolderError(
-            f"{path}: no such file; without it there is nothing to repeat the run by"
+            f"{folder.config}: no such file; without it the run cannot be repeated"
         )
     for resume in _provenance(folder).get("resumes", []):
-        changed = [name for name in resume.get("changes", {}) if name.partition(".")[0] not in FREE]
-        if changed:
+        options = [
+            name
+            for name in resume.get("changes", {})
+            if name.partition(".")[0] not in SAME_NUMBERS
+        ]
+        if options:
             raise errors.RunFolderError(
-                f"{folder}: was resumed at update {resume.get('updates')} with other options ({', '.join(changed)}); "
-                "no one configuration describes such a run, so it cannot be repeated from its record"
+                f"{folder.path}: was resumed at update {resume.get('updates')} with other options "
+                f"({', '.join(options)}); no single configuration describes such a run, so it "
+                "cannot be repeated from its record"
             )
-    config = Train.load(path)
-    neutral = {
-        field.name: field.default
-        for field in dataclasses.fields(Train)
-        if field.name in OF_THE_FOLDER
-    }
-    return dataclasses.replace(config, **neutral)  # type: ignore[arg-type]
+    return dataclasses.replace(Train.load(folder.config), overwrite=False, resume=None)
 
 
-def _provenance(folder: Path) -> dict[str, Any]:
-    path = folder / "provenance.json"
+def _provenance(folder: RunFolder) -> dict[str, Any]:
+    path = folder.provenance
     try:
-        found = files.read_json(path)
+        record = files.read_json(path)
     except (OSError, ValueError) as error:
+        why = "without it, what changed since is unknown"
+        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {why}") from error
+    if not isinstance(record, dict):
         raise errors.RunFolderError(
-            f"{path}: cannot be read ({error}); what changed since cannot be told without it"
-        ) from error
-    if not isinstance(found, dict):
-        raise errors.RunFolderError(
-            f"{path}: holds {type(found).__name__}, not a run's origin; restore it from a copy"
+            f"{path}: holds {type(record).__name__}, not a provenance; restore it from a copy"
         )
-    return found
+    return record
 
 
-def _of_code(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     if then.get("revision") != now.get("revision"):
         yield f"git revision: {then.get('revision')}, now {now.get('revision')}"
     before, after = set(then.get("untracked", [])), set(now.get("untracked", []))
-    for name in sorted(before | after):
-        if name not in before or name not in after:
-            yield f"untracked file {name}: {'gone' if name in before else 'new'}"
-
-
-def _of_values(name: str, then: Any, now: Any) -> Iterator[str]:
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*then, *now]):
-            yield from _of_values(f"{name}.{key}", then.get(key), now.get(key))
-    elif then != now:
-        yield f"{name}: {then}, now {now}"
-
-
-def _listed(changed: list[str]) -> str:
-    return "\n  ".join(["", *changed]) if changed else SAME
+    for name in sorted(before ^ after):
+        yield f"untracked file {name}: {'gone' if name in before else 'new'}"
 
 
 def _cause(changed: list[str]) -> str:
     if changed:
         return f"changed since: {'; '.join(changed)}"
     return (
-        f"{SAME} has changed, so the run is not reproducible by itself: look for kernels that are not deterministic, more than "
-        "one thread, the time, and generators of one's own"
+        f"{UNCHANGED} has changed, so the run is not reproducible: look for nondeterministic "
+        "kernels, more than one thread, uses of the time, and random generators of your own"
     )
 
 
 def main() -> int:
-    """What `python scripts/rerun.py` does; the exit code."""
+    """Runs `python scripts/rerun.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Repeat a run from its record and compare every bit."
+        description="Repeat a run from its record and compare every bit.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="the folder of a finished run")
-    now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
-    parser.add_argument(
-        "--into",
-        type=Path,
-        default=Path("outputs", "rerun", now),
-        help="where to make it (default: %(default)s)",
-    )
+    default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
+    parser.add_argument("--into", type=Path, default=default, help="folder for the repeated run")
     options = parser.parse_args()
     folder, into = options.folder.absolute(), options.into.absolute()
     try:
@@ -165,7 +138,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     except KeyboardInterrupt as error:
-        print(f"interrupted; what there is of the repeated run is in {into}", file=sys.stderr)
+        print(f"interrupted; the unfinished repeated run is in {into}", file=sys.stderr)
         return exit_code(error)
     print(f"the repeated run is in {into}")
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

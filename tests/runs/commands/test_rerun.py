@@ -12,6 +12,7 @@ import pytest
 from andiron import errors
 from andiron.commands import rerun
 from andiron.config.schema import Train
+from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -55,7 +56,7 @@ def finished(made, tmp_path):
 
 
 def changes(folder):
-    return list(rerun.changes(folder, Train.load(folder / "config.json")))
+    return list(rerun.changes(RunFolder(folder), Train.load(folder / "config.json")))
 
 
 @pytest.mark.slow
@@ -125,7 +126,7 @@ def test_what_changed_since_is_listed(finished):
     assert [
         line
         for line in found
-        if not line.startswith(("untracked", "git", "the changes", "hardware"))
+        if not line.startswith(("untracked", "git", "the uncommitted changes", "hardware"))
     ] == []
 
     def age(origin):
@@ -140,7 +141,7 @@ def test_what_changed_since_is_listed(finished):
     found = changes(finished)
     assert any(line.startswith("git revision: 0123, now ") for line in found)
     assert "untracked file gone.py: gone" in found
-    assert "the changes that were not committed (dirty.patch) are others" in found
+    assert "the uncommitted changes (dirty.patch) are different" in found
     assert f"python: 3.0.0, now {sys.version.split()[0]}" in found
     assert any(line.startswith("packages.torch: 1.0, now ") for line in found)
     assert any(line.startswith("hardware.threads: 99, now ") for line in found)
@@ -166,7 +167,7 @@ def test_a_run_that_went_on_with_other_options_is_refused_and_they_are_named(tmp
     with pytest.raises(errors.RunFolderError) as refused:
         rerun.rerun(folder, tmp_path / "again")
     assert str(refused.value) == (
-        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no one configuration describes such a "
+        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no single configuration describes such a "
         "run, so it cannot be repeated from its record"
     )
     assert not (tmp_path / "again").exists()
@@ -201,14 +202,14 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
     (folder / "provenance.json").write_text("[]")
     assert (
         refusal(folder)
-        == f"{folder / 'provenance.json'}: holds list, not a run's origin; restore it from a copy"
+        == f"{folder / 'provenance.json'}: holds list, not a provenance; restore it from a copy"
     )
     (folder / "provenance.json").write_text('{"git')
     assert refusal(folder).startswith(f"{folder / 'provenance.json'}: cannot be read (")
     (folder / "config.json").unlink()
     assert (
         refusal(folder)
-        == f"{folder / 'config.json'}: no such file; without it there is nothing to repeat the run by"
+        == f"{folder / 'config.json'}: no such file; without it the run cannot be repeated"
     )
     (folder / "model.safetensors").unlink()
     assert refusal(folder).endswith(

@@ -9,9 +9,10 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from proofs import comparison, logged_values
-from proofs.comparison import Counts, Difference
 from andiron.protocols import Point
+from andiron.run import comparison, logged_values
+from andiron.run.comparison import Counts, Difference
+from andiron.run_folder import RunFolder
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 POINTS = [
@@ -25,7 +26,7 @@ POINTS = [
 STATE = {
     "updates": 6,
     "schedules": [{"lr": 0.125, "best": None}],
-    "journal": {"seconds": 1.5, "writers": [{"bytes": 700}], "window": []},
+    "metric_log": {"seconds": 1.5, "writers": [{"bytes": 700}], "window": []},
     "checkpoints": [{"name": "step-6"}],
 }
 SUMMARY = {
@@ -315,7 +316,7 @@ def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_
     state = other / "checkpoints" / "step-6" / "state.json"
     change_json(state, lambda plain: plain.update(checkpoints=[]))
     change_json(
-        state, lambda plain: plain["journal"].update(seconds=9.0, writers=[{"bytes": 1}, None])
+        state, lambda plain: plain["metric_log"].update(seconds=9.0, writers=[{"bytes": 1}, None])
     )
     change_json(
         other / "summary.json", lambda plain: plain.update(seconds=9.0, run_dir="/elsewhere")
@@ -323,12 +324,12 @@ def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_
     assert comparison.compare(straight, other) == []
 
     change_json(state, lambda plain: plain["schedules"][0].update(best=0.5))
-    change_json(state, lambda plain: plain["journal"].update(window=[0]))
+    change_json(state, lambda plain: plain["metric_log"].update(window=[0]))
     change_json(other / "summary.json", lambda plain: plain["metrics"][0].update(best=1))
     assert comparison.compare(straight, other) == [
         Difference("newest checkpoint: state.json", "schedules.0.best", "None", "0.5"),
-        Difference("newest checkpoint: state.json", "journal.window", "[]", "missing"),
-        Difference("newest checkpoint: state.json", "journal.window.0", "missing", "0"),
+        Difference("newest checkpoint: state.json", "metric_log.window", "[]", "missing"),
+        Difference("newest checkpoint: state.json", "metric_log.window.0", "missing", "0"),
         Difference("summary.json", "metrics.0.best", "0.625", "1"),
     ]
 
@@ -340,10 +341,10 @@ def test_the_newest_checkpoint_is_the_one_that_latest_json_names_and_else_the_la
     shutil.copytree(checkpoints / "step-3", checkpoints / "step-10")
     shutil.copytree(checkpoints / "step-3", checkpoints / "step-10.2")
     shutil.copytree(checkpoints / "step-3", checkpoints / "step-9.damaged")
-    assert comparison.newest_checkpoint(straight) == checkpoints / "step-10.2"
+    assert comparison.newest_checkpoint(RunFolder(straight)) == checkpoints / "step-10.2"
 
     (checkpoints / "latest.json").write_text('{"name": "step-6", "updates": 6}')
-    assert comparison.newest_checkpoint(straight) == checkpoints / "step-6"
+    assert comparison.newest_checkpoint(RunFolder(straight)) == checkpoints / "step-6"
 
 
 def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_path):
@@ -368,6 +369,6 @@ def test_a_line_that_is_none_is_named(straight, line):
 
     with pytest.raises(
         errors.DataError,
-        match=r"metrics.jsonl, line 2: no line of a run \(.*; was it cut off or edited\?",
+        match=r"metrics.jsonl, line 2: damaged \(.*; was it cut off or edited\?",
     ):
-        logged_values.lines(straight)
+        logged_values.lines(RunFolder(straight))

@@ -1,0 +1,69 @@
+"""What a run logged, read back: the lines of metrics.jsonl and the scalars of TensorBoard."""
+
+import json
+import logging
+from typing import Any, NamedTuple
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from andiron import errors
+from andiron.run_folder import RunFolder
+
+OF_THE_MACHINE = ("time/", "system/")  # differ in every run
+
+
+class Place(NamedTuple):
+    """Where something was logged: after how many updates, and in words in which file and split."""
+
+    updates: int
+    where: str
+
+
+Logged = dict[Place, list[dict[str, str]]]  # a list, since a place logged twice must be seen
+
+
+def lines(folder: RunFolder) -> Logged:
+    """The lines of metrics.jsonl by split, update, epoch and kind of mean, in their order.
+
+    Raises: DataError naming a line that is damaged.
+    """
+    path, logged = folder.metrics, Logged()
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for number, content in enumerate(text.splitlines(), 1):
+        try:
+            line = json.loads(content)
+            split, epoch, over = (line.pop(name) for name in ("split", "epoch", "over"))
+            place = Place(line.pop("updates"), f"{path.name}: {split}, epoch {epoch}, of the {over}")
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise errors.DataError(
+                f"{path}, line {number}: damaged ({error}); was it cut off or edited?"
+            ) from error
+        values = {name: exact(value) for name, value in line.items() if is_compared(name)}
+        logged.setdefault(place, []).append(values)
+    return logged
+
+
+def curves(folder: RunFolder) -> Logged:
+    """Every scalar in TensorBoard's files by split, tag and step, as TensorBoard shows them."""
+    # TensorBoard warns that a resumed run was purged, as it should be
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    logged = Logged()
+    files = folder.tensorboard.rglob("events.out.tfevents.*")
+    for below in sorted({path.parent for path in files}):
+        split = below.relative_to(folder.path).as_posix()
+        events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all
+        for tag in filter(is_compared, events.Tags()["scalars"]):
+            for event in events.Scalars(tag):
+                place = Place(event.step, f"{split}: {tag}")
+                logged.setdefault(place, []).append({"value": exact(event.value)})
+    return logged
+
+
+def is_compared(name: str) -> bool:
+    """Whether a value of that name belongs to the run, and not to the machine."""
+    return not name.startswith(OF_THE_MACHINE)
+
+
+def exact(value: Any) -> str:
+    """The value as text that is the same if and only if the bits are; all NaNs are one text."""
+    return repr(value)
