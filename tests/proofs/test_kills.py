@@ -165,11 +165,11 @@ def test_the_summary_counts_signals_phases_and_runs():
         "    2 in training",
     ]
     assert (
-        "    1 in the writing of a checkpoint" in said
+        "    1 in writing a checkpoint" in said
         and said[-1] == "2 of 3 runs end bit-identical"
     )
     assert list(map(str, outcomes)) == [
-        "run 1: SIGKILL in the writing of a checkpoint, SIGKILL in training: the same bits",
+        "run 1: SIGKILL in writing a checkpoint, SIGKILL in training: the same bits",
         "run 2: SIGTERM in training: metrics.jsonl differs",
         "run 3: never hit: the same bits",
     ]
