@@ -46,6 +46,8 @@ class Ended:
 class Watched(Interrupter):
     """Keeps every moment it is asked at, and stops at one; where a signal is to do that, it calls `signalled` and goes on."""
 
+    is_watched = True
+
     def __init__(self, stop: Stop | None, signalled: Callable[[], object]):
         super().__init__()
         self.moments: list[Moment] = []

@@ -6,6 +6,8 @@ from andiron.interrupter import Interrupter
 class StopsAt(Interrupter):
     """Stops after so many updates, before one batch of a pass over `split`; None matches any."""
 
+    is_watched = True
+
     def __init__(self, split: str, updates: int | None = None, batch: int | None = None):
         super().__init__()
         self.split, self.updates, self.batch = split, updates, batch

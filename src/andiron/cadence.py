@@ -91,6 +91,13 @@ class Ticker:
             or (every.minutes is not None and self._now() - self._last_time >= 60 * every.minutes)
         )
 
+    def next_update(self, updates: int) -> float:
+        """The first update after `updates` that may be due within an epoch."""
+        every = self.cadence
+        if every.minutes is not None:
+            return updates + 1
+        return math.inf if every.updates is None else (updates // every.updates + 1) * every.updates
+
     def was_done(self, updates: int) -> bool:
         """Whether it was last met after this update."""
         return updates == self._last_update

@@ -6,6 +6,8 @@ from andiron import errors
 class Interrupter:
     """Answers yes once `stop` was called, which a signal handler or another thread may do."""
 
+    is_watched = False  # whether `at` is to be called at every place, and not only once asked
+
     def __init__(self) -> None:
         self.asked: errors.Interrupted | None = None
         self.is_heard = False  # while a learner asks: it finishes its update and saves

@@ -40,6 +40,8 @@ def train_py(*arguments):
     return train.main()
 
 class Stops(Interrupter):
+    is_watched = True
+
     def at(self, split, updates, batch):
         if updates == 30:
             self.stop("after 30 updates")

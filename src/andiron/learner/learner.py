@@ -59,6 +59,7 @@ class Learner(AbstractContextManager["Learner"]):
         self._saver = Saver(state, checkpointer)
         self._logs, self._validations = Ticker(Cadence.of(options.log_every)), state.validations
         self._evaluation = ExitStack()  # holds other weights than those in training
+        self._quiet_until: float = 0  # nothing is due within an epoch before this update
 
     @property
     def is_over(self) -> bool:
@@ -95,15 +96,19 @@ class Learner(AbstractContextManager["Learner"]):
             self._validate_if_due(valid)
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
-                    is_log_point = self._is_log_point(size)
+                    is_quiet = at.updates + 1 < self._quiet_until and at.batch < size
+                    is_log_point = not is_quiet and self._is_log_point(size)
                     updated = self.updater.update(batches, at, train, is_log_point, self.state)
                     self._count(updated, batches)
+                    if is_quiet and not (self.interrupter.asked or self.interrupter.is_watched):
+                        continue
                     if at.batch < size:
                         self._validate_if_due(valid)
                         self._save_if_due()
                     self._stop_if_asked()
                     if self.is_over:
                         break
+                    self._quiet_until = self._next_event()
                 if at.batch == size:
                     self._end_epoch(valid)
             self._end_run(valid)
@@ -154,6 +159,7 @@ class Learner(AbstractContextManager["Learner"]):
             num_epochs = math.ceil(options.num_updates / updates_per_epoch)
         epoch = at.epoch - 1 if self.is_over and at.batch == 0 else at.epoch  # else the last one
         self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
+        self._quiet_until = self._next_event()
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups that make one update; the last group may be short."""
@@ -166,7 +172,7 @@ class Learner(AbstractContextManager["Learner"]):
             group = list(islice(batches, self.options.grads_accumulation))
             if not group:
                 return
-            self.metric_log.throughput.waited(time.perf_counter() - asked)
+            self.metric_log.waited(time.perf_counter() - asked)
             at.take(len(group))
             yield group
 
@@ -198,6 +204,12 @@ class Learner(AbstractContextManager["Learner"]):
             readings = updated.statistics.readings() | self.updater.nonfinite.readings()
             self.metric_log.log_window(rates | readings, updated.statistics.histograms())
             self._logs.done(at.updates)
+
+    def _next_event(self) -> float:
+        """The next update after which something may be due: a log point, validation, save, the end."""
+        updates, last = self.position.updates, self.options.num_updates
+        tickers = self._logs, self._validations, self._saver.ticker
+        return min(last or math.inf, *(ticker.next_update(updates) for ticker in tickers))
 
     def _is_log_point(self, num_batches: int) -> bool:
         """Whether the update under way is logged: when it is due, and after an epoch's last."""

@@ -37,6 +37,8 @@ class MetricLog:
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device)
         self._check_loss = check_loss
+        self._batches = self._updates = 0  # in the open window
+        self._waited = 0.0  # seconds that its updates waited for their batches
 
     @property
     def latest(self) -> dict[str, Values]:
@@ -69,7 +71,12 @@ class MetricLog:
         progress = self.progress
         progress.batch += len(items)
         progress.updates = updates
-        self.throughput.updated(len(items))
+        self._batches += len(items)
+        self._updates += 1
+
+    def waited(self, seconds: float) -> None:
+        """Counts time that an update waited for its batches."""
+        self._waited += seconds
 
     def log_window(
         self, readings: Values | None = None, histograms: Mapping[str, Tensor] | None = None
@@ -77,7 +84,10 @@ class MetricLog:
         """Records the means since the last log point, the readings of the last update, and the speed."""
         values = self.train_tally.close_window()
         progress = self.progress
-        speed = self.throughput.close_window(progress.num_items / max(progress.num_batches, 1))
+        samples = self._batches * progress.num_items / max(progress.num_batches, 1)
+        speed = self.throughput.close_window(self._updates, samples, self._waited)
+        self._batches = self._updates = 0
+        self._waited = 0.0
         if speed:
             self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
 
@@ -126,7 +136,8 @@ class MetricLog:
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,
-            **self.throughput.state_dict(),
+            "window": [self._batches, self._updates],
+            "seconds": self.throughput.training_seconds,
             "history": self.history.state_dict(),
             "latest": {split: dict(values) for split, values in self.latest.items()},
             "writers": self.writers.positions(),
@@ -140,7 +151,8 @@ class MetricLog:
         Raises: ValueError if other metrics were measured.
         """
         self.train_tally.load_state_dict(plain["tally"], tensors, device)
-        self.throughput.load_state_dict({name: plain[name] for name in ("seconds", "window")})
+        self._batches, self._updates = plain["window"]
+        self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
         self.progress.latest = {split: dict(values) for split, values in plain["latest"].items()}
 

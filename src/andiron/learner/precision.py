@@ -25,6 +25,8 @@ class Precision:
     def __init__(self, name: Name = "fp32", device: torch.device | str = "cpu"):
         self.name = name
         self.device_type = torch.device(device).type
+        self.changes_step = name in AUTOCAST  # else `step` is an empty context
+        self.has_loss_scale = name == "fp16"
         self.scale = FIRST_SCALE if name == "fp16" else 1.0
         self._updates_since = 0  # the scale last changed
 
@@ -48,16 +50,6 @@ class Precision:
         stack.enter_context(gradients.loss_scaled(self.scale))
         stack.enter_context(self.autocast())
         return stack
-
-    @property
-    def changes_step(self) -> bool:
-        """Whether `step` is more than an empty context."""
-        return self.name in AUTOCAST
-
-    @property
-    def has_loss_scale(self) -> bool:
-        """Whether the loss is scaled."""
-        return self.name == "fp16"
 
     @property
     def may_have_overflowed(self) -> bool:

@@ -17,7 +17,7 @@ class Saver:
     def __init__(self, state: LearnerState, checkpointer: Checkpointer | None):
         self._state = state
         self._checkpointer = checkpointer
-        self._ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
+        self.ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
         self._saved: tuple[int, int, int, bool] | None = None
 
     @property
@@ -28,7 +28,7 @@ class Saver:
     def due(self, epochs: int | None) -> bool:
         """Whether a checkpoint is due here; `epochs` counts completed epochs at the end of one."""
         updates = self._state.position.updates
-        return self._checkpointer is not None and self._ticker.due(updates=updates, epochs=epochs)
+        return self._checkpointer is not None and self.ticker.due(updates=updates, epochs=epochs)
 
     def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
         """Saves the present state once; `measured` replaces what was measured since."""
@@ -41,7 +41,7 @@ class Saver:
         state = self._state.capture(measured or self._state.measured())
         self._checkpointer.save(updates, state, values)
         self._saved = place
-        self._ticker.done(updates)
+        self.ticker.done(updates)
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""

@@ -86,6 +86,7 @@ class Updater:
         is_plain = not self.precision.changes_step
         self._context: Callable[[], AbstractContextManager[object]]
         self._context = nullcontext if is_plain else self.precision.step
+        self._constant_rates = self.optimizer.constant_rates(self.schedule)
         # the gradients to update by, and the items; computed again for one update they are the same
         self.gradients = self._mean_gradients if self.sam is None else self._sharpness_aware
 
@@ -106,8 +107,11 @@ class Updater:
         `snapshot` gives the state to save where a non-finite update stops the run.
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
-        self.optimizer.thaw(position.updates)
-        rates = self.rates(position.updates)
+        rates = due = self._constant_rates or {}
+        if not rates:
+            self.optimizer.thaw(position.updates)
+            rates = self.rates(position.updates)
+            due = self.optimizer.due(rates, position.updates)
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):
             step = _step(position, len(batches), loader)
@@ -118,7 +122,6 @@ class Updater:
             seen = GroupStatistics(self.optimizer, gradients, [*rates], histograms=self.histograms)
         if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = self.transform(gradients, position.updates)
-        due = self.optimizer.due(rates, position.updates)
         with torch.no_grad():
             self.optimizer.step(
                 due,

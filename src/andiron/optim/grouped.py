@@ -31,7 +31,7 @@ from andiron.gradients import Gradients
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Chain
-from andiron.schedules import Schedule
+from andiron.schedules import Constant, Schedule
 
 Model = TypeVar("Model", bound=nn.Module)
 Rates = dict[str, float]  # learning rate by group
@@ -100,6 +100,14 @@ class GroupedOptimizer:
             for name, group in self.groups.items()
             if name not in self._frozen
         }
+
+    def constant_rates(self, schedule: Schedule) -> Rates | None:
+        """The rates of every update where a single group has one rate for the whole run, else None."""
+        if self._sole is None or self._waiting or not isinstance(schedule, Constant):
+            return None
+        (group,) = self.groups.values()
+        varies = group.schedule is not None or group.every > 1
+        return None if varies else self.learning_rates(schedule(0), 0)
 
     def due(self, rates: Rates, updates: int) -> Rates:
         """The rates of the groups to step in the update after `updates` completed ones."""

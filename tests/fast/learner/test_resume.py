@@ -129,6 +129,8 @@ PLACES = {  # in the order they come, by split, batch of the pass and epoch
 class StopsIn(Interrupter):
     """Stops once, at one of the places above."""
 
+    is_watched = True
+
     def __init__(self, place):
         super().__init__()
         self.place, self.learner = place, None
