@@ -22,10 +22,6 @@ from andiron.run import metadata
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
-WRITERS = {  # of runs that were recorded before writers could be configured
-    "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
-    "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
-}
 log = logging.getLogger("andiron")
 
 
@@ -127,7 +123,7 @@ def _assembled(
     """The experiment over built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
         writers: dict[str, Writer] = {}
-        for name, node in (config.writers or WRITERS).items():
+        for name, node in (config.writers or {}).items():
             writer = configured_learner.writer(name, node, folder)
             writers[name] = on_failure.enter_context(closing(writer))
         learner = configured_learner.learner(

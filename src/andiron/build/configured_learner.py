@@ -8,6 +8,7 @@ from typing import Any
 from andiron import errors
 from andiron.build import targets
 from andiron.build.components import Components
+from andiron.build.grouped_optimizer import gradient_transformations
 from andiron.checkpoint import Checkpointing, LocalStore, Store
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
@@ -39,6 +40,7 @@ def learner(
         .options(_learner_options(config))
         .averages(**_averages(config, built))
         .early_stopping(**_early_stopping(config, metrics, built.updates_per_epoch))
+        .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
     if interrupter is not None:
