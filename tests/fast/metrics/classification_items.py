@@ -1,4 +1,4 @@
-"""Items of classifiers in uneven batches, with padding, ties and classes that never occur; and ways to measure them."""
+"""Items of classifiers in uneven batches, with padding, ties and absent classes; measuring them."""
 
 import warnings
 from contextlib import contextmanager
@@ -127,7 +127,7 @@ def close(expected, *, rel, abs):
 
 
 def padded(item):
-    """The item with rows that do not count before and after, whatever their logits; inf and nan among them."""
+    """The item with ignored rows before and after it, whose logits are inf and nan."""
     size = len(item.targets)
     output = torch.full((size + 2, *item.output.shape[1:]), torch.nan)
     targets = torch.full((size + 2, *item.targets.shape[1:]), IGNORED)

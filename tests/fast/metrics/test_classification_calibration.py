@@ -70,7 +70,8 @@ def test_the_calibration_error_is_that_of_a_loop_over_bins(drawn, bins, data):
 def test_a_calibration_error_by_hand():
     probability = torch.tensor([0.6, 0.7, 0.9, 0.95, 0.05])
     item = BinaryClassificationOutput(LOSS, probability.logit(), torch.tensor([1, 0, 1, 0, 0]))
-    # four bins: in (0.5, 0.75] two samples, one right, sure by 0.65; in (0.75, 1] three, two right, sure by 2.8 / 3
+    # four bins: (0.5, 0.75] has two samples, one right, mean confidence 0.65;
+    # (0.75, 1] has three, two right, mean confidence 2.8 / 3
     expected = 2 / 5 * abs(1 / 2 - 1.3 / 2) + 3 / 5 * abs(2 / 3 - 2.8 / 3)
     assert measured(ExpectedCalibrationError(bins=4), [item]) == pytest.approx(expected, **rounded)
 

@@ -20,7 +20,8 @@ METRICS = {
     regression_errors.R2: "r2_score",
     regression_errors.ExplainedVariance: "explained_variance_score",
 }
-ROUNDING = 1e-12  # both are float64 with some hundred additions, of values within three powers of ten of each other
+# both sides are float64 with some hundred additions of values within a factor of 10^3
+ROUNDING = 1e-12
 
 
 def item(output, targets):

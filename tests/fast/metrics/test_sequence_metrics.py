@@ -46,7 +46,7 @@ def with_loss(loss, *, count, **more):
 
 
 def drawn(samples, length, seed):
-    """A batch with logits that name most tokens rightly, a third of them padding, and its mean cross entropy."""
+    """A batch whose logits predict most tokens, a third of them padding, and its cross entropy."""
     stream = torch.Generator().manual_seed(seed)
     targets = torch.randint(CLASSES, (samples, length), generator=stream)
     logits = torch.randn(samples, length, CLASSES, generator=stream) + 2 * functional.one_hot(

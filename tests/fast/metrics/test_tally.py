@@ -1,4 +1,4 @@
-"""Totals over windows and epochs: the whole epoch's mean, however it was cut, and few reads from the device."""
+"""Totals over windows and epochs: the mean of an epoch for any windows, with few host reads."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from andiron.metrics import Accuracy, Loss, Tally
 from andiron.outputs import ClassificationOutput
 
-# Losses are eighths below 128 and batches below 64, at most 20 of them: every float32 sum on the way is exact.
+# Losses are eighths below 128 and batches below 64, at most 20 of them: float32 sums are exact.
 BATCHES = st.lists(st.tuples(st.integers(-1023, 1023), st.integers(1, 63)), min_size=1, max_size=20)
 
 

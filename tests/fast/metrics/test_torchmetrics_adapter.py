@@ -280,7 +280,8 @@ def test_a_collection_is_refused_and_told_to_be_given_one_by_one():
     with pytest.raises(ValueError) as caught:
         Torchmetrics(collection, higher_is_better=True)
     assert str(caught.value) == (
-        "metric=MetricCollection: has no states of its own to add up; give each metric of torchmetrics by itself"
+        "metric=MetricCollection: has no states of its own to add up; "
+        "give each metric of torchmetrics by itself"
     )
 
 

@@ -146,13 +146,15 @@ class Doubled:
 
 
 IGNORED_LOSSES = [
-    CrossEntropy(ignored_index=2), CrossEntropy(WEIGHTS, 0.1, ignored_index=2), nn.CrossEntropyLoss(ignore_index=2),
+    CrossEntropy(ignored_index=2), CrossEntropy(WEIGHTS, 0.1, ignored_index=2),
+    nn.CrossEntropyLoss(ignore_index=2),
     nn.CrossEntropyLoss(torch.tensor(WEIGHTS), ignore_index=2),
     functools.partial(functional.cross_entropy, weight=torch.tensor(WEIGHTS), ignore_index=2),
 ]  # fmt: skip
 LOSSES = [
-    None, CrossEntropy(WEIGHTS), CrossEntropy(WEIGHTS, 0.1), focal, functools.partial(focal, gamma=1.0), Doubled(),
-    functional.cross_entropy, nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
+    None, CrossEntropy(WEIGHTS), CrossEntropy(WEIGHTS, 0.1), focal,
+    functools.partial(focal, gamma=1.0), Doubled(), functional.cross_entropy,
+    nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
     nn.MultiMarginLoss(), *IGNORED_LOSSES,
 ]  # fmt: skip
 

@@ -81,7 +81,8 @@ def test_whole_numbers_are_targets_too():
     ("outputs", "shape"), [(3, (7,)), (3, (7, 1)), (1, (7, 3)), (2, (6, 2)), (2, (7, 2, 1))]
 )
 def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
-    words = rf"^Regressor: the network gives \[7, {outputs}\] for targets \{list(shape)}; should be a value for every target"
+    shapes = rf"\[7, {outputs}\] for targets \{list(shape)}"
+    words = f"^Regressor: the network gives {shapes}; should be a value for every target"
     with pytest.raises(errors.DataError, match=words.replace("]; should", r"\]; should")):
         Regressor(network(outputs)).predict(Batch(batch(7).inputs, torch.zeros(shape)))
 
