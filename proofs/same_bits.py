@@ -114,7 +114,7 @@ CASES = (
         "augmentation=[shift,rotate] log_every=5",
     ),
     Case("mixup", f"{SMALL} model=lenet augmentation=[crop,flip,mixup] channels_last=true"),
-    Case("vit", f"{SMALL} model=vit model.layers=2 model.dim=32 optimizer=adamw"),
+    Case("vit", f"{SMALL} model=vit model.depth=2 model.dim=32 optimizer=adamw"),
     Case("multilabel", "experiment=labels_digit_pairs num_epochs=2 batch_size=100 model.hidden=32"),
     Case("regression", "experiment=diabetes num_epochs=6 loss=huber"),
     Case("regression_mae", "data=diabetes num_epochs=4 loss=mean_absolute_error batch_size=33"),
@@ -189,6 +189,7 @@ class Side:
 
     checkout: Path
     places: dict[str, str]
+    device: str = "cpu"
 
     def trained(self, case: Case, folder: Path, started: Path | None = None) -> Path:
         """The folder of the finished run; `started`: a first part that is there already, copied."""
@@ -214,7 +215,7 @@ class Side:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"} | {"PYTHONPATH": ""}
         with tempfile.TemporaryFile("w+") as said:
             process = subprocess.Popen(
-                [*command, "render=plain", "device=cpu"],
+                [*command, "render=plain", f"device={self.device}"],
                 cwd=self.places["cwd"], env=environment, stdout=said, stderr=subprocess.STDOUT,
             )  # fmt: skip
             expected = 0

@@ -19,9 +19,16 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from andiron.commands import train  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
-torch.set_num_threads(
-    1
-)  # with more, a tiny step waits a thousand times its own length for a busy neighbour
+# with more threads, a tiny step waits a thousand times its own length for a busy neighbour
+torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tests marked `gpu` where there is none."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_plain_values_are_copied_all_the_way_down():
     assert copy["a"][1]["b"] == [2.5, None, "text"]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
     weights = {
         f"{number}": torch.full((1 << 22,), float(number), device="cuda") for number in range(8)

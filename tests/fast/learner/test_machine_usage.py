@@ -125,9 +125,8 @@ def test_where_the_library_does_not_answer_the_utilisation_is_missing(monkeypatc
     assert set(found) == {"system/gpu_memory_gib", "system/gpu_memory_peak_gib"}
 
 
+@pytest.mark.gpu
 def test_what_torch_keeps_of_a_gpus_memory_has_the_numbers_read_here():
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
     device = torch.device("cuda", torch.cuda.current_device())
     taken = torch.ones(2**20, device=device)
     found = Usage(device).readings()
