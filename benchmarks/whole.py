@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import nn
 
 import rounds
+from andiron import files
 from andiron.checkpoint import last_and_best
 from andiron.data import DataLoaderBuilder, Splits
 from andiron.learner import Learner, LearnerBuilder
@@ -52,6 +53,9 @@ def seconds(
             )
             with rounds.stopwatch() as elapsed, learner:
                 learner.fit(train, valid)
+                results = {"run_dir": folder, **learner.summary()}
+                files.write_json(Path(folder) / "summary.json", results)
+                learner.metric_log.show(results)
         _check(Path(folder), bytes(drawn), updates=epochs * len(train), epochs=epochs)
     return elapsed()
 
@@ -79,7 +83,6 @@ def everything_on(
         )
         .renderer(Live(console))
         .num_epochs(epochs)
-        .summary()
         .build(model, optimizer(model), lr)
     )
 
