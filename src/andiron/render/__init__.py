@@ -1,4 +1,4 @@
-"""What the person who started a run sees of it."""
+"""What the person who starts a run sees of it."""
 
 import sys
 
@@ -8,7 +8,7 @@ from andiron.render.plain import Plain
 
 
 def auto() -> Renderer:
-    """A live line if standard output is a terminal, one line an epoch if not."""
+    """A redrawn line if standard output is a terminal, else one line for each epoch."""
     return Live() if sys.stdout.isatty() else Plain()
 
 

@@ -1,4 +1,4 @@
-"""A live progress line on a terminal, drawn with rich."""
+"""A progress line that is redrawn on a terminal, with rich."""
 
 import threading
 import time
@@ -15,13 +15,15 @@ from andiron.protocols import Progress
 from andiron.render import plain, summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
+WIDE = 120  # columns; a narrower terminal shows two metrics of both splits, and no speed
 
 
 class Live:
-    """One line that moves while an epoch runs, and a line that stays for every epoch done.
+    """One line that is redrawn while an epoch runs, and a line that stays for each finished epoch.
 
-    A thread of its own draws, five times a second, from the learner's `Progress`: an update costs the training
-    nothing, and an epoch no more than a line put aside (rich takes 2 ms to draw one, a tenth of an epoch of digits).
+    A thread draws five times a second from the learner's `Progress`: an update costs the training
+    nothing, and an epoch only the queueing of its line (rich takes 2 ms to draw one, a tenth of an
+    epoch of digits).
     """
 
     def __init__(self, console: Console | None = None):
@@ -41,18 +43,18 @@ class Live:
         self._thread.start()
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
-        """Leaves a line for the epoch above the moving one."""
+        """Adds a line for the epoch above the one that is redrawn."""
         self._undrawn.append(plain.line(progress, seconds))
 
     def stop(self) -> None:
-        """Takes the line away, once every epoch's own is drawn."""
+        """Removes the line once the lines of all epochs are drawn."""
         if self._thread is not None:
             self._stopping.set()
             self._thread.join()
             self._thread = None
 
     def show(self, summary_: dict[str, Any]) -> None:
-        """The summary table."""
+        """Prints the summary table."""
         summary_table.show(summary_, self._console)
 
     def _draw(self) -> None:
@@ -71,27 +73,27 @@ class Live:
 
     def _line(self) -> Table:
         progress, elapsed = self._progress, time.perf_counter() - self._started
-        done = (
-            (progress.epoch - progress.first_epoch) * progress.num_batches
-            + progress.batch
-            - progress.first_batch
-        )
-        total = (
-            progress.num_epochs - progress.first_epoch + 1
-        ) * progress.num_batches - progress.first_batch
+        epochs = progress.epoch - progress.first_epoch
+        done = epochs * progress.num_batches + progress.batch - progress.first_batch
+        epochs = progress.num_epochs - progress.first_epoch + 1
+        total = epochs * progress.num_batches - progress.first_batch
         batches_per_second = done / elapsed if elapsed else 0.0
         left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
-        bar_width = 20 if self._console.width >= 120 else 6
+        is_wide = self._console.width >= WIDE
+        width = 20 if is_wide else 4
+        bar = ProgressBar(max(progress.num_batches, 1), progress.batch, width=width)
+        values = text.splits(progress) if is_wide else text.side_by_side(progress)
+        cells = [
+            f"update {progress.updates}" if is_wide else None,
+            values,
+            f"{samples:,.0f} samples/s" if is_wide else None,
+            f"{left} left",
+        ]
         row = Table.grid(padding=(0, 2))
         row.add_row(
             Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
-            ProgressBar(
-                total=max(progress.num_batches, 1), completed=progress.batch, width=bar_width
-            ),
-            Text(f"update {progress.updates}", no_wrap=True),
-            Text(text.splits(progress), overflow="ellipsis", no_wrap=True),
-            Text(f"{samples:,.0f} samples/s", no_wrap=True),
-            Text(f"{left} left", no_wrap=True),
+            bar,
+            *(Text(cell, overflow="ellipsis", no_wrap=True) for cell in cells if cell),
         )
         return row

@@ -1,4 +1,4 @@
-"""One line an epoch, for a file or a pipe."""
+"""One line for each epoch, for a file or a pipe."""
 
 from typing import Any
 
@@ -9,23 +9,23 @@ from andiron.render import summary_table, text
 
 
 class Plain:
-    """Prints a line when an epoch has ended and the summary at the end."""
+    """Prints a line when an epoch ends, and the summary at the end."""
 
     def __init__(self, console: Console | None = None):
         self._console = console or Console(width=100)
 
     def start(self, progress: Progress) -> None:
-        """Nothing to show yet."""
+        """Prints nothing yet."""
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
-        """The epoch, its values on both splits, its speed."""
+        """Prints the epoch, its values on both splits, and its speed."""
         self._console.print(line(progress, seconds), highlight=False, markup=False, soft_wrap=True)
 
     def stop(self) -> None:
-        """Nothing to put away."""
+        """Does nothing: there is no line to remove."""
 
     def show(self, summary_: dict[str, Any]) -> None:
-        """The summary table."""
+        """Prints the summary table."""
         summary_table.show(summary_, self._console)
 
 

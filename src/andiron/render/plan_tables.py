@@ -1,4 +1,4 @@
-"""A planned run as tables."""
+"""The plan of a run as tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,19 +10,19 @@ from andiron.render import summary_table
 
 
 def steps(counts: Mapping[str, int]) -> Table:
-    """How many of what."""
+    """Counts by what is counted."""
     return _listed("steps", {name: f"{count:,}" for name, count in counts.items()})
 
 
 def groups(param_groups: Mapping[str, Any]) -> Table:
-    """Who owns which parameter."""
+    """The parameter groups and the parameters they own."""
     table = summary_table.groups(dict(param_groups))
     table.title = "parameter groups at the first update"
     return table
 
 
 def learning_rates(rates: Mapping[int, Mapping[str, float]]) -> Table:
-    """A row an update, a column a group; nothing where it is frozen."""
+    """A row for each update, a column for each group; empty where the group is frozen."""
     names = list(dict.fromkeys(name for named in rates.values() for name in named))
     table = Table(title="learning rates")
     for column in ("update", *names):
@@ -35,12 +35,12 @@ def learning_rates(rates: Mapping[int, Mapping[str, float]]) -> Table:
 
 
 def memory(sizes: Mapping[str, int]) -> Table:
-    """Bytes by what takes them, in MiB."""
+    """Sizes in bytes by what needs them, shown in MiB."""
     return _listed("memory", {name: f"{size / 2**20:,.2f} MiB" for name, size in sizes.items()})
 
 
 def _listed(title: str, rows: Mapping[str, str]) -> Table:
-    """A name and a number a row."""
+    """A table with a name and a number in each row."""
     table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -10,26 +10,23 @@ from rich.text import Text
 from andiron.render import text
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
-IMPLEMENTATION, OFF = (
-    ("fused", "foreach", "decoupled_weight_decay"),
-    (None, False, 0),
-)  # options that tell nothing
+# options of an optimizer that are not shown: how it computes, and what is switched off
+IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, False, 0)
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints the table and the lines around it."""
+    """Prints the table of a summary and the lines below it."""
     console.print(table(summary))
 
 
 def table(summary: dict[str, Any]) -> RenderableType:
-    """One row a split and metric: best, its epoch, last; then the parameter groups, and where everything is."""
-    rows = Table(
-        title=f"{summary['model']}, {summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
-    )
+    """A row for each split and metric, then the parameter groups, and where everything is."""
+    size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
+    rows = Table(title=f"{summary['model']}, {size}")
     for column in ("split", "metric", "best", "epoch of best", "last"):
         rows.add_column(column, justify="left" if column in ("split", "metric") else "right")
     for row in summary["metrics"]:
-        if "/" in row["metric"]:  # a part of one, such as recall/cat: summary.json has them
+        if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
             continue
         best, last = text.number(row["best"]), text.number(row["last"])
         rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
@@ -43,7 +40,7 @@ def table(summary: dict[str, Any]) -> RenderableType:
 
 
 def groups(param_groups: dict[str, Any]) -> Table:
-    """One row a parameter group: its optimizer and options, learning rate now, and what it owns."""
+    """A row for each parameter group: optimizer, options, current learning rate, parameters."""
     rows = Table()
     for column in ("group", "optimizer", "lr now", "tensors", "parameters", "names and shapes"):
         rows.add_column(
@@ -68,16 +65,14 @@ def groups(param_groups: dict[str, Any]) -> Table:
 
 
 def _optimizer(group: dict[str, Any]) -> str:
-    """The class, and a line for each option that is not switched off or left to the implementation."""
+    """The class, and a line for each option that changes the result and is switched on."""
     if group["optimizer"] is None:
         return "none"
-    told = {
-        **group["options"],
-        **{name: group[name] for name in ("clip", "every") if name in group},
-    }
+    own = {name: group[name] for name in ("clip", "every") if name in group}
+    options = {**group["options"], **own}
     lines = [
         f"{name} {_plain(value)}"
-        for name, value in told.items()
+        for name, value in options.items()
         if name not in IMPLEMENTATION and value not in OFF
     ]
     return "\n".join([group["optimizer"].rpartition(".")[2], *lines])
@@ -88,13 +83,13 @@ def _plain(value: Any) -> str:
 
 
 def _shared_prefix(names: list[str]) -> str:
-    """What all names begin with, up to a dot: `network.`, where a task holds the network."""
+    """What all names begin with, up to a dot: `network.` where a task holds the network."""
     prefix = os.path.commonprefix(names)
     return prefix[: prefix.rfind(".") + 1]
 
 
 def _members(parameters: dict[str, list[int]], inside: str) -> str:
-    """A line for each parameter and its shape; of many, the first and the last."""
+    """A line for each parameter and its shape; the first and the last if there are many."""
     lines = [
         f"{name.removeprefix(inside)} {'x'.join(map(str, shape)) or 'scalar'}"
         for name, shape in parameters.items()
