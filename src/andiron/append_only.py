@@ -1,4 +1,7 @@
-"""A file that only grows: what is appended is there whole, after a kill too, and waits in memory while the disk is full."""
+"""A file that only grows: appends are whole even after a kill, and wait while the disk is full.
+
+A library's writer queues or buffers what it writes, and a full disk ends the program.
+"""
 
 import collections
 import io
@@ -9,20 +12,20 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-KEPT_BYTES = (
-    64 * 2**20
-)  # what may wait in memory: hours of logging, and little beside the state of a run
+KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
 Messages = list[tuple[int, str]]
 
 
 class AppendOnlyFile:
-    """Appends to the file at `path`, unbuffered: what is written has left the process when `append` returns.
+    """Appends to the file at `path` without a buffer: data has left the process on return.
 
-    No error of the disk reaches the caller of `append`. While the file cannot be written, what is appended is kept in memory,
-    up to `KEPT_BYTES`, and tried again with every later append, in order. A file that was removed is made again.
-    `header` begins every new file. `claim` is called with each newly opened file, and may refuse it with an OSError.
-    Raises: OSError if the file cannot be opened now, unless `required` is false: it is then opened as soon as it can be.
+    No error of the disk reaches the caller of `append`. While the file cannot be written, appends
+    are kept in memory, up to `KEPT_BYTES`, and tried again in order with every later append. A file
+    that was removed is created again. `header` begins every new file. `claim` is called with each
+    newly opened file and may refuse it with an OSError.
+    Raises: OSError if the file cannot be opened, unless `required` is false: it is then opened as
+    soon as possible.
     """
 
     def __init__(
@@ -35,13 +38,13 @@ class AppendOnlyFile:
     ):
         self.path = path
         self.is_closed = False
-        self._name = os.fspath(path)  # every append asks after it; from a Path it takes 0.2 us more
+        self._name = os.fspath(path)  # looked up at every append; 0.2 us faster than the Path
         self._header = header
         self._claim = claim
         self._lock = threading.RLock()
         self._kept: collections.deque[bytes] = collections.deque()
         self._pending = 0
-        self._torn = 0  # bytes of half an append that could not be cut off
+        self._torn = 0  # bytes of a partial append that could not be cut off
         self._dropped = 0
         self._is_failing = False
         self._is_writing = False
@@ -60,18 +63,18 @@ class AppendOnlyFile:
 
     @property
     def pending(self) -> int:
-        """Bytes in memory, to be written as soon as they can be."""
+        """Bytes that wait in memory."""
         return self._pending
 
     @property
     def end(self) -> int:
-        """Where the file ends once everything that was appended is in it."""
+        """The size of the file once everything appended is in it."""
         with self._lock:
             size = self.size
             return (size or len(self._header)) + self._pending
 
     def append(self, data: bytes) -> None:
-        """Writes `data` behind all that was appended before, whole, now or as soon as it can be.
+        """Writes `data` whole, after all earlier appends, now or as soon as possible.
 
         Raises: ValueError if the file was closed.
         """
@@ -82,15 +85,14 @@ class AppendOnlyFile:
                 self._kept.append(data)
                 self._pending += length
             said = self._write_kept()
-            while self._kept and not (
-                self._is_failing or self._is_writing
-            ):  # a signal's handler came after the last look
+            # a signal handler may have appended after the last look
+            while self._kept and not (self._is_failing or self._is_writing):
                 said += self._write_kept()
         if said:
             _say(said)
 
     def truncate(self, size: int) -> None:
-        """Cuts the file back to an earlier size; bytes that are not there to be kept are warned of.
+        """Cuts the file back to an earlier size; logs a warning if bytes before it are missing.
 
         Raises: OSError if it cannot be cut.
         """
@@ -106,45 +108,32 @@ class AppendOnlyFile:
             log.warning("%s: %d bytes that were logged are missing", self.path, missing)
 
     def close(self) -> None:
-        """Tries once more to write what is kept, and warns of what is lost."""
+        """Tries once more to write what waits, and warns of what is lost."""
         with self._lock:
             if self.is_closed:
                 return
-            said = (
-                self._write_kept() if self._kept else []
-            )  # a folder that was removed is not made again for nothing
+            # a folder that was removed is not created again for nothing
+            said = self._write_kept() if self._kept else []
             if self._pending:
-                said.append(
-                    (
-                        logging.WARNING,
-                        f"{self.path} still cannot be written: {self._pending} bytes of it are lost",
-                    )
-                )
+                problem = f"still cannot be written: {self._pending} bytes of it are lost"
+                said.append((logging.WARNING, f"{self.path} {problem}"))
             self.is_closed = True
             try:
                 if self._file is not None:
                     self._file.close()
-            except (
-                OSError
-            ) as error:  # a network's file system may only now say that it could not write
-                said.append(
-                    (
-                        logging.WARNING,
-                        f"{self.path}: what was written last may be lost ({error.strerror})",
-                    )
-                )
+            except OSError as error:  # a network's file system may report a failed write only now
+                problem = f"what was written last may be lost ({error.strerror})"
+                said.append((logging.WARNING, f"{self.path}: {problem}"))
         _say(said)  # not under the lock: the log may be written through this very class
 
     def _write_kept(self) -> Messages:
-        """What is to be said of writing all that waits."""
-        if (
-            self._is_writing
-        ):  # a signal's handler logs in the midst of an append: that append writes this too
+        """Writes everything that waits; returns the messages to log."""
+        if self._is_writing:  # a signal handler logs during an append: that append writes this too
             return []
         self._is_writing = True
         said: Messages = []
         try:
-            file = self._found(said)
+            file = self._file_at_path(said)
             if self._is_new:
                 self._write(file, self._header)
                 self._is_new = False
@@ -160,8 +149,8 @@ class AppendOnlyFile:
             self._is_writing = False
         return said
 
-    def _found(self, said: Messages) -> io.FileIO:
-        """The open file, which is the one at the path, or a new one if that was removed."""
+    def _file_at_path(self, said: Messages) -> io.FileIO:
+        """The open file, or a new one if the file at the path was removed."""
         if self._file is not None:
             try:
                 at_path = os.stat(self._name)
@@ -171,12 +160,8 @@ class AppendOnlyFile:
                 pass
             gone, self._file = self._file, None
             gone.close()
-            said.append(
-                (
-                    logging.WARNING,
-                    f"{self.path} was removed, with all that was in it; what comes goes to a new file",
-                )
-            )
+            problem = "was removed, with all that was in it; what comes goes to a new file"
+            said.append((logging.WARNING, f"{self.path} {problem}"))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self._open()
 
@@ -203,9 +188,7 @@ class AppendOnlyFile:
         if written == len(data):
             return
         try:
-            while written < len(
-                data
-            ):  # the disk is full now, or it was more than the system takes at once
+            while written < len(data):  # a full disk, or more than the system takes at once
                 written += file.write(memoryview(data)[written:])
         except BaseException:
             self._torn = written
@@ -214,26 +197,20 @@ class AppendOnlyFile:
 
     def _cut_torn(self) -> None:
         if self._file is not None:
-            # by the size that the file has now: a forked process may have logged to it too
+            # from the present size: a forked process may have appended too
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - self._torn)
             self._torn = 0
 
     def _failed(self, error: OSError, said: Messages) -> None:
         if not self._is_failing:
-            said.append((
-                logging.WARNING,
-                f"{self.path} cannot be written ({error.strerror or error}); training goes on; what is logged is kept in memory "
-                "and written as soon as it can be",
-            ))  # fmt: skip
+            remedy = "what is logged is kept in memory and written as soon as it can be"
+            problem = f"cannot be written ({error.strerror or error}); training goes on; {remedy}"
+            said.append((logging.WARNING, f"{self.path} {problem}"))
         self._is_failing = True
         while self._pending > KEPT_BYTES:
             if not self._dropped:
-                said.append(
-                    (
-                        logging.WARNING,
-                        f"{self.path}: more than {KEPT_BYTES} bytes wait; the oldest are dropped",
-                    )
-                )
+                problem = f"more than {KEPT_BYTES} bytes wait; the oldest are dropped"
+                said.append((logging.WARNING, f"{self.path}: {problem}"))
             oldest = len(self._kept.popleft())
             self._pending -= oldest
             self._dropped += oldest
@@ -241,17 +218,13 @@ class AppendOnlyFile:
     def _recovered(self, said: Messages) -> None:
         said.append((logging.INFO, f"{self.path} is written again"))
         if self._dropped:
-            said.append(
-                (
-                    logging.WARNING,
-                    f"{self.path}: {self._dropped} bytes were dropped while it could not be written",
-                )
-            )
+            problem = f"{self._dropped} bytes were dropped while it could not be written"
+            said.append((logging.WARNING, f"{self.path}: {problem}"))
         self._is_failing = False
         self._dropped = 0
 
     def _forget_parent(self) -> None:
-        """After a fork: what waits is the parent's to write, and a lock that another thread held is held by nobody."""
+        """After a fork: the parent writes what waits, and no thread holds the lock any more."""
         self._lock = threading.RLock()
         self._kept.clear()
         self._pending = 0
@@ -271,5 +244,5 @@ def _after_fork() -> None:
 
 
 _in_use: weakref.WeakSet[AppendOnlyFile] = weakref.WeakSet()
-if hasattr(os, "register_at_fork"):  # where there is no fork there is none
+if hasattr(os, "register_at_fork"):  # absent on Windows
     os.register_at_fork(after_in_child=_after_fork)

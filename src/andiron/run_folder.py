@@ -28,6 +28,9 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"  # every logged value
         self.rows = path / "metrics.csv"  # the same, for spreadsheets
         self.tensorboard = path / "tensorboard"
+        self.metrics_csv = path / "metrics.csv"  # these three with the writers of their names
+        self.wandb = path / "wandb"
+        self.mlflow = path / "mlflow"
         self.wandb, self.mlflow = path / "wandb", path / "mlflow"
         self.checkpoints = path / "checkpoints"
         self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed

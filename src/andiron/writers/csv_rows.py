@@ -9,6 +9,7 @@ import io
 from pathlib import Path
 
 from andiron.protocols import Point
+from andiron.run_folder import RunFolder
 from andiron.writers.line_writer import LineWriter, coordinates
 
 HEADER = b"split,updates,epoch,over,metric,value\n"
@@ -22,7 +23,7 @@ class CsvWriter(LineWriter):
     """
 
     def __init__(self, run_dir: Path):
-        super().__init__(run_dir / "metrics.csv", HEADER)
+        super().__init__(RunFolder(run_dir).metrics_csv, HEADER)
 
     def lines(self, point: Point) -> str:
         """The rows of a point."""

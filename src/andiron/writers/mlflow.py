@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron.protocols import Point
+from andiron.run_folder import RunFolder
 
 MOST_LETTERS = 6000  # of a parameter's value: the limit of MLflow 3
 
@@ -30,7 +31,7 @@ class MlflowWriter:
         self._run_name, self._experiment = run_dir.name, experiment
         self._artifacts = None  # where the server wants them
         if tracking_uri is None:
-            local = (run_dir / "mlflow").absolute()
+            local = RunFolder(run_dir).mlflow.absolute()
             local.mkdir(parents=True, exist_ok=True)
             tracking_uri = f"sqlite:///{local / 'store.db'}"
             self._artifacts = (local / "artifacts").as_uri()

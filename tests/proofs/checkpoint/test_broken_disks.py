@@ -309,12 +309,9 @@ def test_whatever_a_killed_process_leaves_the_newest_there_is_whole_and_the_next
     assert len(rounds) == 20 and all(each["whole"] for each in rounds)
     updates = [each["updates"] for each in rounds]
     assert updates == sorted(updates) and updates[-1] > updates[0]
-    partial = [sum(name.endswith(".partial") for name in each["names"]) for each in rounds]
-    assert (
-        max(partial) == 1
-    )  # some were killed in the middle of a write, and what they left was removed by the next
     again = FileCheckpointer(tmp_path / "checkpoints", KeepLast(2))
     again.adopt(*newest_whole(tmp_path / "checkpoints"))
     again.save(10**6, big(10**6, megabytes=1), {})
     assert again.close()
+    # however many half written folders the kills left, the next process removed all of them
     assert names(tmp_path / "checkpoints") == {f"step-{updates[-1]}", "step-1000000"}
