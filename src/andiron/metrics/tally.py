@@ -108,8 +108,7 @@ class Tally:
             batches = [[metric.count_items(items) for metric in self.metrics]]  # type: ignore[attr-defined]
         if not batches:
             return [None] * len(self.metrics)
-        columns = zip(self.metrics, zip(*batches, strict=True), strict=True)
-        parts = [_merged(metric, column) for metric, column in columns]
+        parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         self._epoch = [
             new if old is None else type(new)(a + b for a, b in zip(old, new, strict=True))
             for old, new in zip(self._epoch, parts, strict=True)

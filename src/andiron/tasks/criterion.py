@@ -79,7 +79,7 @@ class Criterion:
         self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
         self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
         self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
-        self._total_weight: Any = getattr(self.loss, "total_weight", None)
+        self._total_weight = getattr(self.loss, "total_weight", self._class_weight)
         self._device: torch.device | None = None  # of the tensors in a loss of torch's
 
     def __call__(
@@ -127,16 +127,11 @@ class Criterion:
 
         `marked` are the targets as metrics get them, with IGNORED for those that do not count.
         """
-        weight: Weight | None = None
-        if self._total_weight is not None:
-            weight = self._total_weight(targets)
-        elif not targets.is_floating_point():
-            weights = _class_weights(self.loss)
-            if weights is not None:
-                weight = total_weight(weights, targets, self.ignored_index)
+        weight: Weight | None = self._total_weight(targets)
         if weight is not None:
             return weight
         marked = self.marked(targets) if marked is None else marked
+        # targets of another shape are probabilities of classes, none of them ignored
         is_whole = self.ignored_index is None or targets.shape != marked.shape
         return marked.numel() if is_whole else (marked != IGNORED).sum()
 
@@ -145,6 +140,13 @@ class Criterion:
         if self.ignored_index is None or self.ignored_index == IGNORED:
             return targets
         return targets.masked_fill(targets == self.ignored_index, IGNORED)
+
+    def _class_weight(self, targets: Tensor) -> Tensor | None:
+        """The weight by the class weights of torch's own losses; None if there are none."""
+        weights = _class_weights(self.loss)
+        if weights is None or targets.is_floating_point():
+            return None
+        return total_weight(weights, targets, self.ignored_index)
 
     def _mismatch(self, output: Tensor, targets: Tensor) -> str:
         name = getattr(self.loss, "__name__", type(self.loss).__name__)
@@ -218,9 +220,10 @@ def _check_loss(loss: Any) -> None:
 
 def _class_weights(loss: Any) -> Tensor | None:
     """The class weights of torch's own classification losses, whose mean is over them."""
-    is_of_classes = isinstance(loss, CLASS_LOSS_MODULES)
-    is_of_classes = is_of_classes or getattr(loss, "func", None) in CLASS_LOSSES
-    weights: Tensor | None = _setting(loss, "weight") if is_of_classes else None
+    is_module = isinstance(loss, CLASS_LOSS_MODULES)
+    if not is_module and getattr(loss, "func", None) not in CLASS_LOSSES:
+        return None
+    weights: Tensor | None = _setting(loss, "weight")
     return weights
 
 

@@ -98,7 +98,7 @@ def measured(metric, items):
     tally = Tally([metric])
     for item in items:
         tally.add(item)
-    return told(metric, tally)
+    return closed_value(metric, tally)
 
 
 def shuffled(metric, items, data):
@@ -108,10 +108,10 @@ def shuffled(metric, items, data):
         tally.add(item)
         if data.draw(st.booleans()):
             tally.close_window()
-    return told(metric, tally)
+    return closed_value(metric, tally)
 
 
-def told(metric, tally):
+def closed_value(metric, tally):
     values = tally.close_epoch()
     if metric.name in tally.texts:
         return tally.texts[metric.name]

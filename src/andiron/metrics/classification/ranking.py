@@ -62,9 +62,7 @@ class Area(Curve):
             class_names=self.class_names,
         )
 
-    def area(
-        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-    ) -> float | None:
+    def area(self, scores: Tensor, truths: Tensor) -> float | None:
         """The area for one class; None where it is undefined."""
         raise NotImplementedError
 
@@ -80,9 +78,7 @@ class AUROC(Area):
 
     name: str = "auroc"
 
-    def area(
-        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-    ) -> float | None:
+    def area(self, scores: Tensor, truths: Tensor) -> float | None:
         p = int(truths.sum())
         n = len(truths) - p
         if not p or not n:
@@ -105,9 +101,7 @@ class AveragePrecision(Area):
 
     name: str = "average_precision"
 
-    def area(
-        self, scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-    ) -> float | None:
+    def area(self, scores: Tensor, truths: Tensor) -> float | None:
         if not truths.any():
             return None
         new, predicted, right = _counts_by_score(scores, truths)
@@ -140,9 +134,7 @@ class RocCurve(Curve):
         return {"curves": line_chart([*lines.values()]), "colours": legend}
 
 
-def _roc(
-    scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-) -> tuple[Float[Tensor, " points"], Float[Tensor, " points"]]:
+def _roc(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor]:
     """False and true positive rates from the highest score down, from 0 to 1."""
     _, predicted, right = _counts_by_score(scores, truths)
     wrong = predicted - right
@@ -169,9 +161,7 @@ def _columns(logits: Tensor, targets: Tensor, *, as_one: bool = False) -> list[C
     return [(scores[is_known], labels[is_known] == 1) for scores, labels, is_known in by_label]
 
 
-def _counts_by_score(
-    scores: Float[Tensor, " rows"], truths: Bool[Tensor, " rows"]
-) -> tuple[Tensor, Tensor, Tensor]:
+def _counts_by_score(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """From the highest score down: new positives; predicted and true positives so far."""
     distinct, place = torch.unique(scores, return_inverse=True)
     new = torch.zeros(2, len(distinct), dtype=torch.float64)
