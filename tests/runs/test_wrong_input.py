@@ -259,7 +259,7 @@ CONFIG_MISTAKES = {
     ),
     "a fold there is not": (
         ["data=kfold", "data.fold=7"],
-        ["data: fold=7: should be from 0 to 4; there are num_folds=5"],
+        ["data: fold=7: should be from 0 to 4, as num_folds=5"],
     ),
     "waiting for what nobody measures": (
         ["early_stopping=patience", "early_stopping.patience.metric=f1"],
@@ -291,7 +291,8 @@ FAILURES = {
     ),
     "nothing left to validate on": (
         ["data.valid=0.0001"],
-        "data.valid=0.0001: of 1438 training samples, 1438 would train and 0 validate; choose a fraction that leaves both some",
+        "data.valid=0.0001: divides 1438 samples into 1438 and 0; "
+        "choose a fraction that leaves samples on both sides",
     ),
     "divergence": (["optimizer=sgd", "lr=1e9"], "update 3 (epoch 1, batch 3, samples "),
 }

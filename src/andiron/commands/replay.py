@@ -11,6 +11,7 @@ from torch import nn
 from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
 from andiron.config.schema import Train
+from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite
 from andiron.run_folder import RunFolder
 
@@ -54,7 +55,7 @@ def _watched_outputs(model: nn.Module) -> list[tuple[str, bool]]:
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
             is_finite = all(
                 bool(tensor.isfinite().all())
-                for tensor in nonfinite.tensors_in(output)
+                for tensor in tensors_in(output)
                 if tensor.is_floating_point()
             )
             outputs.append((name or type(module).__name__, is_finite))

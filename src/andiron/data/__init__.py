@@ -1,34 +1,35 @@
-"""Data sets, what is made of them, and loaders that turn them into batches."""
+"""Data sets, data sets made from others, augmentations, and loaders that make batches of them."""
 
 from andiron.data import fingerprint
-from andiron.data.array_batcher import ArrayBatcher
 from andiron.data.arrays import ArrayDataset
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift
-from andiron.data.batcher import ImageBatcher
-from andiron.data.sources.cifar import cifar10, cifar100
-from andiron.data.on_disk.csv_file import csv
+from andiron.data.augment.mixing import Mixup
+from andiron.data.augment.torchvision_transforms import Torchvision
+from andiron.data.batchers import ArrayBatcher, ImageBatcher
+from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
+from andiron.data.composed.folds import kfold, stratified_folds
+from andiron.data.composed.sampling import balanced, partial, sampled
+from andiron.data.composed.torch_dataset import from_torch
 from andiron.data.dataset import Batch, Dataset, RawBatch
+from andiron.data.loader import DataLoader, DataLoaderBuilder
+from andiron.data.on_disk.csv_file import csv
+from andiron.data.on_disk.image_folder import image_folder
+from andiron.data.on_disk.safetensors_arrays import safetensors
+from andiron.data.on_disk.stored import StoredDataset
+from andiron.data.on_disk.text_file import text
+from andiron.data.sources.cifar import cifar10, cifar100
 from andiron.data.sources.diabetes import diabetes
 from andiron.data.sources.digit_pairs import digit_pairs
 from andiron.data.sources.digits import digits
-from andiron.data.composed.folds import kfold, stratified_folds
-from andiron.data.on_disk.image_folder import image_folder
-from andiron.data.loader import DataLoader, DataLoaderBuilder
-from andiron.data.augment.mixing import Mixup
 from andiron.data.sources.mnist import fashion_mnist, mnist
-from andiron.data.on_disk.safetensors_arrays import safetensors
-from andiron.data.composed.sampling import balanced, partial, sampled
-from andiron.data.splits import Splits
-from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.sources.synthetic import synthetic
-from andiron.data.on_disk.text_file import text
-from andiron.data.augment.torchvision_transforms import Torchvision
-from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
+from andiron.data.splits import Splits
 
 __all__ = [
-    "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader", "DataLoaderBuilder",
-    "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "Partial", "RawBatch", "Rotate", "Shift", "Splits",
-    "StoredDataset", "Torchvision", "Windows", "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs",
-    "digits", "fashion_mnist", "fingerprint", "image_folder", "kfold", "mnist", "partial", "safetensors", "sampled",
-    "stratified_folds", "synthetic", "text",
+    "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
+    "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "Partial",
+    "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision", "Windows", "balanced",
+    "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits", "fashion_mnist",
+    "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "partial", "safetensors",
+    "sampled", "stratified_folds", "synthetic", "text",
 ]  # fmt: skip

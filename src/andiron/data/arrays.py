@@ -22,7 +22,7 @@ class ArrayDataset:
         return len(self.targets)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in their order."""
+        """The samples at `indices`, in this order."""
         chosen = torch.as_tensor(indices, device=self.targets.device)
         return RawBatch(self.inputs.index_select(0, chosen), self.targets.index_select(0, chosen))
 
@@ -30,7 +30,7 @@ class ArrayDataset:
         return RawBatch(self.inputs[index], self.targets[index])
 
     def subset(self, indices: Indices) -> "ArrayDataset":
-        """The samples at `indices` as a data set of their own."""
+        """A data set of the samples at `indices`."""
         return ArrayDataset(*self.__getitems__(indices))
 
     def to(self, device: torch.device) -> "ArrayDataset":

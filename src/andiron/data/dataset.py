@@ -1,6 +1,6 @@
-"""What a data set is, and the two shapes its samples have on their way to a network."""
+"""The protocol of a data set, and its samples before and after the batcher."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -31,10 +31,19 @@ class Dataset(Protocol):
     def __len__(self) -> int: ...
 
     def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in their order, usually as a RawBatch."""
+        """The samples at `indices`, in this order, usually as a RawBatch."""
         ...
 
 
-Batcher = Callable[
-    [Any, torch.device], Any
-]  # from samples as they are stored to a batch as the model takes it
+Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the device
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a batch: in mappings and sequences, at any depth."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from tensors_in([*value.values()])
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for inner in value:
+            yield from tensors_in(inner)

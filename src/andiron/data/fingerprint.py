@@ -1,6 +1,7 @@
-"""What tells data from any other: a checksum of its content."""
+"""The checksum by which a run's record tells one version of the data from another."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from torch import Tensor
@@ -9,10 +10,18 @@ from andiron import errors
 
 
 def of_tensors(*tensors: Tensor) -> str:
-    """The SHA-256 of the tensors' values, one after another, as they lie in memory."""
+    """The SHA-256 of the values of the tensors, in order."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.contiguous().cpu().numpy().data)
+    return digest.hexdigest()
+
+
+def of_texts(texts: Iterable[str]) -> str:
+    """The SHA-256 of the texts, in order."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
     return digest.hexdigest()
 
 

@@ -1,4 +1,14 @@
-"""Batches in an order that is a function of (seed, epoch), whoever gathers them."""
+"""Batches in an order that is a function of (seed, epoch), however they are gathered.
+
+    >>> import torch
+    >>> from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
+    >>> dataset = ArrayDataset(torch.arange(5.0)[:, None], torch.arange(5))
+    >>> loader = DataLoaderBuilder(ArrayBatcher()).batch_size(2).shuffle(42).build(dataset)
+    >>> [batch.targets.tolist() for batch in loader.epoch(0)]
+    [[0, 3], [1, 4], [2]]
+    >>> [batch.targets.tolist() for batch in loader.epoch(0, first_batch=1)]
+    [[1, 4], [2]]
+"""
 
 import signal
 from collections import deque
@@ -14,19 +24,23 @@ from torch import Tensor
 from andiron import errors, randomness
 from andiron.data import prefetch
 from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Batcher, Dataset, RawBatch
 from andiron.data.augment.sample_random import Augmentation, Draws
+from andiron.data.batchers import ArrayBatcher, ImageBatcher
+from andiron.data.dataset import Batch, Batcher, Dataset, RawBatch
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
+CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
+ALIGNED_FLOATS = 16  # 64 bytes: a matrix product may round differently at another alignment
 
 
 class DataLoader:
     """`dataset` in batches, turned by `batcher(raw, device)` into what the model takes.
 
-    With `shuffle_seed` the order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without it the data
-    set's own. An ArrayDataset is moved to the device and gathered there; any other is gathered by a thread, ahead of
-    the step; with `num_workers` above 0, worker processes gather. `augmentations` are made where samples are gathered, from
-    (shuffle_seed, epoch, index). All three paths give the same batches.
+    The order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without `shuffle_seed`
+    the data set's own. An ArrayDataset is moved to the device and gathered there; any other data
+    set is gathered by a thread, ahead of the step; with `num_workers` above 0, worker processes
+    gather. `augmentations` run where samples are gathered, from (shuffle_seed, epoch, index). All
+    three ways give the same batches.
     """
 
     def __init__(
@@ -44,26 +58,20 @@ class DataLoader:
             raise ValueError("the data set is empty: there is no batch to make")
         if augmentations and shuffle_seed is None:
             raise ValueError(
-                "augmentations draw from the shuffle seed: give one, or leave them out"
+                "augmentations draw from the shuffle seed: pass one, or leave them out"
             )
         self.device = torch.device(device)
+        self.dataset = dataset
         self.in_memory = isinstance(dataset, ArrayDataset) and num_workers == 0
-        self.dataset = (
-            dataset.to(self.device)
-            if isinstance(dataset, ArrayDataset) and self.in_memory
-            else dataset
-        )
+        if isinstance(dataset, ArrayDataset) and self.in_memory:
+            self.dataset = dataset.to(self.device)
         self.batcher = batcher
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
         self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
         self._plan = _Plan(len(dataset), batch_size, shuffle_seed)
-        self._workers = (
-            _workers(self._gather, self._plan, num_workers, self._is_pinned)
-            if num_workers
-            else None
-        )
+        self._workers = self._started_workers() if num_workers else None
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -77,46 +85,69 @@ class DataLoader:
     def path(self) -> str:
         """How the batches are gathered, in words."""
         if self.num_workers:
-            return f"gathered by {self.num_workers} worker process{'es' if self.num_workers > 1 else ''}"
+            noun = "processes" if self.num_workers > 1 else "process"
+            return f"gathered by {self.num_workers} worker {noun}"
         if self.in_memory:
             return f"in the memory of {self.device}"
         return f"{type(self.dataset).__name__}, gathered by a thread ahead of the step"
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
-        """The indices of the epoch's samples, in the order they come."""
+        """The indices of the epoch's samples, in order."""
         return self._plan.order(epoch)
 
     def indices(self, epoch: int, batch: int) -> list[int]:
-        """Which samples make up one batch of an epoch, both counted from 0."""
-        indices: list[int] = self.order(epoch)[batch * self.batch_size :][
-            : self.batch_size
-        ].tolist()
+        """The indices of the samples in one batch of an epoch, both counted from 0."""
+        first = batch * self.batch_size
+        indices: list[int] = self.order(epoch)[first : first + self.batch_size].tolist()
         return indices
 
     def batch(self, epoch: int, number: int) -> Any:
-        """One batch of an epoch, both counted from 0, gathered here and now."""
-        indices = torch.tensor(
-            self.indices(epoch, number), device=self.device if self.in_memory else None
-        )
+        """One batch of an epoch, both counted from 0."""
+        device = self.device if self.in_memory else None
+        indices = torch.tensor(self.indices(epoch, number), device=device)
         return self.batcher(self._gather.__getitems__(Request(epoch, indices)), self.device)
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
 
-        What comes before is not gathered, so that starting late costs no more than starting.
-        Raises: RuntimeError if worker processes are asked to go on with an epoch after another has begun.
+        Batches before `first_batch` are not gathered. On the CPU, consecutive batches of small
+        samples may be slices of one tensor, made from at most 1 MiB of stored inputs.
+        Raises: RuntimeError if worker processes have begun another epoch since.
         """
         if self.in_memory:
-            return self._here(self._plan.requests(epoch, first_batch, self.device))
+            return self._here(epoch, first_batch)
         if self._workers is None:
             raws = self._ahead(self._plan.requests(epoch, first_batch))
         else:
             raws = self._by_workers(self._workers, epoch, first_batch)
         return prefetch.batches(raws, self.batcher, self.device)
 
-    def _here(self, requests: "Iterator[Request]") -> Iterator[Any]:
-        for request in requests:
-            yield self.batcher(self._gather.__getitems__(request), self.device)
+    def _here(self, epoch: int, first_batch: int) -> Iterator[Any]:
+        """Several batches are gathered and normalised at once where each is the same bits alone."""
+        together, size = self._batches_together(), self.batch_size
+        for request in self._plan.requests(epoch, first_batch, self.device, together):
+            batch = self.batcher(self._gather.__getitems__(request), self.device)
+            if together == 1:
+                yield batch
+                continue
+            # not split: its outputs are views, which share one version counter in autograd
+            inputs, targets = (tensor.unsafe_split(size) for tensor in batch)
+            yield from map(Batch, inputs, targets)
+
+    def _batches_together(self) -> int:
+        """How many batches are gathered at once: more than 1 only for parts known to allow it."""
+        if (
+            type(self.dataset) is not ArrayDataset
+            or type(self.batcher) not in (ImageBatcher, ArrayBatcher)
+            or self._gather.augmentations
+            or self.device.type != "cpu"
+        ):
+            return 1
+        sample = self.dataset.inputs[0]
+        if sample.numel() * self.batch_size % ALIGNED_FLOATS:
+            return 1
+        batch_bytes = sample.numel() * sample.element_size() * self.batch_size
+        return max(1, CHUNK_BYTES // max(1, batch_bytes))
 
     def _ahead(self, requests: "Iterator[Request]") -> Iterator[Any]:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
@@ -137,41 +168,55 @@ class DataLoader:
 
     @property
     def _is_pinned(self) -> bool:
-        """Whether batches lie in page-locked memory, from which a GPU copies while the step goes on."""
+        """Whether batches are in page-locked memory, from which a GPU copies during the step."""
         return self.device.type == "cuda"
+
+    def _started_workers(self) -> "torch.utils.data.DataLoader[Any]":
+        return torch.utils.data.DataLoader(
+            _InWorker(self._gather),  # type: ignore[arg-type]
+            batch_sampler=self._plan,  # type: ignore[arg-type]
+            num_workers=self.num_workers,
+            collate_fn=_unchanged,
+            persistent_workers=True,
+            pin_memory=self._is_pinned,
+            generator=torch.Generator(),  # its own, so that it does not draw from the default one
+            worker_init_fn=_restore_sigterm,
+        )
 
     def _by_workers(
         self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, first_batch: int
     ) -> Iterator[Any]:
-        self._plan.asked = epoch, first_batch
-        self._plan.begun += 1
-        mine = self._plan.begun
+        self._plan.next_epoch = epoch, first_batch
+        self._plan.epochs_begun += 1
+        begun = self._plan.epochs_begun
         for raw in workers:
             if isinstance(raw, errors.DataError):
                 raise raw
             yield raw
-            if self._plan.begun != mine:
+            if self._plan.epochs_begun != begun:
                 raise RuntimeError(
-                    f"epoch {epoch} was left for another; its worker processes have moved on"
+                    f"epoch {epoch} cannot continue: its worker processes have begun another"
                 )
 
     def close(self) -> None:
-        """Ends the worker processes, if there are some; iterating starts new ones."""
+        """Ends the worker processes, if there are any; iterating starts new ones."""
         iterator = getattr(self._workers, "_iterator", None)
         if self._workers is not None and iterator is not None:
-            iterator._shutdown_workers()  # torch does so when the last reference goes, which an exception may hold
+            # torch does so when the last reference goes, and an exception may hold one
+            iterator._shutdown_workers()
             self._workers._iterator = None
 
     def __iter__(self) -> Iterator[Any]:
         if self.shuffle_seed is not None:
             raise TypeError(
-                "a shuffled loader has an order for each epoch: iterate over loader.epoch(0), loader.epoch(1), ..."
+                "a shuffled loader has an order for each epoch: "
+                "iterate over loader.epoch(0), loader.epoch(1), ..."
             )
         return self.epoch(0)
 
 
 class DataLoaderBuilder:
-    """A DataLoader in Burn's manner: `DataLoaderBuilder(batcher).batch_size(64).shuffle(42).build(dataset)`."""
+    """A DataLoader as Burn builds it; see this module's first lines."""
 
     def __init__(self, batcher: Batcher):
         self._batcher = batcher
@@ -202,31 +247,24 @@ class DataLoaderBuilder:
 
 
 class Request(NamedTuple):
-    """The samples of one batch, and the epoch they are for."""
+    """The indices of the samples to gather, and their epoch."""
 
     epoch: int
     indices: Int[Tensor, " batch"] | list[int]
 
 
 class _Gather:
-    """From a request to the samples as they are stored, augmented; what a worker process runs."""
+    """From a request to stored samples, augmented; runs in worker processes too."""
 
     def __init__(self, dataset: Dataset, augmentations: tuple[Augmentation, ...], seed: int):
         self.dataset = dataset
         self.augmentations = augmentations
         self.seed = seed
 
-    def __len__(self) -> int:
-        return len(self.dataset)
-
     def __getitems__(self, request: Request) -> Any:
-        indices = (
-            request.indices
-            if isinstance(request.indices, Tensor)
-            else torch.tensor(request.indices)
-        )
+        indices = torch.as_tensor(request.indices)
         raw = self.dataset.__getitems__(indices)
-        if type(raw) is tuple and len(raw) == 2:  # a user's own (inputs, targets)
+        if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
             raw = RawBatch(*raw)
         for augmentation in self.augmentations:
             raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
@@ -234,13 +272,13 @@ class _Gather:
 
 
 class _InWorker:
-    """The same in a worker process, which hands an error over as a value: torch would wrap it in its traceback."""
+    """_Gather in a worker process: returns an error as a value; torch would add its traceback."""
 
     def __init__(self, gather: _Gather):
         self.gather = gather
 
     def __len__(self) -> int:
-        return len(self.gather)
+        return len(self.gather.dataset)
 
     def __getitems__(self, request: Request) -> Any:
         try:
@@ -250,14 +288,14 @@ class _InWorker:
 
 
 class _Plan:
-    """The batches of an epoch as requests; what torch's loader calls a batch sampler."""
+    """The batches of an epoch as requests: the batch sampler of torch's loader."""
 
     def __init__(self, size: int, batch_size: int, shuffle_seed: int | None):
         self.size = size
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
-        self.asked = (0, 0)  # the epoch that iterating gives, and its first batch
-        self.begun = 0  # how many times it was iterated
+        self.next_epoch = (0, 0)  # the epoch to iterate over, and its first batch
+        self.epochs_begun = 0
 
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)
@@ -268,41 +306,28 @@ class _Plan:
         return randomness.permutation(self.size, self.shuffle_seed, epoch)
 
     def requests(
-        self, epoch: int, first_batch: int = 0, device: torch.device | None = None
+        self,
+        epoch: int,
+        first_batch: int = 0,
+        device: torch.device | None = None,
+        batches_together: int = 1,
     ) -> Iterator[Request]:
         order = self.order(epoch)[first_batch * self.batch_size :].to(device)
-        return (
-            (Request(epoch, indices) for indices in torch.split(order, self.batch_size))
-            if len(order)
-            else iter(())
-        )
+        chunks = torch.split(order, self.batch_size * batches_together) if len(order) else ()
+        return (Request(epoch, indices) for indices in chunks)
 
     def __iter__(self) -> Iterator[Request]:
-        for epoch, indices in self.requests(*self.asked):
-            yield Request(epoch, indices.tolist())  # type: ignore[union-attr] # for a process: a tensor takes a file descriptor
+        for epoch, indices in self.requests(*self.next_epoch):
+            # a list: sending a tensor to a process takes a file descriptor
+            yield Request(epoch, torch.as_tensor(indices).tolist())
 
 
-def _workers(
-    gather: _Gather, plan: _Plan, number: int, is_pinned: bool
-) -> "torch.utils.data.DataLoader[Any]":
-    return torch.utils.data.DataLoader(
-        _InWorker(gather),  # type: ignore[arg-type]
-        batch_sampler=plan,  # type: ignore[arg-type]
-        num_workers=number,
-        collate_fn=_as_it_is,
-        persistent_workers=True,
-        pin_memory=is_pinned,
-        generator=torch.Generator(),  # its own: the default generators are not its to draw from
-        worker_init_fn=_hear_signals_again,
-    )
-
-
-def _hear_signals_again(worker: int) -> None:
-    """Puts back the handler of SIGTERM that the process had, in place of torch's: who signals the whole group means the parent."""
+def _restore_sigterm(worker: int) -> None:
+    """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent."""
     handler = signal.getsignal(signal.SIGTERM)
     if callable(handler):
         signal.signal(signal.SIGTERM, handler)
 
 
-def _as_it_is(batch: Any) -> Any:
+def _unchanged(batch: Any) -> Any:
     return batch

@@ -1,8 +1,16 @@
-"""A data set's parts: trained on, chosen by, and kept aside."""
+"""The training, validation and test parts of a data set, and how samples are divided into them.
+
+    >>> from andiron.data import digits
+    >>> splits = digits(valid=0.1, split_seed=0)
+    >>> len(splits.train), len(splits.valid), len(splits.test)
+    (1294, 143, 360)
+    >>> splits.input_shape, splits.num_classes
+    ((1, 8, 8), 10)
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Int
@@ -10,17 +18,20 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 from andiron.ranges import Validation
+
+TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 
 
 @dataclass(frozen=True)
 class Splits:
-    """What a data set gives a run. `test` is measured once, after training, and chooses nothing.
+    """What a data set gives a run. `test` is measured once, after training, and selects nothing.
 
-    `facts` are plain values that networks, tasks and metrics may ask for by parameter name, and that the run's folder keeps
-    as data.json: `input_shape` (of one sample), `num_classes` or `num_outputs`, `class_names`, `vocabulary_size`, ...
+    `facts` are plain values that networks, tasks and metrics receive by parameter name, and that
+    the run folder keeps as data.json: `input_shape` (of one sample), `num_classes` or
+    `num_outputs`, `class_names`, `vocabulary_size`, ...
     """
 
     name: str
@@ -31,14 +42,18 @@ class Splits:
     facts: Mapping[str, Any]
     fingerprint: str  # SHA-256 over all samples, in their stored order
     validates_on_test: bool = False
-    evaluation_batch_size: int = 256  # at least; on a CPU, 64 to 256 images at once are three times as fast an image as 1,024
+    # at least; on a CPU, batches of 64 to 256 images take a third of the time of 1,024, per image
+    evaluation_batch_size: int = 256
 
     def __post_init__(self) -> None:
         for part in ("train", "valid", "test"):
             dataset = getattr(self, part)
             if not isinstance(dataset, Dataset):
-                lacking = "has no __len__ and __getitems__(indices), which gives a RawBatch"
-                raise errors.DataError(f"{self.name}.{part}: {type(dataset).__name__} {lacking}")
+                raise errors.DataError(
+                    f"{self.name}.{part}: {type(dataset).__name__} has no __len__ and "
+                    "__getitems__(indices) that returns a RawBatch; for a torch data set with "
+                    "__getitem__(index), pass andiron.data.from_torch(dataset)"
+                )
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -47,13 +62,13 @@ class Splits:
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are to tell apart."""
+        """The number of classes."""
         number: int = self.facts["num_classes"]
         return number
 
     @property
     def offered(self) -> dict[str, Any]:
-        """The facts; how images are standardised; for classes as many outputs as there are, and the training samples of each."""
+        """The facts, and those derived: how images are normalised, number and sizes of classes."""
         derived: dict[str, Any] = {}
         if isinstance(self.batcher, ImageBatcher):
             derived |= {"input_mean": self.batcher.mean, "input_std": self.batcher.std}
@@ -62,42 +77,98 @@ class Splits:
         return {**derived, **self.facts}
 
     def _class_counts(self) -> list[int] | None:
-        """None where the training data does not tell its targets, or they are no classes."""
+        """None if the training data has no `targets`, or they are not classes."""
         targets = getattr(self.train, "targets", None)
         if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return None
-        counts: list[int] = torch.bincount(
-            targets[targets >= 0].long(), minlength=self.num_classes
-        ).tolist()
+        classes = targets[targets >= 0].long()
+        counts: list[int] = torch.bincount(classes, minlength=self.num_classes).tolist()
         return counts
+
+
+class Parts(NamedTuple):
+    """The indices of each part, ascending."""
+
+    train: Int[Tensor, " train"]
+    valid: Int[Tensor, " valid"]
+    test: Int[Tensor, " test"]
+
+
+def parts(
+    size: int,
+    *,
+    valid: Validation,
+    test: float,
+    split_seed: int,
+    classes: Int[Tensor, " size"] | None = None,
+) -> Parts:
+    """A random fraction `test` of all samples, a random fraction `valid` of the rest, and the rest.
+
+    With `classes`, the fractions are of every class. `valid="test"` validates on the test samples.
+    Raises: DataError if one of the parts would be empty.
+    """
+    rest, held_out = divided(torch.arange(size), "test", test, TEST_SEED, classes)
+    if valid == "test":
+        return Parts(rest, held_out, held_out)
+    of_rest = None if classes is None else classes[rest]
+    return Parts(*divided(rest, "valid", float(valid), split_seed, of_rest), held_out)
 
 
 def hold_out(
     training: ArrayDataset, test: ArrayDataset, *, valid: Validation, split_seed: int
 ) -> tuple[ArrayDataset, ArrayDataset]:
-    """The training data in two, (train, valid); with `valid="test"` all of it, and the test data once more.
+    """The training data divided into (train, valid); with `valid="test"`, all of it and `test`.
 
     Raises: DataError if one of the two would be empty.
     """
     if valid == "test":
         return training, test
-    kept, held = stratified_split(training.targets, float(valid), split_seed)
-    if not len(kept) or not len(held):
+    indices = torch.arange(len(training))
+    train, held_out = divided(indices, "valid", float(valid), split_seed, training.targets)
+    return training.subset(train), training.subset(held_out)
+
+
+def divided(
+    indices: Tensor,
+    option: str,
+    fraction: float,
+    seed: int,
+    classes: Int[Tensor, " size"] | None,
+    remedy: str = "",
+) -> tuple[Tensor, Tensor]:
+    """The rest of `indices`, and a random `fraction` of them: of every class, where `classes` are.
+
+    Raises: DataError naming the `option` if one of the two would be empty.
+    """
+    if classes is None:
+        rest, held_out = random_split(len(indices), fraction, seed)
+    else:
+        rest, held_out = stratified_split(classes, fraction, seed)
+    if not len(rest) or not len(held_out):
         raise errors.DataError(
-            f"data.valid={valid}: of {len(training)} training samples, {len(kept)} would train and {len(held)} validate; "
-            "choose a fraction that leaves both some"
+            f"data.{option}={fraction}: divides {len(indices)} samples into {len(rest)} and "
+            f"{len(held_out)}; choose a fraction that leaves samples on both sides{remedy}"
         )
-    return training.subset(kept), training.subset(held)
+    return indices[rest], indices[held_out]
+
+
+def random_split(
+    size: int, fraction: float, seed: int
+) -> tuple[Int[Tensor, " rest"], Int[Tensor, " held"]]:
+    """The indices of the rest and of a random `fraction`, both ascending."""
+    shuffled = torch.randperm(size, generator=randomness.stream(seed, "split"))
+    number = round(size * fraction)
+    return shuffled[number:].sort().values, shuffled[:number].sort().values
 
 
 def stratified_split(
     targets: Int[Tensor, " size"], fraction: float, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """Indices of the rest and of a random `fraction` of every class, both in ascending order."""
+    """The indices of the rest and of a random `fraction` of every class, both ascending."""
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
     by_class = shuffled[targets[shuffled].sort(stable=True).indices]
-    parts = torch.split(by_class, torch.bincount(targets).tolist())
-    held = torch.cat([part[: round(len(part) * fraction)] for part in parts]).sort().values
+    classes = torch.split(by_class, torch.bincount(targets).tolist())
+    held = torch.cat([each[: round(len(each) * fraction)] for each in classes]).sort().values
     is_held = torch.zeros(len(targets), dtype=torch.bool)
     is_held[held] = True
     return (~is_held).nonzero().flatten(), held

@@ -1,4 +1,4 @@
-"""The mean and the standard deviation of columns, as the rows that are trained on have them."""
+"""The mean and the standard deviation of columns, in the training rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -8,23 +8,27 @@ from torch import Tensor
 
 from andiron import errors
 
-ENOUGH_STEPS = 100  # between float32 values within one standard deviation; with fewer, rounding blurs the column
+# float32 values within one standard deviation; with fewer, rounding blurs the column
+MIN_STEPS = 100
 FLOAT32 = torch.finfo(torch.float32)
 
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
-    """(mean, std) of each column: mean = sum x / n, std = sqrt(sum (x - mean)^2 / n); of a constant one (x, 1)."""
+    """(mean, std) of each column; (x, 1) of a constant one.
+
+    mean = sum x / n, std = sqrt(sum (x - mean)^2 / n).
+    """
     return fit_in_chunks(lambda: [columns])
 
 
 def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
-    """`fit` of all the rows that `chunks` gives, which is called for them twice."""
+    """`fit` of all the rows that `chunks` returns; it is called twice."""
     sums = [(len(rows), rows.double().sum(0), rows.amin(0), rows.amax(0)) for rows in chunks()]
     number = sum(length for length, *_ in sums)
     total, lowest, highest = (
-        torch.stack(parts) for parts in zip(*(rest for _, *rest in sums), strict=True)
+        torch.stack(each) for each in zip(*(rest for _, *rest in sums), strict=True)
     )
     is_constant = lowest.amin(0) == highest.amax(0)
     mean = torch.where(is_constant, lowest.amin(0).double(), total.sum(0) / number)
@@ -34,20 +38,18 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
 
 
 def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, source: str) -> None:
-    """Nothing, if float32 can hold the columns.
-
-    Raises: DataError, naming `source` and the column, if its numbers are too large or too close together.
-    """
+    """Raises a DataError, naming `source` and the column, if float32 cannot hold the numbers."""
     largest = columns.abs().amax(0).tolist()
     for name, size, center, spread, numbers in zip(
         names, largest, *fit(columns), columns.T, strict=True
     ):
         if size > FLOAT32.max:
             raise errors.DataError(
-                f"{source}: column {name!r} has {size:.3g}, too large for float32; scale it in the file"
+                f"{source}: column {name!r} has {size:.3g}, too large for float32; "
+                "scale it in the file"
             )
-        if spread < ENOUGH_STEPS * size * FLOAT32.eps and len(numbers.unique()) > 1:
+        if spread < MIN_STEPS * size * FLOAT32.eps and len(numbers.unique()) > 1:
             raise errors.DataError(
-                f"{source}: column {name!r} varies by {spread:.3g} around {center:.10g}, and float32 cannot tell its values "
-                "apart; subtract a constant from it in the file"
+                f"{source}: column {name!r} varies by {spread:.3g} around {center:.10g}, and "
+                "float32 cannot tell its values apart; subtract a constant from it in the file"
             )

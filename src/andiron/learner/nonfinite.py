@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from andiron import errors, gradients
 from andiron.checkpoint import Checkpoint, write
+from andiron.data.dataset import tensors_in
 from andiron.gradients import Gradients
 from andiron.learner.precision import Precision
 from andiron.protocols import Values
@@ -188,18 +189,6 @@ def _shortened(samples: Sequence[Sequence[int]]) -> str:
         more = f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else ""
         batches.append(", ".join(map(str, batch[:MOST_LISTED])) + more)
     return "; ".join(batches)
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor in a batch, however it is nested."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from tensors_in(inner)
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for inner in value:
-            yield from tensors_in(inner)
 
 
 def fingerprint(gradients: Gradients) -> dict[str, Any]:

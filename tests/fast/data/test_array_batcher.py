@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from andiron.data import RawBatch
-from andiron.data.array_batcher import ArrayBatcher
+from andiron.data.batchers import ArrayBatcher
 
 CPU = torch.device("cpu")
 CLASSES = torch.tensor([1, 0, 2], dtype=torch.uint8)

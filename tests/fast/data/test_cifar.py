@@ -225,7 +225,7 @@ def test_a_file_of_the_wrong_length_is_refused(tmp_path, change):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, "cifar10")
     assert str(raised.value) == (
-        f"{folder}: a file there is damaged (data_batch_3.bin has {6 * 3073 + change} bytes where {6 * 3073} belong); "
+        f"{folder}: a file there is damaged (data_batch_3.bin has {6 * 3073 + change} bytes instead of {6 * 3073}); "
         "remove the folder to download it again"
     )
 
@@ -235,7 +235,7 @@ def test_a_class_that_there_is_not_is_refused(tmp_path):
     (folder / "test_batch.bin").write_bytes(rows(images(TEST, 9), [9, 0, 3, 10, 7]))
     with pytest.raises(
         errors.DataError,
-        match=r"damaged \(there is a class 10 where they go from 0 to 9\); remove the folder",
+        match=r"damaged \(classes are from 0 to 9, and one is 10\); remove the folder",
     ):
         load(tmp_path, "cifar10")
 
@@ -244,7 +244,7 @@ def test_names_that_are_too_few_are_refused(tmp_path):
     folder = write(tmp_path / FOLDERS["cifar100"], "cifar100")
     (folder / "fine_label_names.txt").write_text("apple\n")
     with pytest.raises(
-        errors.DataError, match=r"damaged \(fine_label_names.txt has 1 names where 100 belong\)"
+        errors.DataError, match=r"damaged \(fine_label_names.txt has 1 names instead of 100\)"
     ):
         load(tmp_path, "cifar100")
 

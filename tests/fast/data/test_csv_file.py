@@ -165,7 +165,7 @@ def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
         splits = load(path, "y")
     assert splits.facts.get("class_names") == class_names
     assert caplog.messages == [
-        f"{path}: column y taken for the target of a {kind}; data.kind says otherwise"
+        f"{path}: column y taken for the target of a {kind}; data.kind sets another"
     ]
 
 
@@ -221,16 +221,16 @@ def with_line(number, line, table=HOUSES):
 @pytest.mark.parametrize(
     "content, said",
     [
-        (with_line(5, "49,many,3008.5"), "table.csv, line 5, column 'rooms': 'many' is no number; mend it, or leave the "
+        (with_line(5, "49,many,3008.5"), "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
                                          "column out of data.features"),
         (with_line(5, "49,,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
         (with_line(5, "49, ,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
         (with_line(5, "49,4,"), "table.csv, line 5, column 'price': has no value; fill it in, or remove the row"),
-        (with_line(6, "nan,4,3"), "table.csv, line 6, column 'area': 'nan' is no finite number; mend or remove the row"),
-        (with_line(6, "4,-inf,3"), "table.csv, line 6, column 'rooms': '-inf' is no finite number; mend or remove the row"),
-        (with_line(6, "4,1e999,3"), "table.csv, line 6, column 'rooms': '1e999' is no finite number; mend or remove the row"),
-        (with_line(6, "1_000,4,3"), "table.csv, line 6, column 'area': '1_000' is no finite number; mend or remove the row"),
-        (with_line(7, "4,NaN,3\n5,6"), "table.csv, line 7, column 'rooms': 'NaN' is no finite number; mend or remove the row"),
+        (with_line(6, "nan,4,3"), "table.csv, line 6, column 'area': 'nan' is not a finite number; correct or remove the row"),
+        (with_line(6, "4,-inf,3"), "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove the row"),
+        (with_line(6, "4,1e999,3"), "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove the row"),
+        (with_line(6, "1_000,4,3"), "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove the row"),
+        (with_line(7, "4,NaN,3\n5,6"), "table.csv, line 7, column 'rooms': 'NaN' is not a finite number; correct or remove the row"),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),
         (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names"),
@@ -243,7 +243,7 @@ def with_line(number, line, table=HOUSES):
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
         ("area,prize\n1,2\n", "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
         ("area,cost\n1,2\n", "table.csv: has no column 'price'; its columns are: area, cost"),
-        (with_line(4, '4,"5,6'), "table.csv, after line 44: cannot be read (unexpected end of data); mend it"),
+        (with_line(4, '4,"5,6'), "table.csv, after line 44: cannot be read (unexpected end of data); correct it"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_of_numbers_is_told_by_its_place(file, content, said):
@@ -252,7 +252,7 @@ def test_what_is_no_table_of_numbers_is_told_by_its_place(file, content, said):
 
 def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
     assert refused(file(with_line(9, "1,2,dear")), kind="regression").startswith(
-        "table.csv, line 9, column 'price': 'dear' is no number"
+        "table.csv, line 9, column 'price': 'dear' is not a number"
     )
 
 
@@ -265,14 +265,14 @@ def test_what_is_not_utf_8_is_told(file):
 
 def test_a_class_of_a_single_row_is_told_by_its_line(file):
     assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
-        "table.csv, line 9, column 'kind': the class 'tulip' has this single row, and cannot be both trained on and "
-        "measured; add rows of it, or remove it"
+        "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in both training and "
+        "test set; add rows of it, or remove it"
     )
 
 
 def test_one_class_alone_is_refused(file):
     assert refused(file("x,y\n1,a\n2,a\n3,a\n"), "y") == (
-        "table.csv, column 'y': every row is 'a'; there is nothing to tell apart"
+        "table.csv, column 'y': every row is 'a'; there is nothing to classify"
     )
 
 
@@ -283,14 +283,14 @@ def test_one_class_alone_is_refused(file):
         ({"target": ["price", "price"]}, "data.target=['price', 'price']: should name one column, or several different ones"),
         ({"target": ["price", "area"], "kind": "classification"},
          "data.target=['price', 'area']: a classification has one target column; name one"),
-        ({"features": ["area", "price"]}, "data.features: 'price' is the target too; name each column of table.csv once"),
-        ({"features": ["area", "area"]}, "data.features: 'area' stands there twice; name each column of table.csv once"),
+        ({"features": ["area", "price"]}, "data.features: 'price' is also the target; name each column of table.csv once"),
+        ({"features": ["area", "area"]}, "data.features: 'area' is listed twice; name each column of table.csv once"),
         ({"features": []}, "data.features=[]: names no column; name some, or leave it null for all but the target"),
         ({"features": ["room"]}, "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, rooms, price"),
-        ({"test": 0.001}, "data.test=0.001: of 43 samples, 43 would be left and 0 kept aside as the test set; choose a "
-                          "fraction that leaves both some"),
-        ({"valid": 0.001}, "data.valid=0.001: of 39 training samples, 39 would train and 0 validate; choose a fraction that "
-                           "leaves both some"),
+        ({"test": 0.001}, "data.test=0.001: divides 43 samples into 43 and 0; choose a "
+                          "fraction that leaves samples on both sides"),
+        ({"valid": 0.001}, "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
+                           "leaves samples on both sides"),
     ],
 )  # fmt: skip
 def test_a_choice_of_columns_or_fractions_that_cannot_be_met_is_refused(file, options, said):

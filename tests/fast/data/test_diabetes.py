@@ -143,5 +143,5 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
         diabetes(valid=0.1, split_seed=0)
     assert (
         str(raised.value)
-        == f"{missing}: the diabetes shipped with andiron is not there; install the package again"
+        == f"{missing}: the data shipped with andiron are missing; install the package again"
     )

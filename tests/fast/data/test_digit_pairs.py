@@ -49,7 +49,7 @@ def test_the_seed_of_the_split_chooses_the_pairs():
 
 def test_too_few_pairs_are_refused_with_the_number_it_takes():
     with pytest.raises(
-        errors.DataError, match="^data.num_pairs=9: leaves valid without any; ask for at least 10$"
+        errors.DataError, match="^data.num_pairs=9: leaves valid empty; set at least 10$"
     ):
         digit_pairs(num_pairs=9, valid=0.1, split_seed=0)
     assert len(digit_pairs(num_pairs=10, valid=0.1, split_seed=0).valid) == 1

@@ -121,7 +121,7 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
         data.digits(valid=0.1, split_seed=0)
     assert (
         str(raised.value)
-        == f"{missing}: the digits shipped with andiron are not there; install the package again"
+        == f"{missing}: the data shipped with andiron are missing; install the package again"
     )
 
 

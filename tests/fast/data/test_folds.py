@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.composed.folds import kfold, stratified_folds
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
@@ -90,7 +90,7 @@ def test_the_folds_are_a_function_of_the_targets_and_the_seed_alone():
 @pytest.mark.parametrize("number", [-1, 0, 1, 42])
 def test_folds_that_would_be_empty_or_but_one_are_refused(number):
     message = (
-        f"num_folds={number}: should be from 2 to 41, the samples there are; 5 and 10 are usual"
+        f"num_folds={number}: should be from 2 to 41, the number of samples; 5 and 10 are usual"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         stratified_folds(TARGETS, number, seed=0)
@@ -166,6 +166,6 @@ def test_targets_that_are_no_classes_are_divided_by_chance_alone(targets):
 @pytest.mark.parametrize("fold", [-1, 5])
 def test_a_fold_that_there_is_not_is_refused(fold):
     with pytest.raises(
-        ValueError, match=f"^fold={fold}: should be from 0 to 4; there are num_folds=5$"
+        ValueError, match=f"^fold={fold}: should be from 0 to 4, as num_folds=5$"
     ):
         kfold(splits(), fold=fold, num_folds=5, split_seed=0)

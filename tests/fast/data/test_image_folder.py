@@ -13,8 +13,8 @@ from PIL import Image
 from torchvision.transforms import v2
 
 from andiron import errors
-from andiron.data.on_disk import decoded_once, decoding, image_tree
-from andiron.data.composed import fractions
+from andiron.data.on_disk import image_cache, image_decoding, image_tree
+from andiron.data import splits
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
 from andiron.data.loader import DataLoader
@@ -107,7 +107,7 @@ def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(
 ):
     images, classes = expected(root, mode=mode)
     splits = load(root, decoded=decoded, channels=channels)
-    parts = fractions.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
+    parts = splits.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
     for part, indices in zip((splits.train, splits.valid, splits.test), parts, strict=True):
         raw = everything(part)
         assert torch.equal(raw.inputs, images[indices])
@@ -199,7 +199,7 @@ def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_abs
         if part in parts:
             files = [name for name in tree.names if name.startswith(f"{part}/")]
             images = torch.stack(
-                [decoding.decode(root / name, size=SIZE, channels=3) for name in files]
+                [image_decoding.decode(root / name, size=SIZE, channels=3) for name in files]
             )
             assert torch.equal(everything(names[part]).inputs, images)
         else:
@@ -238,7 +238,7 @@ def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
 def test_a_missing_folder_is_told_with_the_option(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path / "nowhere")
-    expected = f"{tmp_path / 'nowhere'}: no such folder; name one that has a folder of images for each class with data.path"
+    expected = f"{tmp_path / 'nowhere'}: no such folder; set data.path to one with a folder of images for each class"
     assert str(raised.value) == expected
 
 
@@ -253,7 +253,7 @@ def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
 
 def test_one_class_is_refused(tmp_path):
     with pytest.raises(
-        errors.DataError, match="has one class, 'ant'; there is nothing to tell apart: add another$"
+        errors.DataError, match="has one class, 'ant'; there is nothing to classify: add another$"
     ):
         load(fill(tmp_path, {"ant": 3}))
 
@@ -278,7 +278,7 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
     with caplog.at_level(logging.INFO, "andiron"):
         after = load(root)
     assert caplog.messages == [
-        f"{root}: 2 files are no images and were ignored, such as bee/deep/a.csv"
+        f"{root}: ignored 2 files that are not images, such as bee/deep/a.csv"
     ]
     assert after.fingerprint == before.fingerprint
 
@@ -287,12 +287,12 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused_with_what_it_gives(root)
     with pytest.raises(errors.DataError) as raised:
         load(root, test=0.01)
     assert str(raised.value) == (
-        "data.test=0.01: of 21 images, 21 would be left and 0 make up the part; choose a fraction that leaves both some, "
+        "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves samples on both sides, "
         f"or make a folder {root / 'test'}"
     )
     with pytest.raises(
         errors.DataError,
-        match=r"^data.valid=0.99: of 17 images, 0 would be left and 17 make up the part",
+        match=r"^data.valid=0.99: divides 17 samples into 0 and 17",
     ):
         load(root, valid=0.99)
 
@@ -324,7 +324,7 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     with pytest.raises(errors.DataError) as raised:
         dataset.__getitems__(torch.tensor([0, 1]))
     message = str(raised.value)
-    assert message.startswith(f"image 1, counted from 0: {file}: no image can be read from it (")
+    assert message.startswith(f"image 1, counted from 0: {file}: cannot be read as an image (")
     assert message.endswith("); replace the file or remove it")
 
 
@@ -348,7 +348,7 @@ def test_pixels_of_sixteen_bits_are_refused(tmp_path):
     file = tmp_path / "deep.png"
     Image.frombytes("I;16", (2, 2), bytes(range(8))).save(file)
     with pytest.raises(errors.DataError, match="it has more than 8 bits a pixel: convert it"):
-        decoding.decode(file, size=2, channels=1)
+        image_decoding.decode(file, size=2, channels=1)
 
 
 def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
@@ -358,7 +358,7 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
     upright.save(tmp_path / "upright.png")
     held, seen = (
-        decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png")
+        image_decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png")
     )
     assert torch.equal(held, seen)
 
@@ -370,7 +370,7 @@ def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
     reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(
         image.convert("RGB")
     )
-    assert torch.equal(decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference)
+    assert torch.equal(image_decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference)
 
 
 def cached(root):
@@ -384,8 +384,8 @@ def no_decoding(*_, **__):
 def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch):
     first = load(root, decoded="once")
     names = cached(root)
-    monkeypatch.setattr(decoding, "decode", no_decoding)
-    monkeypatch.setattr(decoded_once, "_sha256_of", no_decoding)  # nor are the files read
+    monkeypatch.setattr(image_decoding, "decode", no_decoding)
+    monkeypatch.setattr(image_cache.fingerprint, "of_file", no_decoding)  # nor are the files read
     again = load(root, decoded="once", valid=0.4)
     assert again.fingerprint == first.fingerprint
     assert torch.equal(everything(again.test).inputs, everything(first.test).inputs)
@@ -412,7 +412,7 @@ def test_a_changed_image_makes_another_file(root):
     assert after.fingerprint != before.fingerprint
     assert set(names) < set(cached(root))
     whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
-    assert any(torch.equal(image, decoding.decode(file, size=SIZE, channels=3)) for image in whole)
+    assert any(torch.equal(image, image_decoding.decode(file, size=SIZE, channels=3)) for image in whole)
 
 
 def test_an_image_that_changes_within_its_time_stamp_is_seen_if_it_was_new(root):
@@ -440,7 +440,7 @@ def test_the_file_may_lie_elsewhere_and_serves_a_copy_of_the_images(root, tmp_pa
     first = load(root, decoded="once", cache=cache)
     assert not (root / ".andiron").exists()
     (copy,) = [shutil.copytree(root, tmp_path / "copy")]
-    monkeypatch.setattr(decoding, "decode", no_decoding)
+    monkeypatch.setattr(image_decoding, "decode", no_decoding)
     assert load(copy, decoded="once", cache=cache).fingerprint == first.fingerprint
 
 
@@ -449,7 +449,7 @@ def test_a_damaged_image_ends_decoding_by_name_and_leaves_nothing(root):
     file.write_bytes(b"")
     with pytest.raises(errors.DataError) as raised:
         load(root, decoded="once")
-    assert str(raised.value).startswith(f"{file}: no image can be read from it (")
+    assert str(raised.value).startswith(f"{file}: cannot be read as an image (")
     assert (
         list((root / ".andiron").glob("*.safetensors*"))
         == list((root / ".andiron").glob("*.partial"))
@@ -480,7 +480,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_
 
 
 def test_more_images_than_threads_take_at_once_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(decoded_once, "AT_ONCE", 4)
+    monkeypatch.setattr(image_cache, "AT_ONCE", 4)
     root = fill(tmp_path / "pictures", COUNTS)
     load(root, decoded="once")
     (file,) = (root / ".andiron").glob("*.safetensors")

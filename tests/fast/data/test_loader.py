@@ -12,7 +12,15 @@ import pytest
 import torch
 
 from andiron import errors, randomness
-from andiron.data import ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits
+from andiron.data import (
+    ArrayBatcher,
+    ArrayDataset,
+    DataLoader,
+    DataLoaderBuilder,
+    ImageBatcher,
+    RawBatch,
+    digits,
+)
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
 INPUTS = torch.randint(
@@ -102,7 +110,7 @@ def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_w
 
 def test_augmentations_without_a_seed_are_refused():
     with pytest.raises(
-        ValueError, match="^augmentations draw from the shuffle seed: give one, or leave them out$"
+        ValueError, match="^augmentations draw from the shuffle seed: pass one, or leave them out$"
     ):
         DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
 
@@ -339,3 +347,49 @@ def test_closing_ends_the_worker_processes_though_somebody_holds_their_batches_a
     assert not any(worker.is_alive() for worker in workers)
     assert sum(len(batch.targets) for batch in loader.epoch(0)) == len(splits.valid)
     loader.close()
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_batches_made_together_are_the_bits_of_each_alone(dtype, first):
+    pixels = torch.randint(0, 256, (1000, 1, 8, 9), dtype=torch.uint8).to(dtype)
+    dataset = ArrayDataset(pixels, torch.arange(1000))
+    loader = DataLoader(dataset, ImageBatcher(0.3, 0.37), batch_size=48, shuffle_seed=1)
+    batches = list(loader.epoch(2, first))
+
+    assert batches[0].inputs.untyped_storage().nbytes() > batches[0].inputs.nbytes
+    assert len(batches) == len(loader) - first
+    for number, batch in enumerate(batches, start=first):
+        alone = loader.batch(2, number)
+        assert torch.equal(batch.inputs, alone.inputs) and torch.equal(batch.targets, alone.targets)
+        assert batch.inputs.data_ptr() % 64 == 0
+
+
+def test_batches_made_together_hold_a_mebibyte_of_stored_inputs_at_most():
+    dataset = ArrayDataset(torch.zeros(600, 3, 32, 32, dtype=torch.uint8), torch.arange(600))
+    loader = DataLoader(dataset, ImageBatcher(0.5, 0.5), batch_size=64)
+
+    sizes = {batch.inputs.untyped_storage().nbytes() for batch in loader}
+    assert max(sizes) <= 4 * 2**20  # float32 for bytes
+
+
+def test_a_batch_made_together_with_others_is_changed_alone():
+    dataset = ArrayDataset(torch.ones(64, 16), torch.arange(64))
+    first, second = DataLoader(dataset, ArrayBatcher(), batch_size=32)
+    weight = torch.ones(16, requires_grad=True)
+    product = (second.inputs * weight).sum()
+    first.inputs.mul_(2)
+    product.backward()
+
+    assert torch.equal(weight.grad, torch.full((16,), 32.0))
+    assert torch.equal(second.inputs, torch.ones(32, 16))
+
+
+@pytest.mark.parametrize(
+    "change", [{"batch_size": 7}, {"batcher": lambda raw, device: raw}], ids=["unaligned", "own"]
+)
+def test_batches_are_made_one_by_one_where_bits_or_batcher_are_not_known(change):
+    dataset = ArrayDataset(torch.ones(64, 1, 3, 3), torch.arange(64))
+    options = {"batcher": ArrayBatcher(), "batch_size": 32} | change
+    for batch in DataLoader(dataset, **options):
+        assert batch.inputs.untyped_storage().nbytes() == batch.inputs.nbytes

@@ -213,10 +213,10 @@ def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, fil
     assert message.endswith("); remove the folder to download it again")
 
 
-@pytest.mark.parametrize("file, number, said", [(FILES[0], 6, "6 images and 7 labels where 7"),
-                                                (FILES[1], 8, "7 images and 8 labels where 7"),
-                                                (FILES[2], 4, "4 images and 3 labels where 3"),
-                                                (FILES[3], 2, "3 images and 2 labels where 3")])  # fmt: skip
+@pytest.mark.parametrize("file, number, said", [(FILES[0], 6, "6 images and 7 labels instead of 7"),
+                                                (FILES[1], 8, "7 images and 8 labels instead of 7"),
+                                                (FILES[2], 4, "4 images and 3 labels instead of 3"),
+                                                (FILES[3], 2, "3 images and 2 labels instead of 3")])  # fmt: skip
 def test_a_whole_file_of_the_wrong_length_is_refused(small, file, number, said):
     folder = small / "MNIST" / "raw"
     content = images(number) if "images" in file else torch.ones(number, dtype=torch.uint8)
@@ -225,5 +225,5 @@ def test_a_whole_file_of_the_wrong_length_is_refused(small, file, number, said):
         load(small)
     assert (
         str(raised.value)
-        == f"{folder}: {said} of each belong; remove the folder to download it again"
+        == f"{folder}: {said} of each; remove the folder to download it again"
     )

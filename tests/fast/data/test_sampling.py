@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import RawBatch
 from andiron.data.composed.sampling import balanced, balanced_weights, draws, partial, sampled
 from andiron.data.splits import Splits
@@ -150,9 +150,9 @@ def test_targets_that_are_no_classes_are_parted_by_chance_alone_and_ignored_ones
 @pytest.mark.parametrize(
     "weights, message",
     [
-        ([1, -0.5], "weight 1 is -0.5: should be a finite number from 0 up; 0 is never drawn"),
-        ([math.nan, 1], "weight 0 is nan: should be a finite number from 0 up; 0 is never drawn"),
-        ([1, math.inf], "weight 1 is inf: should be a finite number from 0 up; 0 is never drawn"),
+        ([1, -0.5], "weight 1 is -0.5: should be finite and at least 0; 0 is never drawn"),
+        ([math.nan, 1], "weight 0 is nan: should be finite and at least 0; 0 is never drawn"),
+        ([1, math.inf], "weight 1 is inf: should be finite and at least 0; 0 is never drawn"),
         ([0, 0], "no weight is above 0: there is nothing to draw"),
         ([], "no weight is above 0: there is nothing to draw"),
     ],
@@ -167,7 +167,7 @@ def test_weights_that_are_no_probabilities_are_refused(weights, message):
     [
         (lambda: sampled(dataset(), torch.ones(51), seed=0), "51 weights but 52 samples; each sample needs one"),
         (lambda: sampled(dataset(), torch.ones(52), size=0, seed=0),
-         "size=0: should be 1 or more samples; leave it out to draw as many as there are"),
+         "size=0: should be 1 or more samples; leave it out to draw an epoch's number"),
         (lambda: balanced_weights(torch.tensor([-100, -1])), "no sample has a class: there is nothing to balance"),
         (lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
          "numbers has no classes to balance: its targets are torch.float32 of shape [52]"),
@@ -176,7 +176,7 @@ def test_weights_that_are_no_probabilities_are_refused(weights, message):
         (lambda: partial(splits(dataset()), fraction=math.nan, seed=0),
          "fraction=nan: should be above 0 and at most 1, which leaves all"),
         (lambda: partial(splits(dataset()), fraction=0.01, seed=0),
-         "fraction=0.01: leaves none of 52 training samples; choose a larger one"),
+         "fraction=0.01: leaves none of 52 training samples; enlarge it"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(call, message):

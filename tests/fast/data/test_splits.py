@@ -91,8 +91,8 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
             dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid, split_seed=0
         )
     assert str(raised.value) == (
-        f"data.valid={valid}: of 3 training samples, {kept} would train and {held} validate; "
-        "choose a fraction that leaves both some"
+        f"data.valid={valid}: divides 3 samples into {kept} and {held}; "
+        "choose a fraction that leaves samples on both sides"
     )
 
 

@@ -16,7 +16,7 @@ import torch
 
 from andiron import errors
 from andiron.data import ArrayDataset, DataLoader
-from andiron.data.array_batcher import ArrayBatcher
+from andiron.data.batchers import ArrayBatcher
 from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
@@ -199,7 +199,7 @@ def test_a_number_that_is_none_is_told_by_array_and_row_of_the_batch_it_is_in(tm
     with pytest.raises(errors.DataError) as raised:
         part.__getitems__([2, 1])
     assert str(raised.value) == (
-        f"{file}: 'inputs' has a NaN or infinity in row 19, counted from 0; mend it, or leave it out"
+        f"{file}: 'inputs' has a NaN or infinity in row 19, counted from 0; correct it, or leave it out"
     )
 
 
@@ -220,8 +220,8 @@ def test_a_file_that_shrank_is_told_and_ends_no_process(path):
         with pytest.raises(errors.DataError) as raised:
             dataset.__getitems__([3, row])
         assert str(raised.value) == (
-            f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: leave a file as it is while a run "
-            "reads it"
+            f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: do not change "
+            "a file while a run reads it"
         )
 
 
@@ -247,7 +247,7 @@ def test_another_file_in_the_place_of_the_one_that_was_sent_is_refused(path, con
         pickle.loads(sent)
     assert (
         str(raised.value)
-        == f"{path}: was changed while a run reads it; leave it as it is, and start again"
+        == f"{path}: changed while a run reads it; start the run again"
     )
 
 

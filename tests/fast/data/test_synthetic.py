@@ -130,6 +130,6 @@ def test_the_fingerprint_is_of_the_samples_in_their_stored_order():
 
 def test_a_part_that_would_be_empty_is_told_by_its_option():
     with pytest.raises(
-        errors.DataError, match=r"^data\.test=0\.1: of 9 samples, 9 would be left and 0 kept aside"
+        errors.DataError, match=r"^data\.test=0\.1: divides 9 samples into 9 and 0"
     ):
         make(num_samples=9)

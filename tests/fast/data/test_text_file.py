@@ -14,7 +14,7 @@ import torch
 
 from andiron import errors
 from andiron.data import DataLoader
-from andiron.data.on_disk import characters
+from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 
@@ -142,7 +142,7 @@ def test_tokens_are_stored_once_and_read_from_their_file(file, tmp_path, monkeyp
         == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
     )
     assert isinstance(first.train.windows, StoredArray)
-    monkeypatch.setattr(characters, "_decoded", None)  # nobody reads the text again
+    monkeypatch.setattr(character_tokens, "_decoded", None)  # nobody reads the text again
     again = load(path, level="characters")
     assert windows(again.train) == windows(first.train)
     assert again.facts == first.facts
@@ -212,7 +212,7 @@ def test_beside_a_text_where_nothing_can_be_written_tokens_are_held_in_memory_wi
 def test_a_named_folder_that_cannot_be_written_is_refused(file, tmp_path, read_only):
     message = refused(file(POEM), level="characters", cache=str(tmp_path))
     assert message.startswith(f"data.cache={tmp_path}: cannot be written (")
-    assert message.endswith("); name a folder that can")
+    assert message.endswith("); name another folder")
     assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
 
 
@@ -229,8 +229,8 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(file, tmp_path, monke
 def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
     expected = load(file(POEM), level="characters")
     for size in (1, 3):
-        monkeypatch.setattr(characters, "CHUNK_BYTES", size)
-        found = characters.tokens(Path(file(POEM)), sha256=f"{size}" * 16, cache=None)
+        monkeypatch.setattr(character_tokens, "CHUNK_BYTES", size)
+        found = character_tokens.tokens(Path(file(POEM)), sha256=f"{size}" * 16, cache=None)
         assert found.vocabulary == expected.facts["vocabulary"]
         tokens = found.tokens.read(range(len(found.tokens))).tolist()
         assert "".join(found.vocabulary[token] for token in tokens) == POEM
@@ -243,7 +243,7 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
     (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
 ])  # fmt: skip
 def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content, offset, reason):
-    monkeypatch.setattr(characters, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(character_tokens, "CHUNK_BYTES", chunk)
     assert refused(file(content), level="characters") == (
         f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use data.level=bytes"
     )
@@ -323,8 +323,8 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
 SCRIPT = """
 import sys
 from pathlib import Path
-from andiron.data.on_disk import characters
-found = characters.tokens(Path(sys.argv[1]), sha256="0" * 16, cache=None)
+from andiron.data.on_disk import character_tokens
+found = character_tokens.tokens(Path(sys.argv[1]), sha256="0" * 16, cache=None)
 print(len(found.tokens), type(found.tokens).__name__)
 """
 

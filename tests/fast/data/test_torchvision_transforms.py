@@ -11,7 +11,7 @@ from torchvision.transforms import v2
 from andiron import errors, randomness
 from andiron.build import targets
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
@@ -148,8 +148,8 @@ def test_images_of_several_shapes_are_refused_with_the_two():
     with pytest.raises(errors.DataError) as raised:
         apply(Torchvision(lambda image: image[:, : next(sizes)]))
     assert str(raised.value) == (
-        "augmentation.torchvision: gives images of [3, 8, 10] and [3, 9, 10] in one batch; end with a transform that makes "
-        "them alike, such as torchvision.transforms.v2.Resize"
+        "augmentation.torchvision: returns images of [3, 8, 10] and [3, 9, 10] in one batch; end with a transform that gives "
+        "them one shape, such as torchvision.transforms.v2.Resize"
     )
 
 
@@ -158,5 +158,5 @@ def test_what_is_no_tensor_is_refused():
         apply(Torchvision(v2.ToPILImage()))
     assert (
         str(raised.value)
-        == "augmentation.torchvision: gives Image, no tensor; end with a transform that gives one"
+        == "augmentation.torchvision: returns Image, not a tensor; end with a transform that returns one"
     )

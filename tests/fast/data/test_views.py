@@ -205,10 +205,10 @@ def test_a_mask_is_no_indices():
         ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
         ([WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
          "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has inputs [1, 2, 'torch.uint8'] "
-         "and targets ['torch.int64']; give all the same shapes and types, with Mapped"),
+         "and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped"),
         ([WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
          "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set 0 has inputs [1, 2, "
-         "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and types, with Mapped"),
+         "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped"),
     ],
 )  # fmt: skip
 def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
@@ -219,9 +219,9 @@ def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
 @pytest.mark.parametrize(
     "size, stride, message",
     [
-        (0, 1, "size=0: should be from 1 to 11, the samples there are"),
-        (12, 1, "size=12: should be from 1 to 11, the samples there are"),
-        (4, 0, "stride=0: should be 1 or more samples; 4 lets no two windows overlap"),
+        (0, 1, "size=0: should be from 1 to 11, the samples"),
+        (12, 1, "size=12: should be from 1 to 11, the samples"),
+        (4, 0, "stride=0: should be 1 or more samples; with 4, no windows overlap"),
     ],
 )
 def test_windows_that_there_are_not_are_refused(size, stride, message):

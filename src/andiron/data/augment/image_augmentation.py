@@ -1,4 +1,14 @@
-"""Images moved, mirrored, turned and covered at random: every number a function of (seed, epoch, index)."""
+"""Random shifts, crops, flips, rotations and cutouts of images.
+
+Every random number is a function of (seed, epoch, index of the sample).
+
+    >>> import torch
+    >>> from andiron.data import Flip, RawBatch
+    >>> from andiron.data.augment.sample_random import Draws
+    >>> raw = RawBatch(torch.tensor([[[[1, 2, 3]]]]), torch.tensor([0]))
+    >>> Flip(probability=1.0)(raw, Draws(seed=0, epoch=0, indices=torch.tensor([7]))).inputs
+    tensor([[[[3, 2, 1]]]])
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -20,9 +30,9 @@ Images = Shaped[Tensor, "batch channels height width"]
 
 @dataclass(frozen=True)
 class Shift:
-    """Images moved by up to `pixels` down or up and right or left, uniformly; zeros come in.
+    """Images moved by up to `pixels` vertically and horizontally, uniformly; filled with zeros.
 
-    `name` is what its numbers are drawn by, here and below: two of one kind draw apart under two names.
+    The random numbers depend on `name`, here and below: give two of one kind different names.
     """
 
     pixels: Index
@@ -36,9 +46,10 @@ class Shift:
 
 @dataclass(frozen=True)
 class Crop:
-    """A random part, as large as the image, of the image with `padding` pixels around it.
+    """A random window, as large as the image, of the image with `padding` pixels around it.
 
-    The border is `zero`, which has the law of Shift, or the `mirror` image of the pixels within, the outermost not repeated.
+    The border is `zero`, which is the distribution of Shift, or the `mirror` image of the pixels
+    inside, without repeating the outermost.
     Source: He et al. 2015, arXiv:1512.03385, section 4.2, with 4 zeros on each side.
     """
 
@@ -56,7 +67,7 @@ class Crop:
 
 @dataclass(frozen=True)
 class Flip:
-    """Images mirrored, each with `probability`: left and right, or, where not `horizontal`, top and bottom."""
+    """Images mirrored, each with `probability`: horizontally, or else vertically."""
 
     probability: Probability = 0.5
     horizontal: bool = True
@@ -65,18 +76,15 @@ class Flip:
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name)
         is_flipped = draws.uniform(self.name)[:, :, None, None] < self.probability
-        return raw._replace(
-            inputs=torch.where(
-                is_flipped, raw.inputs.flip(-1 if self.horizontal else -2), raw.inputs
-            )
-        )
+        flipped = raw.inputs.flip(-1 if self.horizontal else -2)
+        return raw._replace(inputs=torch.where(is_flipped, flipped, raw.inputs))
 
 
 @dataclass(frozen=True)
 class Rotate:
-    """Images turned about their centre by up to `degrees` either way, uniformly; zeros come in.
+    """Images rotated about their centre by up to `degrees` either way, uniformly; zero-filled.
 
-    Each pixel is interpolated between the four it comes from; bytes are rounded to the nearest.
+    Bilinear interpolation; bytes are rounded to the nearest.
     """
 
     degrees: Annotated[float, Field(ge=0, le=180)]
@@ -90,10 +98,11 @@ class Rotate:
 
 @dataclass(frozen=True)
 class Cutout:
-    """Images with a square of `size` by `size` pixels set to `fill`, its centre uniformly at any pixel.
+    """Images with a square of `size` by `size` pixels set to `fill`, centred at a random pixel.
 
-    At the border only a part of the square lies in the image. An even size reaches one pixel further up and left. The
-    paper fills with the mean of all pixels, as its images are standardised already; 0 is black.
+    Only a part of a square at the border is in the image. An even size reaches one pixel further up
+    and left. The paper fills with the mean of all pixels, as its images are standardised already; 0
+    is black.
     Source: DeVries & Taylor 2017, arXiv:1708.04552, section 3.2.
     """
 
@@ -120,30 +129,35 @@ class Cutout:
 
 
 def _check(raw: RawBatch, name: str, **reach: int) -> None:
-    """Raises a DataError for what is no image, or is no larger than the reach in pixels."""
+    """Raises a DataError for samples that are not images, or not larger than the reach in pixels."""
     shape = tuple(raw.inputs.shape[1:])
     if len(shape) != 3:
         raise errors.DataError(
-            f"augmentation.{name}: is for images of [channels, height, width], and a sample here is {list(shape)}; leave it out"
+            f"augmentation.{name}: is for images of [channels, height, width], and a sample here "
+            f"is {list(shape)}; leave it out"
         )
     for option, pixels in reach.items():
         if pixels >= min(shape[1:]):
             raise errors.DataError(
-                f"augmentation.{name}.{option}={pixels}: should be below {min(shape[1:])}, as images are {shape[1]}x{shape[2]}"
+                f"augmentation.{name}.{option}={pixels}: should be below {min(shape[1:])}, "
+                f"as images are {shape[1]}x{shape[2]}"
             )
 
 
 def _below(number: int, uniform: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """From [0, 1) to one of 0 to number - 1; the product is below `number`, rounded too, as draws are multiples of 2^-24."""
+    """From [0, 1) to whole numbers from 0 to number - 1.
+
+    Draws are multiples of 2^-24, so rounding never brings the product up to `number`.
+    """
     return (uniform * number).long()
 
 
 def _windows(
     images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, is_mirrored: bool = False
 ) -> Images:
-    """Of each image with its padding, the part of the image's size at (row, column) `offsets`.
+    """The window at (row, column) `offsets` of each padded image, as large as the image.
 
-    A row of a part is a run of adjacent pixels, so one gather copies runs: half the time of a gather of pixels.
+    A row of a window is a run of adjacent pixels; gathering runs takes half the time of pixels.
     """
     batch, channels, height, width = images.shape
     padded = _mirrored(images, padding) if is_mirrored else functional.pad(images, (padding,) * 4)
@@ -157,7 +171,7 @@ def _windows(
 def _mirrored(
     images: Images, padding: int
 ) -> Shaped[Tensor, "batch channels padded_height padded_width"]:
-    """The images with a border of their own pixels; torch's reflection knows no bytes."""
+    """The images with a mirrored border; torch's reflection does not support bytes."""
     height, width = (_reflection(length, padding, images.device) for length in images.shape[2:])
     return images.index_select(2, height).index_select(3, width)
 
@@ -168,9 +182,10 @@ def _reflection(length: int, padding: int, device: torch.device) -> Int[Tensor, 
 
 
 def _rotated(images: Images, radians: Float[Tensor, " batch"]) -> Images:
-    """The images turned anticlockwise; pixel (x, y), from the centre, is what was at (x cos - y sin, x sin + y cos).
+    """The images rotated anticlockwise.
 
-    The places are made without a matrix product, whose last bits would change with the size of the batch.
+    Pixel (x, y), counted from the centre, comes from (x cos - y sin, x sin + y cos). Computed
+    without a matrix product, whose last bits would depend on the batch size.
     """
     height, width = images.shape[2:]
     x, y = (

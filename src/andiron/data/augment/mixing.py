@@ -1,4 +1,4 @@
-"""Samples mixed with each other, and their classes with them."""
+"""Mixup: samples mixed with each other, and their classes with them."""
 
 import math
 from dataclasses import dataclass, field
@@ -15,14 +15,15 @@ from andiron.ranges import Positive
 
 @dataclass(frozen=True)
 class Mixup:
-    """Each sample mixed with the one before it in the batch, which is in random order; of the first, with the last.
+    """Each sample mixed with the one before it in the shuffled batch; the first with the last.
 
-    With (x_j, y_j) the other sample and its class as a one-hot vector, and one l ~ Beta(alpha, alpha) for the batch:
+    With (x_j, y_j) the other sample and its class as a one-hot vector, and one
+    l ~ Beta(alpha, alpha) for the batch:
 
         x = l x_i + (1 - l) x_j,    y = l y_i + (1 - l) y_j
 
-    Inputs become float32 in the unit they had, targets [batch, num_classes]. l is a function of (seed, epoch, index of the
-    first sample); what a sample becomes depends on its batch.
+    Inputs become float32 in their unit, targets [batch, num_classes]. l is a function of (seed,
+    epoch, index of the first sample); the mixed sample depends on its batch.
     Source: Zhang et al. 2017, arXiv:1710.09412, equation 1.
     """
 
@@ -41,23 +42,25 @@ class Mixup:
             return targets
         if targets.dim() != 1 or targets.is_floating_point():
             raise errors.DataError(
-                f"augmentation.{self.name}: mixes classes, one a sample, and the targets here are {list(targets.shape)} of "
-                f"{targets.dtype}; leave it out"
+                f"augmentation.{self.name}: mixes classes, one a sample, and the targets here are "
+                f"{list(targets.shape)} of {targets.dtype}; leave it out"
             )
         rows = torch.zeros(len(targets), self.num_classes, device=targets.device)
         return rows.scatter_(1, targets[:, None], 1.0)
 
 
 def symmetric_beta(alpha: float, uniform: Float[Tensor, "... 2"]) -> Float[Tensor, "..."]:
-    """Numbers distributed as Beta(alpha, alpha), from two uniform ones (u, v) each and no more: nothing is rejected.
+    """Numbers distributed as Beta(alpha, alpha), each from two uniform ones (u, v), none rejected.
 
-    With c = cos(2 pi v) and r = u^(1/alpha), t = sqrt(2 alpha (1/r - 1)) c has Student's t-distribution with 2 alpha degrees
-    of freedom, and 1/2 + t / (2 sqrt(2 alpha + t^2)) is beta distributed:
+    With c = cos(2 pi v) and r = u^(1/alpha), t = sqrt(2 alpha (1/r - 1)) c has Student's
+    t-distribution with 2 alpha degrees of freedom, and 1/2 + t / (2 sqrt(2 alpha + t^2)) is beta
+    distributed:
 
         1/2 + sign(c) / 2 sqrt((1 - r) c^2 / (r + (1 - r) c^2))
 
-    Computed where the draws are, without a wait for the device.
-    Source: Bailey 1994, "Polar generation of random variates with the t-distribution", Math. Comp. 62.
+    Computed on the device of the draws, without synchronising.
+    Source: Bailey 1994, "Polar generation of random variates with the t-distribution", Math.
+    Comp. 62.
     """
     u, v = uniform.unbind(-1)
     c, r = (2 * math.pi * v).cos(), u ** (1 / alpha)

@@ -13,21 +13,19 @@ from andiron.data.dataset import RawBatch
 
 @dataclass(frozen=True)
 class Draws:
-    """What an augmentation draws from: the same numbers for a sample whoever gathers it, and in whatever batch it comes."""
+    """The random numbers of a sample: the same in every batch and for every way to gather it."""
 
     seed: int
     epoch: int
     indices: Int[Tensor, " batch"]
 
     def uniform(self, purpose: str, number: int = 1) -> Float[Tensor, "batch number"]:
-        """`number` numbers in [0, 1) for every sample, on the device of the indices; each purpose has its own."""
+        """`number` numbers in [0, 1) for every sample, on the device of the indices, by purpose."""
         return randomness.uniform(self.seed, purpose, self.epoch, self.indices, number)
 
     def generator(self, purpose: str) -> torch.Generator:
-        """One CPU generator for the batch as a whole: a function of (seed, epoch, its first index)."""
+        """A CPU generator for the whole batch: a function of (seed, epoch, first index)."""
         return randomness.stream(self.seed, purpose, self.epoch, int(self.indices[0]))
 
 
-Augmentation = Callable[
-    [RawBatch, Draws], RawBatch
-]  # of samples as they are stored, on whatever device they are
+Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of stored samples, on their device

@@ -1,4 +1,4 @@
-"""Any transform of torchvision's as an augmentation that repeats."""
+"""Any transform of torchvision's as an augmentation that repeats after a resume."""
 
 import multiprocessing
 import threading
@@ -19,13 +19,13 @@ Transform = Callable[[Tensor], Any]
 
 @dataclass(frozen=True)
 class Torchvision:
-    """`transform`, or several in their order, applied to one image after another, on the CPU.
+    """`transform`, or several in order, applied to one image after another, on the CPU.
 
-    Each image is transformed with torch's default generator at the start of its own stream (seed, epoch, index), and the
-    generator is put back after the batch; so it is for transforms that draw from there, as all of torchvision.transforms.v2
-    do, and neither from Python's nor NumPy's generator. They take bytes or floats as they are stored, [channels, height,
-    width], and should leave all images of one shape.
-    Raises: ConfigError in a thread beside the main one, which would share the generator with the step.
+    For each image torch's default generator is seeded from (seed, epoch, index), and restored after
+    the batch. So transforms must draw from that generator, as all of torchvision.transforms.v2 do,
+    and not from Python's or NumPy's. They receive stored bytes or floats, [channels, height,
+    width], and should return all images in one shape.
+    Raises: ConfigError in a second thread, which would share the generator with the step.
     """
 
     transform: NodeOrNodes  # a Transform or a sequence of them
@@ -38,10 +38,9 @@ class Torchvision:
         images: list[Tensor] = []
         with torch.random.fork_rng(devices=[]):
             for image, index in zip(raw.inputs.cpu(), draws.indices.tolist(), strict=True):
-                # not torch.manual_seed, which would seed GPUs too, in worker processes that have none
-                torch.default_generator.manual_seed(
-                    randomness.derive(draws.seed, self.name, draws.epoch, index)
-                )
+                seed = randomness.derive(draws.seed, self.name, draws.epoch, index)
+                # not torch.manual_seed, which would also seed GPUs, absent in worker processes
+                torch.default_generator.manual_seed(seed)
                 for transform in transforms:
                     image = transform(image)
                 images.append(self._checked(image, images))
@@ -54,8 +53,9 @@ class Torchvision:
         ):
             raise errors.ConfigError(
                 [
-                    f"augmentation.{self.name}: would draw from torch's default generator in a thread while the step draws "
-                    "from it too; set num_workers=1 or more, so that worker processes apply it"
+                    f"augmentation.{self.name}: would draw from torch's default generator in a "
+                    "thread while the step draws from it too; set num_workers=1 or more, so that "
+                    "worker processes apply it"
                 ]
             )
 
@@ -63,12 +63,13 @@ class Torchvision:
         if not isinstance(image, Tensor):
             kind = type(image).__name__
             raise errors.DataError(
-                f"augmentation.{self.name}: gives {kind}, no tensor; end with a transform that gives one"
+                f"augmentation.{self.name}: returns {kind}, not a tensor; "
+                "end with a transform that returns one"
             )
         if others and image.shape != others[0].shape:
             shapes = f"{list(others[0].shape)} and {list(image.shape)}"
             raise errors.DataError(
-                f"augmentation.{self.name}: gives images of {shapes} in one batch; end with a transform that makes them alike, "
-                "such as torchvision.transforms.v2.Resize"
+                f"augmentation.{self.name}: returns images of {shapes} in one batch; end with a "
+                "transform that gives them one shape, such as torchvision.transforms.v2.Resize"
             )
         return image

@@ -1,4 +1,13 @@
-"""Data sets made of others: some of their samples, changed ones, several in a row, windows of them."""
+"""Data sets made from others: chosen samples, changed ones, several joined, windows.
+
+    >>> import torch
+    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows
+    >>> series = ArrayDataset(torch.arange(6.0), torch.arange(6))
+    >>> Partial(series, [5, 0]).__getitems__([0, 1]).targets
+    tensor([5, 0])
+    >>> Windows(Concatenated([series, series]), 3, stride=2).__getitems__([2]).targets
+    tensor([[4, 5, 0]])
+"""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -12,9 +21,11 @@ from andiron.data.arrays import ArrayDataset
 from andiron.data.dataset import Dataset, Indices, RawBatch
 from andiron.data.on_disk.stored import StoredDataset
 
+SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
+
 
 class Partial:
-    """The samples of `dataset` at `indices`, in their order; one may stand there more than once.
+    """The samples of `dataset` at `indices`, in this order; an index may repeat.
 
     `Partial(dataset, range(start, end))` has those from `start` to before `end`.
     Raises: IndexError for an index that the data set does not have.
@@ -28,18 +39,18 @@ class Partial:
         return len(self.indices)
 
     def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in their order."""
+        """The samples at `indices`, in this order."""
         return self.dataset.__getitems__(self.indices[_checked(indices, len(self))])
 
     @property
     def targets(self) -> Tensor | None:
-        """Of every sample; None where the data set does not tell its own."""
+        """All targets; None if those of the data set are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets[self.indices.to(targets.device)]
 
 
 class Mapped:
-    """The samples of `dataset` as `function` returns them: a batch at a time, as many as it is given and in their order."""
+    """The samples of `dataset` as `function` returns them: whole batches, in the same order."""
 
     def __init__(self, dataset: Dataset, function: Callable[[Any], Any]):
         self.dataset = dataset
@@ -49,14 +60,14 @@ class Mapped:
         return len(self.dataset)
 
     def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in their order."""
+        """The samples at `indices`, in this order."""
         return self.function(self.dataset.__getitems__(_checked(indices, len(self))))
 
 
 class Concatenated:
-    """The samples of several data sets, one after the other; a batch is one gather from each that has a part in it.
+    """The samples of several data sets in a row; a batch is one gather from each that it needs.
 
-    Raises: ValueError if there is no data set, one is empty, or their samples differ in shape or type.
+    Raises: ValueError if there is no data set, one is empty, or samples differ in shape or dtype.
     """
 
     def __init__(self, datasets: Sequence[Dataset]):
@@ -68,53 +79,48 @@ class Concatenated:
         return int(self._ends[-1])
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in their order."""
-        asked = _checked(indices, len(self))
-        owners = torch.bucketize(asked, self._ends, right=True)
-        if not len(asked):
-            return self._part(0, asked)
+        """The samples at `indices`, in this order."""
+        chosen = _checked(indices, len(self))
+        owners = torch.bucketize(chosen, self._ends, right=True)
+        if not len(chosen):
+            return self._part(0, chosen)
         places = [(owners == owner).nonzero().flatten() for owner in range(len(self.datasets))]
         parts = [
-            self._part(owner, asked[place]) for owner, place in enumerate(places) if len(place)
+            self._part(owner, chosen[place]) for owner, place in enumerate(places) if len(place)
         ]
         if len(parts) == 1:
             return parts[0]
         back = torch.cat(places).argsort()
-        return RawBatch(
-            *(
-                torch.cat(tensors).index_select(0, back.to(tensors[0].device))
-                for tensors in zip(*parts)
-            )
-        )
+        whole = map(torch.cat, zip(*parts, strict=True))
+        return RawBatch(*(each.index_select(0, back.to(each.device)) for each in whole))
 
-    def _part(self, owner: int, asked: Int[Tensor, " batch"]) -> RawBatch:
+    def _part(self, owner: int, indices: Int[Tensor, " batch"]) -> RawBatch:
         start = int(self._ends[owner - 1]) if owner else 0
-        batch: RawBatch = self.datasets[owner].__getitems__(asked - start)
+        batch: RawBatch = self.datasets[owner].__getitems__(indices - start)
         return batch
 
     @property
     def targets(self) -> Tensor | None:
-        """Of every sample; None where one of the data sets does not tell its own."""
-        parts = [in_memory_targets(dataset) for dataset in self.datasets]
-        known = [part for part in parts if part is not None]
-        return torch.cat(known) if len(known) == len(parts) else None
+        """All targets; None if those of one of the data sets are not in memory."""
+        targets = [in_memory_targets(dataset) for dataset in self.datasets]
+        known = [each for each in targets if each is not None]
+        return torch.cat(known) if len(known) == len(targets) else None
 
 
 class Windows:
-    """Runs of `size` samples as one, each beginning `stride` after the one before; what does not fill a window is left out.
+    """`size` samples in a row as one, each window `stride` after the one before.
 
-    Of samples of shape [...] a batch has [batch, size, ...], its targets likewise.
+    Samples of shape [...] become [batch, size, ...], and so do targets. Samples that do not fill a
+    window are left out.
     Raises: ValueError for a size that no window has.
     """
 
     def __init__(self, dataset: Dataset, size: int, *, stride: int = 1):
         if not 1 <= size <= len(dataset):
-            raise ValueError(
-                f"size={size}: should be from 1 to {len(dataset)}, the samples there are"
-            )
+            raise ValueError(f"size={size}: should be from 1 to {len(dataset)}, the samples")
         if stride < 1:
             raise ValueError(
-                f"stride={stride}: should be 1 or more samples; {size} lets no two windows overlap"
+                f"stride={stride}: should be 1 or more samples; with {size}, no windows overlap"
             )
         self.dataset = dataset
         self.size = size
@@ -124,67 +130,89 @@ class Windows:
         return (len(self.dataset) - self.size) // self.stride + 1
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The windows at `indices`, in their order."""
+        """The windows at `indices`, in this order."""
         starts = _checked(indices, len(self)) * self.stride
         samples = self.dataset.__getitems__((starts[:, None] + torch.arange(self.size)).flatten())
         return RawBatch(*(tensor.unflatten(0, (len(starts), self.size)) for tensor in samples))
 
     @property
     def targets(self) -> Tensor | None:
-        """Of every window; None where the data set does not tell its own."""
+        """The targets of all windows; None if those of the data set are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
 
 
 def chosen(dataset: Dataset, indices: Indices) -> Dataset:
-    """The samples at `indices`: of the same kind where the data set can make one, which loaders gather faster."""
+    """The samples at `indices`, of the data set's own kind where possible: faster to gather."""
     if isinstance(dataset, ArrayDataset | StoredDataset):
         return dataset.subset(_checked(indices, len(dataset)))
     return Partial(dataset, indices)
 
 
 def in_memory_targets(dataset: Dataset) -> Tensor | None:
-    """The target of every sample, where the data set has them in memory."""
+    """The targets of all samples, if the data set has them in memory."""
     targets = getattr(dataset, "targets", None)
     return targets if isinstance(targets, Tensor) else None
+
+
+def targets_of(dataset: Dataset) -> Tensor:
+    """The targets of all samples: from memory, from their file, or gathered with the inputs."""
+    targets = in_memory_targets(dataset)
+    if targets is not None:
+        return targets.cpu()
+    if isinstance(dataset, StoredDataset):
+        return dataset.targets.read(dataset.indices)
+    batches = torch.split(torch.arange(len(dataset)), SAMPLES_AT_ONCE)
+    return torch.cat([dataset.__getitems__(indices).targets.cpu() for indices in batches])
+
+
+def classes_of(dataset: Dataset) -> Int[Tensor, " size"]:
+    """The class of every sample; one class for all if the targets are not classes."""
+    targets = targets_of(dataset)
+    is_class = targets.dim() == 1 and not targets.is_floating_point()
+    return targets.long() if is_class else torch.zeros(len(targets), dtype=torch.int64)
 
 
 def _checked(indices: Indices, size: int) -> Int[Tensor, " batch"]:
     """The indices as a tensor on the CPU.
 
-    Raises: IndexError naming the first that is no sample's; TypeError for what are no indices, such as a mask.
+    Raises: IndexError naming the first that is out of range; TypeError for a mask or floats.
     """
-    asked = torch.as_tensor(indices, device="cpu")
-    if len(asked) and (asked.dtype == torch.bool or asked.is_floating_point()):
+    checked = torch.as_tensor(indices, device="cpu")
+    if len(checked) and (checked.dtype == torch.bool or checked.is_floating_point()):
         raise TypeError(
-            f"indices are {asked.dtype}: should be whole numbers; those of a mask are mask.nonzero().flatten()"
+            f"indices are {checked.dtype}: should be whole numbers; "
+            "those of a mask are mask.nonzero().flatten()"
         )
-    asked = asked.long()
-    outside = asked[(asked < 0) | (asked >= size)]
+    checked = checked.long()
+    outside = checked[(checked < 0) | (checked >= size)]
     if len(outside):
         raise IndexError(
-            f"sample {int(outside[0])}: there are {size}, counted from 0; negative ones do not count from the end"
+            f"sample {int(outside[0])}: there are {size}, counted from 0; "
+            "negative ones do not count from the end"
         )
-    return asked
+    return checked
 
 
 def _check_alike(datasets: Sequence[Dataset]) -> None:
     if not datasets:
         raise ValueError("there is no data set to concatenate; give one or more")
-    if not all(map(len, datasets)):
-        raise ValueError(
-            f"data set {[*map(len, datasets)].index(0)} of {len(datasets)} is empty, counted from 0; leave it out"
-        )
+    for number, dataset in enumerate(datasets):
+        if not len(dataset):
+            raise ValueError(
+                f"data set {number} of {len(datasets)} is empty, counted from 0; leave it out"
+            )
     kinds = [_kind(dataset) for dataset in datasets]
     for number, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise ValueError(
-                f"data set {number} has {kind}, data set 0 has {kinds[0]}; give all the same shapes and types, with Mapped"
+                f"data set {number} has {kind}, data set 0 has {kinds[0]}; "
+                "give all the same shapes and dtypes, with Mapped"
             )
 
 
 def _kind(dataset: Dataset) -> str:
-    """Shape and type of a sample and of its target, in words."""
+    """The shape and dtype of a sample and of its target, in words."""
     inputs, targets = (
         [*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0])
     )

@@ -1,4 +1,4 @@
-"""Cross-validation: the samples in folds, each of which validates once."""
+"""Cross-validation: the samples in folds; each fold validates once."""
 
 import dataclasses
 from typing import Annotated
@@ -9,23 +9,23 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data import class_targets
 from andiron.data.arrays import ArrayDataset
 from andiron.data.splits import Splits
-from andiron.data.composed.composed_datasets import Concatenated, Partial
+from andiron.data.composed.composed_datasets import Concatenated, Partial, classes_of
 from andiron.ranges import Index, Node, Seed
 
 
 def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -> list[Tensor]:
-    """Indices of `number` folds, each in ascending order; every sample is in one.
+    """The indices of `number` folds, each ascending; every sample is in exactly one.
 
-    Sizes differ by one at most, and so do the samples that two folds have of a class: shuffled, sorted by class and
-    dealt out in turn.
-    Raises: ValueError if a fold would be empty, or there is but one.
+    Shuffled, sorted by class and dealt out in turn, so that the sizes of two folds, and their
+    numbers of samples of one class, differ by at most one.
+    Raises: ValueError if a fold would be empty, or there is only one.
     """
     if not 2 <= number <= len(targets):
         raise ValueError(
-            f"num_folds={number}: should be from 2 to {len(targets)}, the samples there are; 5 and 10 are usual"
+            f"num_folds={number}: should be from 2 to {len(targets)}, the number of samples; "
+            "5 and 10 are usual"
         )
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "folds"))
     by_class = shuffled[targets.cpu()[shuffled].sort(stable=True).indices]
@@ -35,25 +35,22 @@ def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -
 def kfold(
     data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
 ) -> Splits:
-    """The data with its training and validation samples divided anew: fold `fold`, counted from 0, validates.
+    """`data` with its training and validation samples divided anew; fold `fold`, from 0, validates.
 
-    Where the targets are classes each fold has them in proportion. Test samples, facts and batcher stay as they are. Where
-    the test samples were to validate as well, the training samples alone are divided. The folds are a function of `data`
-    and `split_seed`: the runs of one cross-validation differ in `fold` alone.
-    Raises: ValueError for a fold that there is not.
+    Classes are in proportion in every fold. Test samples, facts and batcher stay. If `data`
+    validates on its test samples, only the training samples are divided. The folds are a function
+    of `data` and `split_seed`: the runs of one cross-validation differ in `fold` alone.
+    Raises: ValueError for a fold out of range.
     """
     if not 0 <= fold < num_folds:
         raise ValueError(
-            f"fold={fold}: should be from 0 to {num_folds - 1}; there are num_folds={num_folds}"
+            f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
         )
     parts = [data.train] if data.validates_on_test else [data.train, data.valid]
     together = Concatenated(parts)
-    folds = stratified_folds(
-        torch.cat([class_targets.of(part) for part in parts]), num_folds, seed=split_seed
-    )
-    rest = (
-        torch.cat([indices for number, indices in enumerate(folds) if number != fold]).sort().values
-    )
+    classes = torch.cat([classes_of(part) for part in parts])
+    folds = stratified_folds(classes, num_folds, seed=split_seed)
+    rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
     in_memory = all(isinstance(part, ArrayDataset) for part in parts)
     train, valid = (
         ArrayDataset(*together.__getitems__(indices)) if in_memory else Partial(together, indices)

@@ -1,4 +1,4 @@
-"""Training on other samples than all of them once: drawn by weight, or a part of them."""
+"""Training sets drawn from another: by weight with replacement, balanced, or a random part."""
 
 import dataclasses
 from typing import Annotated
@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data import class_targets, splits
+from andiron.data import splits
 from andiron.data.composed import composed_datasets
 from andiron.data.dataset import Dataset
 from andiron.data.splits import Splits
@@ -17,28 +17,27 @@ from andiron.ranges import Count, Node, Seed
 
 
 def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Tensor, " number"]:
-    """`number` indices drawn with replacement, index i with probability weights[i] / sum(weights).
+    """`number` indices drawn with replacement: index i with probability weights[i] / sum(weights).
 
     A function of the arguments alone.
-    Raises: ValueError for weights that are no probabilities, or a number below 1.
+    Raises: ValueError for negative or non-finite weights, only zeros, or a number below 1.
     """
     _check_weights(weights)
     if number < 1:
         raise ValueError(
-            f"size={number}: should be 1 or more samples; leave it out to draw as many as there are"
+            f"size={number}: should be 1 or more samples; leave it out to draw an epoch's number"
         )
     ends = weights.cpu().double().cumsum(0)
-    places = torch.rand(
-        number, dtype=torch.float64, generator=randomness.stream(seed, "sampling")
-    )  # at most 1 - 2^-53
+    stream = randomness.stream(seed, "sampling")
+    places = torch.rand(number, dtype=torch.float64, generator=stream)  # at most 1 - 2^-53
     return torch.searchsorted(ends, places * ends[-1], right=True)
 
 
 def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
-    """A weight for each sample, by which every class that there is has the same probability.
+    """A weight for each sample that gives every class present the same probability.
 
-    A target below 0 (IGNORED) is of no class; its sample has none.
-    Raises: ValueError if there is no class.
+    Samples with a target below 0 (IGNORED) have weight 0.
+    Raises: ValueError if no sample has a class.
     """
     is_class = targets >= 0
     if not bool(is_class.any()):
@@ -50,9 +49,9 @@ def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
 def sampled(
     dataset: Dataset, weights: Float[Tensor, " size"], *, size: int | None = None, seed: int
 ) -> Dataset:
-    """The data set in `size` draws with replacement, by default as many as it has samples; the draws are made once.
+    """`size` samples drawn once with replacement, by default as many as the data set has.
 
-    Raises: ValueError as `draws`, and for another number of weights than of samples.
+    Raises: ValueError as `draws`, and if the number of weights is not the number of samples.
     """
     if len(weights) != len(dataset):
         raise ValueError(
@@ -64,15 +63,17 @@ def sampled(
 
 
 def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
-    """The data with training samples drawn so that every class comes equally often, `size` in an epoch or as many as before.
+    """`data` with training samples drawn so that every class has the same probability.
 
-    The draws are the same in every epoch; their order is not.
-    Raises: ValueError if the targets are no classes.
+    An epoch has `size` samples, by default as many as before: the same ones in every epoch, in
+    another order.
+    Raises: ValueError if the targets are not classes.
     """
-    targets = class_targets.targets_of(data.train)
+    targets = composed_datasets.targets_of(data.train)
     if targets.dim() != 1 or targets.is_floating_point():
         raise ValueError(
-            f"{data.name} has no classes to balance: its targets are {targets.dtype} of shape {[*targets.shape]}"
+            f"{data.name} has no classes to balance: its targets are {targets.dtype} "
+            f"of shape {[*targets.shape]}"
         )
     train = sampled(data.train, balanced_weights(targets.long()), size=size, seed=seed)
     balanced_data: Splits = dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
@@ -82,20 +83,19 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
 def partial(
     data: Node, *, fraction: Annotated[float, Field(gt=0, le=1)], seed: Seed
 ) -> Splits:
-    """The data with a random `fraction` of the training samples, of every class where there are some.
+    """`data` with a random `fraction` of the training samples, of every class if there are classes.
 
-    A smaller fraction by the same seed is part of a larger one.
-    Raises: ValueError if nothing would be left.
+    With one seed, a smaller fraction is part of a larger one.
+    Raises: ValueError if no sample would be left.
     """
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction={fraction}: should be above 0 and at most 1, which leaves all")
-    _, labels = torch.unique(
-        class_targets.of(data.train), return_inverse=True
-    )  # counted from 0, as the split needs them
+    classes = composed_datasets.classes_of(data.train)
+    _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
     _, kept = splits.stratified_split(labels, float(fraction), seed)
     if not len(kept):
         raise ValueError(
-            f"fraction={fraction}: leaves none of {len(labels)} training samples; choose a larger one"
+            f"fraction={fraction}: leaves none of {len(labels)} training samples; enlarge it"
         )
     train = composed_datasets.chosen(data.train, kept)
     part: Splits = dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
@@ -107,7 +107,8 @@ def _check_weights(weights: Tensor) -> None:
     if len(wrong):
         first = int(wrong[0])
         raise ValueError(
-            f"weight {first} is {float(weights[first])}: should be a finite number from 0 up; 0 is never drawn"
+            f"weight {first} is {float(weights[first])}: should be finite and at least 0; "
+            "0 is never drawn"
         )
     if not bool((weights > 0).any()):
         raise ValueError("no weight is above 0: there is nothing to draw")

@@ -1,135 +1,112 @@
-"""Columns of a delimited text file, by name: numbers as numbers, every problem by its line."""
+"""A table as named columns, from whatever file: its targets as numbers, or as classes.
 
-import array
-import csv
-from collections.abc import Iterator, Sequence
+A reader of another kind of file makes `Columns` and passes them to `table_splits.of_columns`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
 
+Kind = Literal["classification", "regression"]
+WHOLE = re.compile(r"[+-]?\d+")
+
 
 @dataclass(frozen=True)
 class Columns:
-    """The chosen columns of a file: `numbers` of those read as numbers, `texts` of the others, the line of each row."""
+    """Chosen columns of a table: `numbers` as float64, `texts` as they are written."""
 
-    path: Path
+    source: str  # the file, in messages
     names: tuple[str, ...]  # of the columns of numbers
     numbers: Float[Tensor, "rows columns"]
-    texts: dict[str, list[str]]
-    lines: Sequence[int]
+    texts: Mapping[str, Sequence[str]]
+    row_name: Callable[[int], str]  # of a row counted from 0, in messages: "table.csv, line 12"
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.numbers)
 
 
-def read(
-    path: Path, *, features: Sequence[str] | None, texts: Sequence[str], delimiter: str
-) -> Columns:
-    """The columns `features` of the file as numbers, by default all that are not `texts`, and `texts` as they stand.
-
-    The first line has the names. Blank lines are passed over, and blanks around a name or a value.
-    Raises: DataError, naming the line and the column, for whatever is no table of these.
-    """
-    rows = _rows(path, delimiter)
-    line, header = next(rows, (0, []))
-    if not header:
-        raise errors.DataError(
-            f"{path}: is empty; its first line should have the names of the columns"
-        )
-    _check_header(path, line, header, [*(features or ()), *texts])
-    names = tuple(
-        features if features is not None else [name for name in header if name not in texts]
-    )
-    if not names:
-        raise errors.DataError(
-            f"{path}: has no column beside {', '.join(texts)}; there is nothing to learn from"
-        )
-    values, lines = array.array("d"), array.array("q")
-    kept: dict[str, list[str]] = {name: [] for name in texts}
-    wanted, others = (
-        [header.index(name) for name in names],
-        [(header.index(name), kept[name]) for name in texts],
-    )
-    for line, row in rows:
-        if len(row) != len(header):
-            raise errors.DataError(
-                f"{path}, line {line}: has {len(row)} values where the header has {len(header)} names"
-            )
-        values.extend([number(row[place], path, line, header[place]) for place in wanted])
-        lines.append(line)
-        for place, texts_of in others:
-            texts_of.append(present(row[place], path, line, header[place]))
-    if not lines:
-        raise errors.DataError(f"{path}: has a header and no rows; there is nothing to learn from")
-    numbers = torch.frombuffer(values, dtype=torch.float64).view(len(lines), len(names))
-    return Columns(path, names, numbers, kept, lines)
-
-
-def number(text: str, path: Path, line: int, column: str) -> float:
+def number(text: str, row: str, column: str) -> float:
     """The finite number that the text is.
 
-    Raises: DataError, naming the place, if it is none.
+    Raises: DataError, naming row and column, if it is not one.
     """
     try:
         value = float(text)
     except ValueError:
-        present(text, path, line, column)
+        nonempty(text, row, column)
         raise errors.DataError(
-            f"{path}, line {line}, column {column!r}: {text!r} is no number; mend it, or leave the column out of data.features"
+            f"{row}, column {column!r}: {text!r} is not a number; "
+            "correct it, or leave the column out of data.features"
         ) from None
-    if value - value != 0 or "_" in text:  # nan and infinity; float() takes 1_000 for a thousand
+    if value - value != 0 or "_" in text:  # NaN and infinity; float() takes 1_000 for a thousand
         raise errors.DataError(
-            f"{path}, line {line}, column {column!r}: {text!r} is no finite number; mend or remove the row"
+            f"{row}, column {column!r}: {text!r} is not a finite number; correct or remove the row"
         )
     return value
 
 
-def present(text: str, path: Path, line: int, column: str) -> str:
-    """The text, if there is any.
-
-    Raises: DataError, naming the place, if there is none.
-    """
+def nonempty(text: str, row: str, column: str) -> str:
+    """The text. Raises: DataError, naming row and column, if it is empty."""
     if not text:
         raise errors.DataError(
-            f"{path}, line {line}, column {column!r}: has no value; fill it in, or remove the row"
+            f"{row}, column {column!r}: has no value; fill it in, or remove the row"
         )
     return text
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with its line's number, counted from 1."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            try:
-                for row in reader:
-                    if row:
-                        yield reader.line_num, [value.strip() for value in row]
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise errors.DataError(
-                    f"{path}, after line {reader.line_num}: cannot be read ({error}); mend it"
-                ) from error
-    except OSError as error:
+def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
+    """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
+    counts = Counter(table.texts[targets[0]])
+    has_names = not all(map(_is_number, counts))
+    is_numbered = min(counts.values()) >= 2 and all(
+        str(number) in counts for number in range(len(counts))
+    )
+    is_class = len(targets) == 1 and (has_names or is_numbered)
+    return "classification" if is_class else "regression"
+
+
+def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "rows targets"]:
+    """The target columns as numbers."""
+    read = [
+        [number(text, table.row_name(row), name) for row, text in enumerate(table.texts[name])]
+        for name in targets
+    ]
+    return torch.tensor(read, dtype=torch.float64).T
+
+
+def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
+    """The class of each row, and the names of the classes: sorted, whole numbers by value."""
+    values = table.texts[target]
+    are_whole = all(WHOLE.fullmatch(value) for value in values)
+    names = sorted(set(values), key=lambda name: (int(name) if are_whole else 0, name))
+    places = {name: place for place, name in enumerate(names)}
+    classes = torch.tensor([places[value] for value in values])
+    for place, count in enumerate(torch.bincount(classes).tolist()):
+        if count == 1:
+            row = table.row_name(values.index(names[place]))
+            raise errors.DataError(
+                f"{row}, column {target!r}: the class {names[place]!r} has only this row, and "
+                "cannot be in both training and test set; add rows of it, or remove it"
+            )
+    if len(names) == 1:
         raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); name a file with data.path"
-        ) from error
+            f"{table.source}, column {target!r}: every row is {names[0]!r}; "
+            "there is nothing to classify"
+        )
+    return classes, names
 
 
-def _check_header(path: Path, line: int, header: list[str], wanted: list[str]) -> None:
-    for place, name in enumerate(header, start=1):
-        if not name or header.index(name) != place - 1:
-            what = f"the name {name!r} twice" if name else f"no name for column {place}"
-            raise errors.DataError(
-                f"{path}, line {line}: the header has {what}; give each column a name of its own"
-            )
-    for name in wanted:
-        if name not in header:
-            hint = errors.nearest(name, header)
-            raise errors.DataError(
-                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
-            )
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

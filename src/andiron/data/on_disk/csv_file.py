@@ -1,27 +1,22 @@
-"""Any table in a text file, its columns by name."""
+"""Any table in a delimited text file, its columns by name; every problem is reported by line."""
 
-import logging
-import re
-from collections import Counter
-from collections.abc import Sequence
+import array
+import csv as csv_format
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk import columns, table_splits
 from andiron.data import fingerprint
+from andiron.data.on_disk import columns, table_splits
 from andiron.data.on_disk.columns import Columns
 from andiron.data.splits import Splits
 from andiron.ranges import Proportion, Seed, Validation
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
-Kind = Literal["classification", "regression"]
-WHOLE = re.compile(r"[+-]?\d+")
-log = logging.getLogger("andiron")
 
 
 def csv(
@@ -29,38 +24,113 @@ def csv(
     path: str,
     target: str | Names,
     features: Names | None = None,
-    kind: Kind | None = None,
+    kind: Literal["classification", "regression"] | None = None,
     valid: Validation,
     test: Proportion = 0.1,
     split_seed: Seed,
     standardise: bool = True,
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ",",
 ) -> Splits:
-    """The rows of a delimited file: `features` as float32, by default all columns but `target`, standardised by the batcher.
+    """The rows of a file: `features` as float32, by default all columns but `target`.
 
-    For regression the targets are in their own unit, one or several columns. For classification they are the places of
-    the names in `class_names`, sorted (whole numbers by value). Without `kind` it is classification if a target is no
-    number, or if the targets are the whole numbers from 0 on, each there at least twice.
-    Raises: DataError, naming file, line and column, for what is no such table.
+    The batcher standardises the features. In a regression the targets, one or several columns, are
+    in their own unit. In a classification they are places in `class_names`, which are sorted (whole
+    numbers by value). Without `kind` it is a classification if a target is not a number, or if the
+    targets are the whole numbers from 0 on, each at least twice.
+    Raises: DataError naming file, line and column of what is not such a table.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_choice(file, targets, features, kind)
-    table = columns.read(file, features=features, texts=targets, delimiter=delimiter)
-    chosen = kind or _inferred(table, targets)
-    content: dict[str, Any] = dict(
-        name=file.name, inputs=table.numbers, columns=table.names, source=str(file), fingerprint=fingerprint.of_file(file),
-        valid=valid, test=test, split_seed=split_seed, standardise=standardise,
-    )  # fmt: skip
-    if chosen == "regression":
-        return table_splits.regression(
-            **content, targets=_numbers(table, targets), target_columns=targets
+    return table_splits.of_columns(
+        read(file, features=features, texts=targets, delimiter=delimiter),
+        targets,
+        kind=kind,
+        name=file.name,
+        fingerprint=fingerprint.of_file(file),
+        valid=valid,
+        test=test,
+        split_seed=split_seed,
+        standardise=standardise,
+    )
+
+
+def read(
+    path: Path, *, features: Sequence[str] | None, texts: Sequence[str], delimiter: str
+) -> Columns:
+    """The columns `features` as numbers, by default all others, and `texts` as they are written.
+
+    The first line has the names. Blank lines, and blanks around names and values, are ignored.
+    Raises: DataError naming the line and the column of what is not a table of these.
+    """
+    rows = _rows(path, delimiter)
+    line, header = next(rows, (0, []))
+    if not header:
+        raise errors.DataError(
+            f"{path}: is empty; its first line should have the names of the columns"
         )
-    numbers, class_names = _classes(table, targets[0])
-    return table_splits.classification(**content, targets=numbers, class_names=class_names)
+    _check_header(path, line, header, [*(features or ()), *texts])
+    if features is None:
+        features = [name for name in header if name not in texts]
+    if not features:
+        raise errors.DataError(
+            f"{path}: has no column beside {', '.join(texts)}; there is nothing to learn from"
+        )
+    values, lines = array.array("d"), array.array("q")
+    of_features = [(header.index(name), name) for name in features]
+    of_texts: dict[str, list[str]] = {name: [] for name in texts}
+    for line, row in rows:
+        where = f"{path}, line {line}"
+        if len(row) != len(header):
+            raise errors.DataError(
+                f"{where}: has {len(row)} values where the header has {len(header)} names"
+            )
+        values.extend([columns.number(row[place], where, name) for place, name in of_features])
+        lines.append(line)
+        for name, column in of_texts.items():
+            column.append(columns.nonempty(row[header.index(name)], where, name))
+    if not lines:
+        raise errors.DataError(f"{path}: has a header and no rows; there is nothing to learn from")
+    numbers = torch.frombuffer(values, dtype=torch.float64).view(len(lines), len(features))
+    names = tuple(features)
+    return Columns(str(path), names, numbers, of_texts, lambda row: f"{path}, line {lines[row]}")
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, each with the number of its line, counted from 1."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv_format.reader(file, delimiter=delimiter, strict=True)
+            try:
+                for row in reader:
+                    if row:
+                        yield reader.line_num, [value.strip() for value in row]
+            except (csv_format.Error, UnicodeDecodeError) as error:
+                raise errors.DataError(
+                    f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
+                ) from error
+    except OSError as error:
+        raise errors.DataError(
+            f"{path}: cannot be read ({error.strerror}); name a file with data.path"
+        ) from error
+
+
+def _check_header(path: Path, line: int, header: list[str], wanted: list[str]) -> None:
+    for place, name in enumerate(header, start=1):
+        if not name or header.index(name) != place - 1:
+            what = f"the name {name!r} twice" if name else f"no name for column {place}"
+            raise errors.DataError(
+                f"{path}, line {line}: the header has {what}; give each column a name of its own"
+            )
+    for name in wanted:
+        if name not in header:
+            hint = errors.nearest(name, header)
+            raise errors.DataError(
+                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
+            )
 
 
 def _check_choice(
-    file: Path, targets: list[str], features: Sequence[str] | None, kind: Kind | None
+    file: Path, targets: list[str], features: Sequence[str] | None, kind: str | None
 ) -> None:
     if not targets or len(set(targets)) != len(targets):
         raise errors.DataError(
@@ -70,74 +140,15 @@ def _check_choice(
         raise errors.DataError(
             f"data.target={targets}: a classification has one target column; name one"
         )
-    for name in features or ():
-        if name in targets or list(features or ()).count(name) > 1:
-            what = "is the target too" if name in targets else "stands there twice"
-            raise errors.DataError(
-                f"data.features: {name!r} {what}; name each column of {file.name} once"
-            )
-    if features is not None and not features:
+    if features is None:
+        return
+    if not features:
         raise errors.DataError(
             "data.features=[]: names no column; name some, or leave it null for all but the target"
         )
-
-
-def _inferred(table: Columns, targets: list[str]) -> Kind:
-    """What the targets look like."""
-    values = table.texts[targets[0]]
-    counts = Counter(values)
-    has_names = not all(map(_is_number, counts))
-    is_numbered = min(counts.values()) >= 2 and all(
-        str(number) in counts for number in range(len(counts))
-    )
-    kind: Kind = (
-        "classification" if len(targets) == 1 and (has_names or is_numbered) else "regression"
-    )
-    log.info(
-        "%s: column %s taken for the target of a %s; data.kind says otherwise",
-        table.path,
-        ", ".join(targets),
-        kind,
-    )
-    return kind
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(table: Columns, targets: list[str]) -> Tensor:
-    """The target columns as numbers."""
-    read = [
-        [
-            columns.number(text, table.path, line, name)
-            for text, line in zip(table.texts[name], table.lines, strict=True)
-        ]
-        for name in targets
-    ]
-    return torch.tensor(read, dtype=torch.float64).T
-
-
-def _classes(table: Columns, target: str) -> tuple[Tensor, list[str]]:
-    """The class of each row as a number, and the names of the classes by number."""
-    values = table.texts[target]
-    are_whole = all(WHOLE.fullmatch(value) for value in values)
-    names = sorted(set(values), key=lambda name: (int(name) if are_whole else 0, name))
-    places = {name: place for place, name in enumerate(names)}
-    numbers = torch.tensor([places[value] for value in values])
-    for place, count in enumerate(torch.bincount(numbers).tolist()):
-        if count == 1:
-            line = table.lines[values.index(names[place])]
+    for name in features:
+        if name in targets or list(features).count(name) > 1:
+            what = "is also the target" if name in targets else "is listed twice"
             raise errors.DataError(
-                f"{table.path}, line {line}, column {target!r}: the class {names[place]!r} has this single row, and cannot be "
-                "both trained on and measured; add rows of it, or remove it"
+                f"data.features: {name!r} {what}; name each column of {file.name} once"
             )
-    if len(names) == 1:
-        raise errors.DataError(
-            f"{table.path}, column {target!r}: every row is {names[0]!r}; there is nothing to tell apart"
-        )
-    return numbers, names

@@ -1,4 +1,4 @@
-"""Which images a folder holds, of which classes, and for which part of a run."""
+"""The images in a folder: their classes, and the parts of the data set that they are for."""
 
 import logging
 import os
@@ -19,33 +19,32 @@ log = logging.getLogger("andiron")
 
 @dataclass(frozen=True, eq=False)
 class ImageTree:
-    """The images below `root`, in the order of their parts, classes and names; a path is always spelled with slashes."""
+    """The images below `root`, ordered by part, class and name; paths have slashes everywhere."""
 
     root: Path
     names: tuple[str, ...]  # paths from the root
     targets: Int[Tensor, " size"]
     class_names: tuple[str, ...]
-    ranges: Mapping[
-        str, range
-    ]  # where the images of a part stand, for the parts that have folders; of all without
+    ranges: Mapping[str, range]  # places of each part that has a folder; without, of "" for all
 
 
 def find(root: Path) -> ImageTree:
-    """The images in `root`/<class>, at any depth, or, where there is a folder `root`/train, in `root`/<part>/<class>.
+    """The images in `root`/<class>, or `root`/<part>/<class> if there is `root`/train; at any depth.
 
-    Names that begin with a dot are passed over, and files of other suffixes, which are counted in the log.
-    Raises: DataError if there is no such folder, if it has fewer than two classes, or if one has no images.
+    Names that begin with a dot are ignored, and files with other suffixes, which the log counts.
+    Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
     if not root.is_dir():
         raise errors.DataError(
-            f"{root}: no such folder; name one that has a folder of images for each class with data.path"
+            f"{root}: no such folder; set data.path to one with a folder of images for each class"
         )
     if not (root / "train").is_dir():
         return _tree(root, {"": _class_names(root)})
     strange = [name for name in _folders(root) if name not in PARTS]
     if strange:
         raise errors.DataError(
-            f"{root}: has a folder {strange[0]!r} beside train/; folders there are {', '.join(PARTS)}: rename or remove it"
+            f"{root}: has a folder {strange[0]!r} beside train/; "
+            f"folders there are {', '.join(PARTS)}: rename or remove it"
         )
     parts = {part: _class_names(root / part) for part in PARTS if (root / part).is_dir()}
     for part, names in parts.items():
@@ -60,7 +59,8 @@ def _class_names(folder: Path) -> list[str]:
     names = _folders(folder)
     if not names:
         raise errors.DataError(
-            f"{folder}: has no folder of images; put the images of each class into one, such as {folder / 'cat' / '1.png'}"
+            f"{folder}: has no folder of images; put the images of each class into one, "
+            f"such as {folder / 'cat' / '1.png'}"
         )
     return names
 
@@ -77,7 +77,7 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
     class_names = next(iter(parts.values()))
     if len(class_names) < 2:
         raise errors.DataError(
-            f"{root}: has one class, {class_names[0]!r}; there is nothing to tell apart: add another"
+            f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
         )
     names: list[str] = []
     targets: list[int] = []
@@ -89,23 +89,20 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
             found = [*_files(root, root / part / class_name, ignored)]
             if not found:
                 raise errors.DataError(
-                    f"{root / part / class_name}: a class without images ({', '.join(SUFFIXES)}); put some there, or remove it"
+                    f"{root / part / class_name}: a class without images "
+                    f"({', '.join(SUFFIXES)}); put some there, or remove it"
                 )
             names += sorted(found)
             targets += [class_names.index(class_name)] * len(found)
         ranges[part] = range(begin, len(names))
     if ignored:
-        log.info(
-            "%s: %d files are no images and were ignored, such as %s",
-            root,
-            len(ignored),
-            min(ignored),
-        )
+        example = min(ignored)
+        log.info("%s: ignored %d files that are not images, such as %s", root, len(ignored), example)
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), ranges)
 
 
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
-    """The images in `folder`, as paths from the root; what else is there goes to `ignored`."""
+    """The images in `folder`, as paths from the root; other files are added to `ignored`."""
     for parent, folders, files in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for file in files:

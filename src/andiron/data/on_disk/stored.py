@@ -1,4 +1,4 @@
-"""A data set that stays in its file: samples are read as they are asked for."""
+"""A data set that stays in its file: the samples of a batch are read when they are needed."""
 
 import os
 import weakref
@@ -13,21 +13,25 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Indices, RawBatch
+from andiron.serialization import safetensors_codec
 
-CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time where all of it is passed over
-PORTABLE = {
-    torch.float64: torch.float32,
-    torch.uint16: torch.int64,
-    torch.uint32: torch.int64,
-}  # what every device has
+CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while all of it is read
+DTYPES = (
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16,
+    torch.uint32, torch.float16, torch.bfloat16, torch.float32, torch.float64,
+)  # fmt: skip
+# to dtypes that every device has
+PORTABLE = {torch.float64: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
+REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 
 
 class StoredFile:
-    """A file that is open for reading, by whatever thread; a process that it is sent to opens it for itself.
+    """A file that is open for reading in all threads; a process that receives it opens it anew.
 
-    Its bytes are read by position, not mapped. Of a map whole folios become resident (up to 2 MiB on Linux 6.18): 64 MiB
-    of rows gathered at random had all of a 2 GB file in memory, and a file that shrinks under a map kills the process.
-    Raises: DataError if the file is missing, or is another than it was in the process that it comes from.
+    Its bytes are read by position, not mapped: a map makes whole folios resident (up to 2 MiB on
+    Linux 6.18; 64 MiB of random rows had all of a 2 GB file in memory), and a file that shrinks
+    under a map kills the process.
+    Raises: DataError if the file is missing, or has changed since the sending process opened it.
     """
 
     def __init__(self, path: Path):
@@ -42,14 +46,20 @@ class StoredFile:
                 f"{self.path}: cannot be read ({error.strerror}); put the file there"
             ) from error
         weakref.finalize(self, os.close, self._descriptor)
-        found = os.fstat(self._descriptor)
-        self.size = found.st_size
-        self.changed_ns = found.st_mtime_ns
+        stat = os.fstat(self._descriptor)
+        self.size = stat.st_size
+        self.changed_ns = stat.st_mtime_ns
+
+    def read(self, offset: int, length: int) -> bytearray:
+        """`length` bytes from `offset` on. Raises: DataError as `read_into`."""
+        content = bytearray(length)
+        self.read_into(memoryview(content), offset)
+        return content
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         """Fills the buffer with the bytes from `offset` on.
 
-        Raises: DataError if the file ends before, or the system cannot read it.
+        Raises: DataError if the file ends earlier, or cannot be read.
         """
         filled = 0
         while filled < len(buffer):  # one call takes at most 2 GiB
@@ -61,8 +71,8 @@ class StoredFile:
                 ) from error
             if number == 0:
                 raise errors.DataError(
-                    f"{self.path}: has no byte {offset + filled} any more; it had {self.size} bytes when it was opened: leave a "
-                    "file as it is while a run reads it"
+                    f"{self.path}: has no byte {offset + filled} any more; it had {self.size} bytes "
+                    "when it was opened: do not change a file while a run reads it"
                 )
             filled += number
 
@@ -74,15 +84,16 @@ class StoredFile:
         self._open()
         if (self.size, self.changed_ns) != (state["size"], state["changed_ns"]):
             raise errors.DataError(
-                f"{self.path}: was changed while a run reads it; leave it as it is, and start again"
+                f"{self.path}: changed while a run reads it; start the run again"
             )
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """Where the rows of an array lie in a file, little-endian.
+    """The place of an array's rows in a file, little-endian.
 
-    `stride_bytes` is how far apart rows begin, by default the length of one; where it is less they overlap.
+    `stride_bytes` is the distance between the beginnings of two rows, by default the length of a
+    row; rows overlap if it is less.
     """
 
     file: StoredFile
@@ -101,19 +112,17 @@ class StoredArray:
         return torch.Size(self.shape[1:]).numel() * self.dtype.itemsize
 
     def read(self, indices: Indices) -> Shaped[Tensor, "batch ..."]:
-        """The rows at `indices`, in their order, in memory of their own; adjacent ones in one read.
+        """A copy of the rows at `indices`, in this order; adjacent rows take one read.
 
-        Raises: IndexError if there is no such row; DataError if the file cannot be read.
+        Raises: IndexError for an index out of range; DataError if the file cannot be read.
         """
         rows = torch.as_tensor(indices, dtype=torch.int64)
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise IndexError(
                 f"{self.name}: rows {int(rows.min())} to {int(rows.max())} of {len(self)}"
             )
-        length, stride = (
-            self.row_bytes,
-            self.row_bytes if self.stride_bytes is None else self.stride_bytes,
-        )
+        length = self.row_bytes
+        stride = length if self.stride_bytes is None else self.stride_bytes
         content = torch.empty(len(rows) * length, dtype=torch.uint8)
         buffer = content.numpy().data
         for place, end, row in _runs(rows, longest=len(rows) if stride == length else 1):
@@ -121,16 +130,16 @@ class StoredArray:
         return content.view(self.dtype).view(len(rows), *self.shape[1:])
 
     def chunks(self) -> Iterator[tuple[int, Tensor]]:
-        """Every row, some at a time, with the index of the first of them."""
+        """All rows in chunks, each with the index of its first row."""
         rows = max(1, CHUNK_BYTES // max(1, self.row_bytes))
         for first in range(0, len(self), rows):
             yield first, self.read(torch.arange(first, min(first + rows, len(self))))
 
 
 class StoredDataset:
-    """Samples by index, each read from its file when asked for; what is in memory is the batch, and no more.
+    """Samples by index, read from their file batch by batch.
 
-    `indices` are the rows that it has, by default all.
+    `indices` are the rows that belong to the data set, by default all.
     """
 
     def __init__(self, inputs: StoredArray, targets: StoredArray, indices: Indices | None = None):
@@ -146,9 +155,9 @@ class StoredDataset:
         return len(self.indices)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in their order; float64 as float32, and wide unsigned integers as int64.
+        """The samples at `indices`, in this order; float64 as float32, uint16 and uint32 as int64.
 
-        Raises: DataError if a float in them is no finite number, or the file cannot be read.
+        Raises: DataError if one of them has a non-finite value, or the file cannot be read.
         """
         rows = self.indices.index_select(0, torch.as_tensor(indices))
         return RawBatch(*(_read_finite(array, rows) for array in (self.inputs, self.targets)))
@@ -158,42 +167,58 @@ class StoredDataset:
         return inputs[0], targets[0]
 
     def subset(self, indices: Indices) -> "StoredDataset":
-        """The samples at `indices` as a data set of their own, over the same file."""
-        return StoredDataset(
-            self.inputs, self.targets, self.indices.index_select(0, torch.as_tensor(indices))
+        """A data set of the samples at `indices`, over the same file."""
+        rows = self.indices.index_select(0, torch.as_tensor(indices))
+        return StoredDataset(self.inputs, self.targets, rows)
+
+
+def arrays_in(path: Path) -> dict[str, StoredArray]:
+    """Every array of a safetensors file by name; only the header is read.
+
+    Raises: DataError if the file is missing, truncated or not a safetensors file, or has an array
+    of a dtype that is not in DTYPES.
+    """
+    file = StoredFile(path)
+    try:
+        entries, _ = safetensors_codec.read_header(file.read, file.size)
+    except ValueError as error:
+        raise errors.DataError(
+            f"{file.path}: not a whole safetensors file: {error}; {REMEDY}"
+        ) from error
+    for name, entry in entries.items():
+        if entry.dtype not in DTYPES:
+            allowed = ", ".join(safetensors_codec.DTYPES[dtype] for dtype in DTYPES)
+            raise errors.DataError(
+                f"{file.path}: {name!r} is of type {safetensors_codec.DTYPES[entry.dtype]}, which "
+                f"cannot be read here; store it as one of {allowed}"
+            )
+    return {
+        name: StoredArray(file, name, entry.begin, entry.dtype, entry.shape)
+        for name, entry in entries.items()
+    }
+
+
+def check_finite(array: StoredArray, rows: Shaped[Tensor, "size ..."], indices: Tensor) -> None:
+    """Raises a DataError naming the first of `rows`, which have these `indices`, with a NaN or inf."""
+    if rows.is_floating_point() and not rows.isfinite().all():
+        is_finite = rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else rows.isfinite()
+        raise errors.DataError(
+            f"{array.file.path}: {array.name!r} has a NaN or infinity in row "
+            f"{int(indices[~is_finite][0])}, counted from 0; correct it, or leave it out"
         )
-
-
-def first_not_finite(rows: Shaped[Tensor, "size ..."]) -> int | None:
-    """The first row with a float that is no finite number, if there is one."""
-    if not rows.is_floating_point() or bool(rows.isfinite().all()):
-        return None
-    return int(
-        (~rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else ~rows.isfinite()).nonzero()[0]
-    )
-
-
-def not_finite(array: StoredArray, index: int) -> errors.DataError:
-    """The error of a row with a float that is no finite number."""
-    return errors.DataError(
-        f"{array.file.path}: {array.name!r} has a NaN or infinity in row {index}, counted from 0; mend it, or leave it out"
-    )
 
 
 def _read_finite(array: StoredArray, rows: Tensor) -> Tensor:
     content = array.read(rows)
     content = content.to(PORTABLE.get(content.dtype, content.dtype))
-    place = first_not_finite(content)
-    if place is not None:
-        raise not_finite(array, int(rows[place]))
+    check_finite(array, content, rows)
     return content
 
 
 def _runs(rows: Tensor, *, longest: int) -> Iterator[tuple[int, int, int]]:
-    """Places (first, end) between which each row is the one after that before it, and the first row of them."""
+    """Runs of adjacent rows as (first place, end place, first row)."""
     if longest == 1:
         return ((place, place + 1, row) for place, row in enumerate(rows.tolist()))
-    begins = torch.cat(
-        [torch.zeros(len(rows[:1]), dtype=torch.int64), (rows.diff() != 1).nonzero().flatten() + 1]
-    )
+    is_jump = rows.diff(prepend=rows[:1] - 2) != 1
+    begins = is_jump.nonzero().flatten()
     return zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], rows[begins].tolist())

@@ -1,27 +1,55 @@
-"""Rows of numbers with a class or with numbers to predict, as the parts that a run trains on, chooses by and keeps aside."""
+"""Rows of numbers with a class or numbers to predict, divided into training, validation and test.
 
+`of_columns` takes a table as named columns, `split` takes tensors.
+"""
+
+import logging
 from collections.abc import Sequence
 from typing import Any
 
-from jaxtyping import Float, Int
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from andiron.data.composed import fractions
-from andiron.data import standardisation
-from andiron.data.array_batcher import ArrayBatcher
+from andiron.data import splits, standardisation
 from andiron.data.arrays import ArrayDataset
-from andiron.data.composed.fractions import Parts
+from andiron.data.batchers import ArrayBatcher
+from andiron.data.on_disk import columns as named_columns
+from andiron.data.on_disk.columns import Columns, Kind
 from andiron.data.splits import Splits
 from andiron.ranges import Validation
 
+log = logging.getLogger("andiron")
 
-def regression(
+
+def of_columns(
+    table: Columns, targets: Sequence[str], *, kind: Kind | None = None, **options: Any
+) -> Splits:
+    """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
+
+    Without `kind`, `columns.inferred_kind` decides.
+    Raises: DataError naming the row and the column that cannot be a target.
+    """
+    if kind is None:
+        kind = named_columns.inferred_kind(table, targets)
+        names = ", ".join(targets)
+        what = f"{table.source}: column {names} taken for the target of a {kind}"
+        log.info("%s; data.kind sets another", what)
+    options |= {"inputs": table.numbers, "columns": table.names, "source": table.source}
+    if kind == "regression":
+        numbers = named_columns.target_numbers(table, targets)
+        return split(**options, targets=numbers, target_columns=targets)
+    classes, class_names = named_columns.target_classes(table, targets[0])
+    return split(**options, targets=classes, class_names=class_names)
+
+
+def split(
     *,
     name: str,
     inputs: Float[Tensor, "rows columns"],
     columns: Sequence[str],
-    targets: Float[Tensor, "rows targets"],
-    target_columns: Sequence[str],
+    targets: Shaped[Tensor, "rows ..."],
+    target_columns: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
     source: str,
     fingerprint: str,
     valid: Validation,
@@ -29,69 +57,37 @@ def regression(
     split_seed: int,
     standardise: bool = True,
 ) -> Splits:
-    """A table with numbers to predict, in their own unit; the facts have their mean and deviation too."""
-    parts = fractions.parts(len(inputs), valid=valid, test=test, split_seed=split_seed)
-    standardisation.check(targets, target_columns, source=source)
-    mean, std = standardisation.fit(targets[parts.train])
-    facts = {
-        "num_outputs": targets.shape[1], "target_columns": list(target_columns), "target_mean": list(mean), "target_std": list(std)
-    }  # fmt: skip
-    batcher, of_inputs = _batcher(inputs, columns, parts, source, standardise)
-    everything = ArrayDataset(inputs.float(), targets.float())
-    return _splits(name, everything, parts, batcher, of_inputs | facts, fingerprint, valid)
+    """A table whose targets are classes, if there are `class_names`, or else numbers.
 
-
-def classification(
-    *,
-    name: str,
-    inputs: Float[Tensor, "rows columns"],
-    columns: Sequence[str],
-    targets: Int[Tensor, " rows"],
-    class_names: Sequence[str],
-    source: str,
-    fingerprint: str,
-    valid: Validation,
-    test: float,
-    split_seed: int,
-    standardise: bool = True,
-) -> Splits:
-    """A table with a class to tell for each row; every part has a share of every class."""
-    parts = fractions.parts(
-        len(inputs), valid=valid, test=test, split_seed=split_seed, classes=targets
+    Every part has a share of every class. Numbers stay in their own unit; the facts have their mean
+    and standard deviation.
+    Raises: DataError naming `source` if float32 cannot hold a column, or a part would be empty.
+    """
+    classes = targets if class_names is not None else None
+    parts = splits.parts(
+        len(inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
-    facts = {"num_classes": len(class_names), "class_names": list(class_names)}
-    batcher, of_inputs = _batcher(inputs, columns, parts, source, standardise)
-    everything = ArrayDataset(inputs.float(), targets)
-    return _splits(name, everything, parts, batcher, of_inputs | facts, fingerprint, valid)
-
-
-def _batcher(
-    inputs: Tensor, columns: Sequence[str], parts: Parts, source: str, standardise: bool
-) -> tuple[ArrayBatcher, dict[str, Any]]:
-    """What turns rows into what a network takes, fitted on the rows that are trained on, and the facts of the columns."""
+    facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(columns)}
+    if target_columns is not None:
+        standardisation.check(targets, target_columns, source=source)
+        mean, std = standardisation.fit(targets[parts.train])
+        facts |= {"num_outputs": targets.shape[1], "target_columns": list(target_columns)}
+        facts |= {"target_mean": list(mean), "target_std": list(std)}
+        targets = targets.float()
+    if class_names is not None:
+        facts |= {"num_classes": len(class_names), "class_names": list(class_names)}
     standardisation.check(inputs, columns, source=source)
-    facts = {"input_shape": (inputs.shape[1],), "columns": list(columns)}
-    if not standardise:
-        return ArrayBatcher(), facts
-    mean, std = standardisation.fit(inputs[parts.train])
-    return ArrayBatcher(mean, std), facts | {"mean": list(mean), "std": list(std)}
-
-
-def _splits(
-    name: str,
-    everything: ArrayDataset,
-    parts: Parts,
-    batcher: ArrayBatcher,
-    facts: dict[str, Any],
-    fingerprint: str,
-    valid: Validation,
-) -> Splits:
-    train, held_out, test = (everything.subset(indices) for indices in parts)
+    batcher = ArrayBatcher()
+    if standardise:
+        batcher = ArrayBatcher(*standardisation.fit(inputs[parts.train]))
+        facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
+    everything = ArrayDataset(inputs.float(), targets)
+    train, validation, held_out = (everything.subset(indices) for indices in parts)
     return Splits(
         name=name,
         train=train,
-        valid=held_out,
-        test=test,
+        valid=validation,
+        test=held_out,
         batcher=batcher,
         facts=facts,
         fingerprint=fingerprint,

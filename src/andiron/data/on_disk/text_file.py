@@ -1,5 +1,6 @@
-"""Any text file as sequences of tokens, each to be told from those before it."""
+"""A text file as windows of tokens for a language model: each token is predicted from those before."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -8,14 +9,14 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk import characters
 from andiron.data import fingerprint
 from andiron.data.dataset import Batch, Indices, RawBatch
-from andiron.data.splits import Splits
+from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.data.splits import Splits
 from andiron.ranges import Count, Proportion, Validation
 
-EVALUATION_TOKENS = 2**14  # at once: logits of a vocabulary of 256 take 16 MiB
+EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ class TextBatcher:
 
 
 class WindowDataset:
-    """Sample i: inputs are `tokens[i * stride :][:context_length]`, targets the same a token later; both int64.
+    """Sample i: inputs `tokens[i * stride :][:context_length]`, targets the same one token later.
 
-    Of the tokens, those in [begin, end); what is left over behind the last whole window is in none.
+    Both are int64, from the tokens in [begin, end); tokens after the last whole window are left out.
     """
 
     def __init__(
@@ -47,15 +48,12 @@ class WindowDataset:
         return len(self.windows)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in their order."""
-        chosen = torch.as_tensor(indices)
-        windows = self.windows
-        found = (
-            windows.read(chosen)
-            if isinstance(windows, StoredArray)
-            else windows.index_select(0, chosen)
-        )
-        return RawBatch(found[:, :-1].long(), found[:, 1:].long())
+        """The samples at `indices`, in this order."""
+        if isinstance(self.windows, StoredArray):
+            windows = self.windows.read(indices)
+        else:
+            windows = self.windows.index_select(0, torch.as_tensor(indices))
+        return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
 
 
 def text(
@@ -68,11 +66,12 @@ def text(
     test: Proportion = 0.1,
     cache: str | None = None,
 ) -> Splits:
-    """The file's tokens in windows, one beginning `stride` after the other, by default `context_length`.
+    """The tokens of a file in windows that begin `stride` tokens apart, by default `context_length`.
 
-    The last fraction `test` of the file is kept aside, the fraction `valid` of the file before it validates; no token is in
-    two of them. With level=characters the tokens are kept in a file beside the text or in the folder `cache`.
-    Raises: DataError if the file is missing, too short, or no UTF-8 where characters are asked for.
+    The last fraction `test` of the file is held out, the fraction `valid` before it validates; no
+    token is in two parts. With level=characters the tokens are stored in a file beside the text or
+    in the folder `cache`.
+    Raises: DataError if the file is missing, too short, or not UTF-8 with level=characters.
     """
     file, step = StoredFile(Path(path)), context_length if stride is None else stride
     sha256 = fingerprint.of_file(file.path)
@@ -80,15 +79,15 @@ def text(
         raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
     tokens, facts = _tokens(file, level, sha256, None if cache is None else Path(cache))
     bounds = _bounds(len(tokens), valid, test, context_length, file.path)
-    train, held_out, kept_aside = (
+    train, validation, held_out = (
         WindowDataset(tokens, begin, end, context_length=context_length, stride=step)
         for begin, end in bounds
     )
     return Splits(
         name=file.path.name,
         train=train,
-        valid=held_out,
-        test=kept_aside,
+        valid=validation,
+        test=held_out,
         batcher=TextBatcher(),
         facts={"input_shape": (context_length,), "context_length": context_length, **facts},
         fingerprint=sha256,
@@ -100,26 +99,22 @@ def text(
 def _tokens(
     file: StoredFile, level: Literal["bytes", "characters"], sha256: str, cache: Path | None
 ) -> tuple[StoredArray | Tensor, dict[str, Any]]:
-    """The tokens of the whole file, and what is known of them."""
+    """The tokens of the whole file, and their facts."""
     if level == "bytes":
-        facts = {
-            "vocabulary_size": 256,
-            "vocabulary": None,
-            "bytes_per_token": None,
-        }  # a token is a byte
+        facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
         return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts
-    found = characters.tokens(file.path, sha256=sha256, cache=cache)
-    return found.tokens, {
-        "vocabulary_size": len(found.vocabulary),
-        "vocabulary": found.vocabulary,
-        "bytes_per_token": [len(character.encode()) for character in found.vocabulary],
+    tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
+    return tokens, {
+        "vocabulary_size": len(vocabulary),
+        "vocabulary": vocabulary,
+        "bytes_per_token": [len(character.encode()) for character in vocabulary],
     }
 
 
 def _bounds(
     size: int, valid: Validation, test: float, context_length: int, path: Path
 ) -> list[tuple[int, int]]:
-    """Where the tokens to train on, to validate on and to test on begin and end.
+    """The (begin, end) of the training, validation and test tokens.
 
     Raises: DataError if one of the three is too short for a window.
     """
@@ -133,8 +128,9 @@ def _bounds(
     for part, (begin, end) in bounds.items():
         if end - begin <= context_length:
             raise errors.DataError(
-                f"{path}: has {size} tokens, of which {part} gets {end - begin}, where data.context_length={context_length} "
-                f"takes {context_length + 1}; shorten it, choose other fractions (valid={valid}, test={test}), or give more text"
+                f"{path}: has {size} tokens, of which {part} gets {end - begin}, where "
+                f"data.context_length={context_length} takes {context_length + 1}; shorten it, "
+                f"choose other fractions (valid={valid}, test={test}), or give more text"
             )
     return [bounds["training"], bounds["data.valid"], bounds["data.test"]]
 
@@ -142,17 +138,14 @@ def _bounds(
 def _windows(
     tokens: StoredArray | Tensor, begin: int, end: int, length: int, stride: int
 ) -> StoredArray | Tensor:
-    """The tokens from every `stride`-th on, `length` of them; neither copied nor read."""
+    """Windows of `length` tokens from every `stride`-th on; neither copied nor read."""
     if isinstance(tokens, Tensor):
         return tokens[begin:end].unfold(0, length, stride)
     number = (end - begin - length) // stride + 1
     width = tokens.dtype.itemsize
-    offset = tokens.offset + begin * width
-    return StoredArray(
-        tokens.file,
-        tokens.name,
-        offset,
-        tokens.dtype,
-        (number, length),
+    return dataclasses.replace(
+        tokens,
+        offset=tokens.offset + begin * width,
+        shape=(number, length),
         stride_bytes=stride * width,
     )

@@ -1,18 +1,16 @@
-"""CIFAR-10 and CIFAR-100, downloaded if need be by torchvision."""
+"""CIFAR-10 and CIFAR-100; torchvision downloads them if they are missing."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tarfile import TarError
 
 import torch
-from torch import Tensor
 
 from andiron import errors
-from andiron.data import splits
+from andiron.data import fingerprint, splits
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
 
@@ -22,7 +20,7 @@ PIXELS = 3 * 32 * 32  # bytes of an image: all of its red, then green, then blue
 
 @dataclass(frozen=True)
 class _Archive:
-    """One of the two data sets, as its authors offer it."""
+    """One of the two data sets, as published by its authors."""
 
     name: str
     url: str
@@ -30,9 +28,9 @@ class _Archive:
     folder: str
     train: tuple[str, ...]
     test: tuple[str, ...]
-    names: str  # the file of the class names, one a line
-    sizes: tuple[int, int]  # images to train on, images to test
-    label_bytes: int  # before an image; the last of them is its class
+    names: str  # file of the class names, one a line
+    sizes: tuple[int, int]  # images for training, for the test
+    label_bytes: int  # before each image; the last is its class
     num_classes: int
 
     @property
@@ -69,8 +67,8 @@ CIFAR100 = _Archive(
 def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in ten classes, 32x32 in colour, in `root`/cifar-10-batches-bin.
 
-    It is the binary version: the Python one is pickled, and reading a pickle runs what is in it. Mean and standard
-    deviation are those of each channel of the training pixels / 255.
+    The binary version: the Python version is pickled, and reading a pickle runs its code. Mean and
+    standard deviation are those of each channel of the training pixels / 255.
     Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images".
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """
@@ -107,7 +105,7 @@ def _splits(
         test=test,
         batcher=batcher,
         facts={"input_shape": SHAPE, "num_classes": archive.num_classes, "class_names": names},
-        fingerprint=_fingerprint(training.inputs, training.targets, test.inputs, test.targets),
+        fingerprint=fingerprint.of_tensors(training.inputs, training.targets, test.inputs, test.targets),
         validates_on_test=valid == "test",
     )
 
@@ -118,19 +116,19 @@ def _present(archive: _Archive, folder: Path) -> bool:
 
 def _download(archive: _Archive, folder: Path) -> None:
     """The archive beside `folder`, checked by its MD5, and its files in `folder`."""
-    from torchvision.datasets import (
-        utils,
-    )  # takes as long to import as torch: only who has no CIFAR waits for it
+    # takes as long to import as torch, so only a missing CIFAR imports it
+    from torchvision.datasets import utils
 
-    why = "the archive holds other files"
+    why = "the archive has other files"
     try:
         utils.download_and_extract_archive(archive.url, str(folder.parent), md5=archive.md5)
     except (OSError, RuntimeError, EOFError, TarError) as error:
         why = " ".join(str(error).split())
     if not _present(archive, folder):
         raise errors.DataError(
-            f"{archive.name} is not in {folder} and could not be downloaded ({why}); put the files of {archive.url} there, "
-            "point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
+            f"{archive.name} is not in {folder} and could not be downloaded ({why}); "
+            f"put the files of {archive.url} there, point ANDIRON_DATA_DIR at the folder that "
+            "holds it, or use data=digits, which needs no download"
         )
 
 
@@ -138,7 +136,7 @@ def _class_names(archive: _Archive, folder: Path) -> list[str]:
     names = (folder / archive.names).read_text(encoding="utf-8", errors="replace").split()
     if len(names) != archive.num_classes:
         raise _damaged(
-            folder, f"{archive.names} has {len(names)} names where {archive.num_classes} belong"
+            folder, f"{archive.names} has {len(names)} names instead of {archive.num_classes}"
         )
     return names
 
@@ -150,28 +148,18 @@ def _read(archive: _Archive, folder: Path, files: Sequence[str], size: int) -> A
     for file in files:
         content = bytearray((folder / file).read_bytes())
         if len(content) != expected:
-            raise _damaged(folder, f"{file} has {len(content)} bytes where {expected} belong")
+            raise _damaged(folder, f"{file} has {len(content)} bytes instead of {expected}")
         rows.append(torch.frombuffer(content, dtype=torch.uint8).view(-1, row))
     everything = torch.cat(rows)
     targets = everything[:, archive.label_bytes - 1].long()
     if int(targets.max()) >= archive.num_classes:
-        raise _damaged(
-            folder,
-            f"there is a class {int(targets.max())} where they go from 0 to {archive.num_classes - 1}",
-        )
-    return ArrayDataset(
-        everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous(), targets
-    )
+        classes = f"classes are from 0 to {archive.num_classes - 1}"
+        raise _damaged(folder, f"{classes}, and one is {int(targets.max())}")
+    images = everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous()
+    return ArrayDataset(images, targets)
 
 
 def _damaged(folder: Path, what: str) -> errors.DataError:
     return errors.DataError(
         f"{folder}: a file there is damaged ({what}); remove the folder to download it again"
     )
-
-
-def _fingerprint(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.numpy().data)
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Two of the handwritten digits side by side: which of the ten can be seen? Several labels at once, and no download."""
+"""Two handwritten digits side by side, labelled with both: multi-label data without a download."""
 
 import dataclasses
 from typing import Any
@@ -13,10 +13,11 @@ from andiron.ranges import Count, Seed, Validation
 
 
 def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Splits:
-    """`num_pairs` training images of 8x16 pixels, each of two random digits, and as many more as the other parts are large.
+    """`num_pairs` training images of 8x16 pixels, each of two random digits; others in proportion.
 
-    A part's pairs are of that part's own digits. The targets are 10 labels, 0 or 1; two equal digits make one label.
-    Raises: DataError if the shipped digits are damaged, or so few pairs are asked for that a part would have none.
+    Each part is made from its own digits. Targets are 10 labels, 0 or 1; equal digits make one
+    label.
+    Raises: DataError if the shipped digits are damaged, or a part would be empty.
     """
     single = digits(valid=valid, split_seed=split_seed)
     parts: dict[str, Any] = {}
@@ -26,7 +27,7 @@ def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Spl
         if number == 0:
             least = -(-len(single.train) // len(of_part))
             raise errors.DataError(
-                f"data.num_pairs={num_pairs}: leaves {part} without any; ask for at least {least}"
+                f"data.num_pairs={num_pairs}: leaves {part} empty; set at least {least}"
             )
         parts[part] = _pairs(of_part, number, randomness.stream(split_seed, f"pairs/{part}"))
     facts = {

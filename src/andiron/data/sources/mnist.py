@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, read and if need be downloaded by torchvision."""
+"""MNIST and Fashion-MNIST; torchvision reads them, and downloads them if they are missing."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
 
-SIZES = {True: 60_000, False: 10_000}  # images to train on, images to test
+SIZES = {True: 60_000, False: 10_000}  # images for training, for the test
 
 
 def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
@@ -52,9 +52,8 @@ def _splits(
 
 
 def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
-    from torchvision import (
-        datasets,
-    )  # takes as long to import as torch: only who asks for MNIST waits for it
+    # takes as long to import as torch, so only a configuration with MNIST imports it
+    from torchvision import datasets
 
     folder = root.absolute() / name / "raw"
     dataset_class: Any = getattr(datasets, name)
@@ -63,17 +62,19 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, AssertionError) as error:
         if _present(dataset_class, folder):
             raise errors.DataError(
-                f"{folder}: a file there is damaged ({error}); remove the folder to download it again"
+                f"{folder}: a file there is damaged ({error}); "
+                "remove the folder to download it again"
             ) from error
         why = " ".join(str(error).split())
         raise errors.DataError(
-            f"{name} is not in {folder} and could not be downloaded ({why}); put its four files there, point "
-            "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
+            f"{name} is not in {folder} and could not be downloaded ({why}); put its four files "
+            "there, point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which "
+            "needs no download"
         ) from error
     if len(dataset.data) != SIZES[train] or len(dataset.targets) != SIZES[train]:
         raise errors.DataError(
-            f"{folder}: {len(dataset.data)} images and {len(dataset.targets)} labels where {SIZES[train]} of each belong; "
-            "remove the folder to download it again"
+            f"{folder}: {len(dataset.data)} images and {len(dataset.targets)} labels instead of "
+            f"{SIZES[train]} of each; remove the folder to download it again"
         )
     return ArrayDataset(dataset.data.unsqueeze(1), dataset.targets)
 

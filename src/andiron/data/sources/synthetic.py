@@ -1,6 +1,5 @@
-"""Made-up samples of classes that can be told apart as well as one wants: for tests and benchmarks, no file."""
+"""Random samples of classes that overlap as much as wanted: for tests and benchmarks, no file."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -10,16 +9,14 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data.composed import fractions
+from andiron.data import fingerprint, splits
 from andiron.data.arrays import ArrayDataset
-from andiron.data.batcher import ImageBatcher
+from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Positive, Proportion, Seed, Validation
 
-GREY, STEP = (
-    128.0,
-    32.0,
-)  # of a pixel: what 0 and 1 are stored as; four deviations fit between 0 and 255
+# a pixel is GREY + STEP x, so that four standard deviations fit between 0 and 255
+GREY, STEP = 128.0, 32.0
 ROWS_AT_ONCE = 4096
 
 
@@ -35,33 +32,32 @@ def synthetic(
     test: Proportion = 0.1,
     split_seed: Seed,
 ) -> Splits:
-    """Gaussian blobs: x = separation * u_c + e, with a random unit vector u_c for each class c, and e ~ N(0, 1).
+    """Gaussian blobs: x = separation * u_c + e, with a random unit vector u_c for each class c.
 
-    Of two classes no classifier gets more right than Phi(separation * |u_a - u_b| / 2), whatever the shape: 0.9977 for
-    separation 4 and vectors at right angles. Classes are as many as each other, give or take one. As uint8 x is stored as
-    the pixel 128 + 32 x; the batcher gives x, rounded to 1/32 and clipped to [-4, 3.97].
+    The entries of e are independent and standard normal. The best accuracy between two classes is
+    Phi(separation * |u_a - u_b| / 2), for any shape: 0.9977 for separation 4 and orthogonal
+    vectors. The sizes of classes differ by at most one. As uint8, x is stored as the pixel
+    128 + 32 x; the batcher returns x, rounded to 1/32 and clipped to [-4, 3.97].
     Raises: DataError if a part would be empty.
     """
     shape = tuple(input_shape)
-    targets = (
-        torch.randperm(num_samples, generator=randomness.stream(seed, "synthetic targets"))
-        % num_classes
-    )
+    stream = randomness.stream(seed, "synthetic targets")
+    targets = torch.randperm(num_samples, generator=stream) % num_classes
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)
-    parts = fractions.parts(
+    parts = splits.parts(
         num_samples, valid=valid, test=test, split_seed=split_seed, classes=targets
     )
     everything = ArrayDataset(inputs, targets)
-    train, held_out, kept_aside = (everything.subset(indices) for indices in parts)
+    train, validation, held_out = (everything.subset(indices) for indices in parts)
     pixels = ImageBatcher(mean=GREY / 255, std=STEP / 255)
     return Splits(
         name="synthetic",
         train=train,
-        valid=held_out,
-        test=kept_aside,
+        valid=validation,
+        test=held_out,
         batcher=pixels if dtype == "uint8" else ImageBatcher(mean=0.0, std=1.0, scale=1.0),
         facts={"input_shape": shape, "num_classes": num_classes},
-        fingerprint=_fingerprint(inputs, targets),
+        fingerprint=fingerprint.of_tensors(inputs, targets),
         validates_on_test=valid == "test",
     )
 
@@ -87,10 +83,3 @@ def _inputs(
         drawn = blobs[classes] + torch.randn(len(classes), *blobs.shape[1:], generator=noise)
         rows.copy_(drawn if dtype == "float32" else (GREY + STEP * drawn).round_().clamp_(0, 255))
     return inputs
-
-
-def _fingerprint(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.numpy().data)
-    return digest.hexdigest()

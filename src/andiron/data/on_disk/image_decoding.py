@@ -1,4 +1,4 @@
-"""One image file to a tensor of a given shape."""
+"""An image file as a tensor of a given shape."""
 
 import struct
 import zlib
@@ -15,27 +15,20 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
-WIDE = ("I", "F")  # how Pillow's names begin where a pixel has more than 8 bits a channel
+WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    struct.error,
-    zlib.error,
-)
+    OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
+)  # fmt: skip
 
 
 def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels size size"]:
-    """The image as it is meant to be seen, its shorter side resized to `size`, and of that the centre.
+    """The centre of the image, after its shorter side is resized to `size`.
 
-    By Pillow, which torchvision brings, and which reads BMP too; pixels are those of torchvision's Resize and CenterCrop on
-    Pillow's images. Rotation noted by a camera is applied, transparency is dropped, of an animation the first picture counts.
-    Raises: DataError if it is no whole image, or has more than 8 bits a channel.
+    The pixels are those of torchvision's Resize and CenterCrop on Pillow's images. The camera's
+    rotation is applied, transparency is dropped, and an animation is its first picture.
+    Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
     """
-    from PIL import Image, ImageOps  # 40 ms; only who has a folder of images waits for it
+    from PIL import Image, ImageOps  # 40 ms, so only a folder of images imports it
 
     try:
         with Image.open(path) as image:
@@ -47,7 +40,7 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise errors.DataError(
-            f"{path}: no image can be read from it ({why}); replace the file or remove it"
+            f"{path}: cannot be read as an image ({why}); replace the file or remove it"
         ) from error
     pixels = torch.frombuffer(bytearray(square.tobytes()), dtype=torch.uint8)
     return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.data.composed.fractions import parts, random_split
+from andiron.data.splits import parts, random_split
 
 CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 
@@ -57,13 +57,13 @@ def test_validating_on_the_test_part_trains_on_everything_else():
 @pytest.mark.parametrize(
     "valid, test, said",
     [
-        (0.5, 0.1, "data.test=0.1: of 4 samples, 4 would be left and 0 kept aside as the test set"),
-        (0.5, 0.9, "data.test=0.9: of 4 samples, 0 would be left and 4 kept aside as the test set"),
-        (0.1, 0.3, "data.valid=0.1: of 3 training samples, 3 would train and 0 validate"),
-        (0.9, 0.3, "data.valid=0.9: of 3 training samples, 0 would train and 3 validate"),
+        (0.5, 0.1, "data.test=0.1: divides 4 samples into 4 and 0"),
+        (0.5, 0.9, "data.test=0.9: divides 4 samples into 0 and 4"),
+        (0.1, 0.3, "data.valid=0.1: divides 3 samples into 3 and 0"),
+        (0.9, 0.3, "data.valid=0.9: divides 3 samples into 0 and 3"),
     ],
 )
 def test_a_part_that_would_be_empty_is_told_by_its_option(valid, test, said):
     with pytest.raises(errors.DataError) as raised:
         parts(4, valid=valid, test=test, split_seed=0)
-    assert str(raised.value) == f"{said}; choose a fraction that leaves both some"
+    assert str(raised.value) == f"{said}; choose a fraction that leaves samples on both sides"

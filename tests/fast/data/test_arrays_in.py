@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from andiron.data.on_disk import named_arrays
+from andiron.data.on_disk import stored
 
 REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 ARRAYS = {
@@ -25,7 +25,7 @@ ARRAYS = {
 def test_every_array_is_read_as_the_formats_library_wrote_it(tmp_path, metadata):
     file = tmp_path / "x.safetensors"
     safetensors.torch.save_file(ARRAYS, file, metadata=metadata)
-    found = named_arrays.stored(file)
+    found = stored.arrays_in(file)
     assert set(found) == set(ARRAYS)
     for name, array in found.items():
         read = array.read(range(len(array)))
@@ -44,7 +44,7 @@ def written(tmp_path, header, data=b"", length=None):
 
 def refused(file):
     with pytest.raises(errors.DataError) as raised:
-        named_arrays.stored(file)
+        stored.arrays_in(file)
     return str(raised.value).replace(str(file), "FILE")
 
 
@@ -57,7 +57,7 @@ def test_a_truncated_file_is_told_by_the_first_array_that_it_cuts(tmp_path):
     size = file.stat().st_size
     assert (
         refused(file)
-        == f"FILE: is truncated: 'b' ends at byte {size + 1}, the file at {size}; {REMEDY}"
+        == f"FILE: not a whole safetensors file: 'b' ends at byte {size + 1}, the file at {size}; {REMEDY}"
     )
 
 
@@ -69,7 +69,7 @@ def test_a_file_without_a_header_is_refused(tmp_path, content, header):
     file = tmp_path / "x.safetensors"
     file.write_bytes(content)
     assert refused(file) == (
-        f"FILE: no whole safetensors file: of its {len(content)} bytes, {header} would be the header; {REMEDY}"
+        f"FILE: not a whole safetensors file: its header would be {header} of its {len(content)} bytes; {REMEDY}"
     )
 
 
@@ -81,8 +81,8 @@ def test_a_file_without_a_header_is_refused(tmp_path, content, header):
 )  # fmt: skip
 def test_a_damaged_header_is_refused(tmp_path, header):
     message = refused(written(tmp_path, header, bytes(64)))
-    assert message.startswith("FILE: no safetensors file: its header is damaged (")
-    assert message.endswith(f"); {REMEDY}")
+    assert message.startswith("FILE: not a whole safetensors file: its header is damaged: ")
+    assert message.endswith(f"; {REMEDY}")
 
 
 def test_a_type_that_cannot_be_read_is_named(tmp_path):

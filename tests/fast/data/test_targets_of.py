@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from andiron.data import class_targets
+from andiron.data.composed import composed_datasets
 from andiron.data.arrays import ArrayDataset
 from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
 from andiron.data.composed.composed_datasets import Mapped, Partial
@@ -23,15 +23,15 @@ def stored(folder):
 
 @pytest.mark.parametrize("at_once", [1, 3, 1024])
 def test_targets_in_memory_in_a_file_and_of_a_view_are_the_same(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(class_targets, "AT_ONCE", at_once)
+    monkeypatch.setattr(composed_datasets, "SAMPLES_AT_ONCE", at_once)
     whole = ArrayDataset(INPUTS, TARGETS)
     for dataset in (
         whole.subset(range(1, 9)),
         stored(tmp_path),
         Partial(Mapped(whole, lambda raw: raw), range(1, 9)),
     ):
-        assert torch.equal(class_targets.targets_of(dataset), TARGETS[1:])
-        assert torch.equal(class_targets.of(dataset), TARGETS[1:])
+        assert torch.equal(composed_datasets.targets_of(dataset), TARGETS[1:])
+        assert torch.equal(composed_datasets.classes_of(dataset), TARGETS[1:])
 
 
 def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch
         lambda array, indices: read.append(array.name) or original(array, indices),
     )
 
-    class_targets.of(dataset)
+    composed_datasets.classes_of(dataset)
     assert read == ["targets"]
 
 
@@ -51,10 +51,10 @@ def test_the_targets_of_a_file_are_read_without_the_inputs(tmp_path, monkeypatch
     "targets", [TARGETS.float(), TARGETS[:, None].expand(-1, 3)], ids=["numbers", "sequences"]
 )
 def test_targets_that_are_no_classes_are_all_of_one(targets):
-    assert class_targets.of(ArrayDataset(INPUTS, targets)).tolist() == [0] * 9
+    assert composed_datasets.classes_of(ArrayDataset(INPUTS, targets)).tolist() == [0] * 9
 
 
 def test_classes_of_bytes_and_booleans_are_counted_as_whole_numbers():
     for dtype in (torch.uint8, torch.bool):
-        found = class_targets.of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
+        found = composed_datasets.classes_of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
         assert (found.dtype, found.tolist()) == (torch.int64, [1, 1, 1, 1, 1, 1, 1, 1, 0])

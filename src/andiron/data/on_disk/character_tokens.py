@@ -1,0 +1,130 @@
+"""The characters of a text as tokens: written once to a file of their own, and read from there."""
+
+import codecs
+import itertools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from andiron import errors, files
+from andiron.data.on_disk import stored
+from andiron.data.on_disk.stored import StoredArray
+from andiron.serialization import safetensors_codec
+
+CHUNK_BYTES = 2**20  # of text decoded at a time
+MOST_IN_A_BYTE, MOST_IN_TWO = 2**8, 2**16
+log = logging.getLogger("andiron")
+
+
+class Characters(NamedTuple):
+    """Tokens, in a file or in memory: each is the place of its character in the vocabulary."""
+
+    tokens: StoredArray | Tensor
+    vocabulary: list[str]
+
+
+def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
+    """The characters of the UTF-8 file at `path` as tokens; the vocabulary is sorted.
+
+    They are stored in a file named after the content's SHA-256, in the folder `cache` or beside the
+    text, and made again if it is missing or damaged. If none can be written beside the text, they
+    are held in memory, with a warning.
+    Raises: DataError if the text is not UTF-8, or `cache` is given and cannot be written.
+    """
+    stored_tokens = (cache or path.absolute().parent) / f"{path.name}.{sha256[:16]}.characters.safetensors"
+    try:
+        return _read(stored_tokens)
+    except (errors.DataError, KeyError):
+        pass  # they are made below
+    vocabulary, number = _survey(path)
+    try:
+        if cache is not None:
+            cache.mkdir(parents=True, exist_ok=True)
+        _write(stored_tokens, path, vocabulary, number)
+    except OSError as error:
+        if cache is not None:
+            raise errors.DataError(
+                f"data.cache={cache}: cannot be written ({error}); name another folder"
+            ) from error
+        log.warning(
+            "%s: cannot be written (%s): tokens are held in memory; set data.cache to another folder",
+            stored_tokens,
+            error,
+        )
+        return Characters(torch.cat([*_encoded(path, _codes(vocabulary))]), vocabulary)
+    return _read(stored_tokens)
+
+
+def _read(path: Path) -> Characters:
+    arrays = stored.arrays_in(path)
+    codepoints = arrays["vocabulary"]
+    vocabulary = [chr(code) for code in codepoints.read(torch.arange(len(codepoints))).tolist()]
+    return Characters(arrays["tokens"], vocabulary)
+
+
+def _survey(path: Path) -> tuple[list[str], int]:
+    """The sorted vocabulary, and the number of characters."""
+    seen: set[str] = set()
+    number = 0
+    for text in _decoded(path):
+        seen.update(text)
+        number += len(text)
+    if len(seen) > MOST_IN_TWO:
+        raise errors.DataError(
+            f"{path}: has {len(seen)} different characters, more than {MOST_IN_TWO}; "
+            "use data.level=bytes"
+        )
+    return sorted(seen), number
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    """The text in chunks, exactly as it is: line endings stay."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    position = 0
+    try:
+        with path.open("rb") as file:
+            while True:
+                waiting = len(decoder.getstate()[0])  # bytes of a character cut by the last chunk
+                content = file.read(CHUNK_BYTES)
+                yield decoder.decode(content, final=not content)
+                if not content:
+                    return
+                position += len(content)
+    except UnicodeDecodeError as error:
+        raise errors.DataError(
+            f"{path}: is not UTF-8 at byte offset {position - waiting + error.start} "
+            f"({error.reason}); convert it, or use data.level=bytes"
+        ) from error
+
+
+def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
+    for text in _decoded(path):
+        if text:
+            found = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
+            yield torch.searchsorted(codes, found).to(_dtype(len(codes)))
+
+
+def _codes(vocabulary: list[str]) -> Tensor:
+    return torch.tensor([ord(character) for character in vocabulary], dtype=torch.int32)
+
+
+def _dtype(vocabulary_size: int) -> torch.dtype:
+    return torch.uint8 if vocabulary_size <= MOST_IN_A_BYTE else torch.uint16
+
+
+def _write(stored_tokens: Path, path: Path, vocabulary: list[str], number: int) -> None:
+    """Writes vocabulary and tokens as a safetensors file, in chunks, atomically."""
+    codes = _codes(vocabulary)
+    header = safetensors_codec.header(  # the vocabulary first: its four-byte numbers stay aligned
+        {
+            "vocabulary": (codes.dtype, codes.shape),
+            "tokens": (_dtype(len(codes)), [number]),
+        }
+    )
+    tokens = map(safetensors_codec.as_bytes, _encoded(path, codes))
+    first: list[bytes | memoryview] = [header, safetensors_codec.as_bytes(codes)]
+    files.write_pieces(stored_tokens, itertools.chain(first, tokens))

@@ -1,0 +1,107 @@
+"""All images of a folder decoded once, into a file that later runs read."""
+
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors, files
+from andiron.data import fingerprint
+from andiron.data.on_disk import image_decoding, stored
+from andiron.data.on_disk.image_tree import ImageTree
+from andiron.data.on_disk.stored import StoredDataset
+from andiron.serialization import safetensors_codec
+
+VERSION = 1  # of how images are decoded; each version has files of its own
+AT_ONCE = 64  # images that the threads decode together, and that are in memory at once
+RACY_NS = 2_000_000_000  # a younger file may change again without another time stamp
+log = logging.getLogger("andiron")
+
+
+def content_of(tree: ImageTree, cache: Path) -> str:
+    """SHA-256 over the names, sizes and bytes of all images.
+
+    It is stored in `cache` for these names, sizes and times of change, so that later runs need not
+    read all files.
+    """
+    stats = [(tree.root / name).stat() for name in tree.names]
+    listing = fingerprint.of_texts(
+        f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
+        for name, stat in zip(tree.names, stats, strict=True)
+    )
+    remembered = cache / f"listing-{listing[:16]}.json"
+    if remembered.is_file():
+        return str(files.read_json(remembered)["sha256"])
+    before_ns = time.time_ns()
+    log.info("%s: reading all %d images, for their checksum", tree.root, len(tree.names))
+    digests = _in_threads(lambda name: fingerprint.of_file(tree.root / name), tree.names)
+    content = fingerprint.of_texts(
+        f"{name}\0{stat.st_size}\0{digest}\n"
+        for name, stat, digest in zip(tree.names, stats, digests, strict=True)
+    )
+    if max(stat.st_mtime_ns for stat in stats) < before_ns - RACY_NS:
+        _write_into(cache, lambda: files.write_json(remembered, {"sha256": content}))
+    return content
+
+
+def dataset(
+    tree: ImageTree, content: str, cache: Path, *, size: int, channels: int
+) -> StoredDataset:
+    """The images of the tree from their file in `cache`, which is made if it is missing.
+
+    The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
+    written atomically, one image after another, so that any number fits. Its name depends on
+    `content` and the shape.
+    Raises: DataError if an image cannot be decoded, or the file cannot be written.
+    """
+    key = fingerprint.of_texts([content, f"{VERSION}/{size}/{channels}"])[:16]
+    file = cache / f"images-{key}.safetensors"
+    if not file.is_file():
+        log.info("decoding %d images once, into %s", len(tree.names), file)
+        images = _in_threads(
+            lambda name: image_decoding.decode(tree.root / name, size=size, channels=channels),
+            tree.names,
+        )
+        pieces = _pieces(images, tree.targets, (channels, size, size))
+        _write_into(cache, lambda: files.write_pieces(file, pieces))
+    try:
+        arrays = stored.arrays_in(file)
+        return StoredDataset(arrays["inputs"], arrays["targets"])
+    except (errors.DataError, KeyError, ValueError) as error:
+        raise errors.DataError(
+            f"{file}: the decoded images are damaged; remove the file to decode them again"
+        ) from error
+
+
+def _pieces(images: Iterator[Tensor], targets: Tensor, shape: Sequence[int]) -> files.Pieces:
+    """The content of the safetensors file, image by image."""
+    inputs = torch.uint8, (len(targets), *shape)
+    header = safetensors_codec.header({"targets": (targets.dtype, targets.shape), "inputs": inputs})
+    as_bytes = safetensors_codec.as_bytes
+    first: list[bytes | memoryview] = [header, as_bytes(targets)]
+    return itertools.chain(first, map(as_bytes, images))
+
+
+def _write_into(cache: Path, write: Callable[[], None]) -> None:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        write()
+    except OSError as error:
+        raise errors.DataError(
+            f"{cache}: cannot be written to ({error.strerror}); name another folder with "
+            "data.cache, make room, or decode the images at every batch: data.decoded=workers"
+        ) from error
+
+
+def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
+    """The function's value for each name, in order; hashing and decoding release the GIL."""
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
+        for start in range(0, len(names), AT_ONCE):
+            yield from threads.map(function, names[start : start + AT_ONCE])

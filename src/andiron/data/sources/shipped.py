@@ -1,0 +1,29 @@
+"""The files of data that are part of the package, checked before they are read."""
+
+from importlib import resources
+from pathlib import Path
+
+from torch import Tensor
+
+from andiron import errors, serialization
+from andiron.data import fingerprint
+
+FOLDER = Path(str(resources.files("andiron.data.sources")))
+
+
+def load(file: Path, sha256: str) -> dict[str, Tensor]:
+    """The tensors in a shipped file.
+
+    Raises: DataError if the file is missing or is not the one that was shipped.
+    """
+    if not file.is_file():
+        raise errors.DataError(
+            f"{file}: the data shipped with andiron are missing; install the package again"
+        )
+    found = fingerprint.of_file(file)
+    if found != sha256:
+        raise errors.DataError(
+            f"{file}: SHA-256 is {found}, not {sha256}: the file is damaged; "
+            "restore it from the repository or install the package again"
+        )
+    return serialization.load_tensors(file)
