@@ -41,7 +41,7 @@ class Cadence:
 
     @classmethod
     def of(cls, value: "int | str | Mapping[str, Any] | Cadence") -> "Cadence":
-        """The cadence in a configuration: `500` (updates), `2epochs`, `10minutes`, or several by name."""
+        """The cadence that an option gives: `500` updates, `2epochs`, `10minutes`, or a mapping."""
         if isinstance(value, Cadence):
             return value
         if isinstance(value, Mapping):

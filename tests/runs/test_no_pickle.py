@@ -59,7 +59,7 @@ built = components.build(config)
 learner = configured_learner.learner(config, built, run)
 for name, tensor in serialization.load_tensors(run / "model.safetensors").items():
     learner.model.state_dict()[name].copy_(tensor)
-found = learner.measure(built.test, "test")
+found = learner.evaluator.measure(built.test, "test")
 rows = {row["metric"]: row["last"] for row in json.loads((run / "summary.json").read_text())["metrics"] if row["split"] == "test"}
 assert found == rows, (found, rows)
 

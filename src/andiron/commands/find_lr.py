@@ -4,8 +4,9 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -14,6 +15,7 @@ from andiron.build import components, configured_learner
 from andiron.build.components import Components
 from andiron.commands import command_line
 from andiron.config.schema import Train
+from andiron.data import DataLoader
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
 from andiron.protocols import Point, Writer
@@ -82,13 +84,20 @@ def _train(learner: Learner, built: Components, tried: Range) -> None:
     """Makes updates until the range is completed or the smoothed loss has diverged."""
     losses: list[float] = []
     with learner.training(built.train):
-        for batches in learner.batches(built.train):
+        for batches in _endless(learner, built.train):
             if learner.updates == tried.updates or not learner.update(batches, built.train):
                 break
             losses.append(learner.metric_log.latest["train"]["loss"])
             curve = smoothed(losses)
             if not curve[-1] < DIVERGED * min(curve):
                 break
+
+
+def _endless(learner: Learner, train: DataLoader) -> Iterator[list[Any]]:
+    """Groups of batches for one update after another, epoch after epoch."""
+    while True:
+        yield from learner.batches_of_epoch(train)
+        learner.position.next_epoch()
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:

@@ -94,3 +94,14 @@ class Evaluator:
             randomness.start_stream(state.position.seed, "samples")
             with state.optimizer.evaluated(), inference.valid(state.model) as model:
                 state.metric_log.show_samples(split, model.samples())
+
+
+def check_loaders(*loaders: object) -> None:
+    """Refuses foreign loaders, such as torch's, whose order is no function of the epoch.
+
+    Raises: TypeError naming the remedy.
+    """
+    for loader in loaders:
+        if not isinstance(loader, Loader):
+            remedy = "make it with andiron.data.DataLoaderBuilder"
+            raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")

@@ -9,22 +9,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from andiron import errors, serialization
-from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
-from andiron.learner.evaluation import Evaluator
+from andiron.learner.agenda import Agenda
+from andiron.learner.evaluation import Evaluator, check_loaders
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.state_record import as_record, from_record
 from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
 from andiron.options import LearnerOptions
-from andiron.protocols import Loader, Values
+from andiron.protocols import Loader
 from andiron.serialization import Recorder
 
 
@@ -44,7 +43,7 @@ class Learner(AbstractContextManager["Learner"]):
         checkpointer: Checkpointer | None = None,
         interrupter: Interrupter | None = None,
     ):
-        self.model: Any = state.model
+        self.model = state.model
         self.optimizer = state.optimizer
         self.updater = updater
         self.options = options
@@ -57,21 +56,15 @@ class Learner(AbstractContextManager["Learner"]):
         self.evaluator = Evaluator(state, updater.precision, self.interrupter)
         self._state = state
         self._saver = Saver(state, checkpointer)
-        self._logs, self._validations = Ticker(Cadence.of(options.log_every)), state.validations
+        self._validations = state.validations
+        self._agenda = Agenda(options, state.validations, self._saver.ticker)
         self._evaluation = ExitStack()  # holds other weights than those in training
-        self._quiet_until: float = 0  # nothing is due within an epoch before this update
 
     @property
     def is_over(self) -> bool:
         """Whether no update is left to make."""
-        return self._is_long_enough or self.early_stopping.decision is not None
-
-    @property
-    def _is_long_enough(self) -> bool:
-        at, options = self.position, self.options
-        if options.num_updates is not None:
-            return at.updates >= options.num_updates
-        return options.num_epochs is not None and at.epoch >= options.num_epochs
+        is_long_enough = self._agenda.is_length_reached(self.position)
+        return is_long_enough or self.early_stopping.decision is not None
 
     @property
     def updates(self) -> int:
@@ -80,7 +73,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     @property
     def rates(self) -> dict[str, float]:
-        """The learning rate of every group that is not frozen, for the next update."""
+        """The learning rates of the next update, by group."""
         return self.updater.rates(self.position.updates)
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
@@ -90,14 +83,14 @@ class Learner(AbstractContextManager["Learner"]):
         restores them. Raises: TypeError for a loader without epochs; NonFiniteError as `on_nonfinite`
         says; Interrupted, the state saved, when `interrupter` is asked to stop.
         """
-        at, size = self.position, len(train)
+        at, agenda, size = self.position, self._agenda, len(train)
         with self.training(train, valid, *([] if test is None else [test])):
-            self.save()  # the state to resume from before the first epoch is over
+            self._saver.save()  # the state to resume from before the first epoch is over
             self._validate_if_due(valid)
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
-                    is_quiet = at.updates + 1 < self._quiet_until and at.batch < size
-                    is_log_point = not is_quiet and self._is_log_point(size)
+                    is_quiet = agenda.is_quiet(at, size)
+                    is_log_point = not is_quiet and agenda.is_log_point(at, size)
                     updated = self.updater.update(batches, at, train, is_log_point, self.state)
                     self._count(updated, batches)
                     if is_quiet and not (self.interrupter.asked or self.interrupter.is_watched):
@@ -108,18 +101,17 @@ class Learner(AbstractContextManager["Learner"]):
                     self._stop_if_asked()
                     if self.is_over:
                         break
-                    self._quiet_until = self._next_event()
+                    agenda.look_ahead(at)
                 if at.batch == size:
                     self._end_epoch(valid)
             self._end_run(valid)
-            self.save()
+            self._saver.save()
             with self._saved_if_interrupted():
                 self._evaluation.enter_context(self.optimizer.evaluated())
                 self._evaluation.enter_context(self.early_stopping.restored(self.model))
                 if test is not None:
                     self.evaluator.validate(test, "test")
-        model: nn.Module = self.model
-        return model
+        return self.model
 
     @contextmanager
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
@@ -149,17 +141,12 @@ class Learner(AbstractContextManager["Learner"]):
                 self.metric_log.stop()
 
     def _start(self, train: Loader) -> None:
-        """Resolves parts of an epoch to updates, and shows where the run starts."""
-        at, options = self.position, self.options
-        updates_per_epoch = math.ceil(len(train) / options.grads_accumulation)
-        for ticker in (self._logs, self._validations):
-            ticker.resolve(updates_per_epoch)
-        num_epochs = options.num_epochs or 0
-        if options.num_updates is not None:
-            num_epochs = math.ceil(options.num_updates / updates_per_epoch)
-        epoch = at.epoch - 1 if self.is_over and at.batch == 0 else at.epoch  # else the last one
+        """Shows where the run starts; in a run that is over, its last epoch."""
+        at = self.position
+        updates_per_epoch = math.ceil(len(train) / self.options.grads_accumulation)
+        num_epochs = self._agenda.start(at, updates_per_epoch)
+        epoch = at.epoch - 1 if self.is_over and at.batch == 0 else at.epoch
         self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
-        self._quiet_until = self._next_event()
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups that make one update; the last group may be short."""
@@ -176,15 +163,9 @@ class Learner(AbstractContextManager["Learner"]):
             at.take(len(group))
             yield group
 
-    def batches(self, train: Loader) -> Iterator[list[Any]]:
-        """Groups of batches for one update after another, epoch after epoch, without end."""
-        while True:
-            yield from self.batches_of_epoch(train)
-            self.position.next_epoch()
-
     def update(self, batches: Sequence[Any], train: Loader) -> bool:
         """One update outside `fit`, within `training`; whether it was made, and not left out."""
-        is_log_point = self._is_log_point(len(train))
+        is_log_point = self._agenda.is_log_point(self.position, len(train))
         updated = self.updater.update(batches, self.position, train, is_log_point, self.state)
         self._count(updated, batches)
         return updated is not None
@@ -197,39 +178,20 @@ class Learner(AbstractContextManager["Learner"]):
             return
         for average in self.averages.values():
             average.update(self.model, at.updates)
-        with torch.no_grad():  # an item that was not detached must not keep its graph alive
-            self.metric_log.updated(updated.items, batches, at.updates)
+        self.metric_log.updated(updated, batches, at.updates)
         if updated.statistics is not None:
-            rates = {f"lr/{name}": lr for name, lr in updated.rates.items()}
-            readings = updated.statistics.readings() | self.updater.nonfinite.readings()
-            self.metric_log.log_window(rates | readings, updated.statistics.histograms())
-            self._logs.done(at.updates)
-
-    def _next_event(self) -> float:
-        """The next update after which something may be due: a log point, validation, save, the end."""
-        updates, last = self.position.updates, self.options.num_updates
-        tickers = self._logs, self._validations, self._saver.ticker
-        return min(last or math.inf, *(ticker.next_update(updates) for ticker in tickers))
-
-    def _is_log_point(self, num_batches: int) -> bool:
-        """Whether the update under way is logged: when it is due, and after an epoch's last."""
-        at = self.position
-        is_last = at.batch == num_batches
-        return is_last or self._logs.due(updates=at.updates + 1, epochs=None)
+            self.metric_log.log_update(updated, self.updater.nonfinite.readings())
+            self._agenda.logged(at)
 
     def _validate_if_due(self, valid: Loader) -> None:
-        """Validates within an epoch: also before the first update, and where one was interrupted."""
-        at = self.position
-        is_first = self.options.validate_first and at.updates == 0
-        is_due = is_first and not self._validations.was_done(0)
-        if is_due or self._validations.due(updates=at.updates, epochs=None):
+        if self._agenda.is_validation_due(self.position):
             with self._saved_if_interrupted():
                 self.evaluator.validate(valid)
             self._observe()
 
     def _save_if_due(self, epochs: int | None = None) -> None:
         if self._saver.due(epochs):
-            self.save()
+            self._saver.save()
 
     def _end_epoch(self, valid: Loader) -> None:
         at = self.position
@@ -272,12 +234,12 @@ class Learner(AbstractContextManager["Learner"]):
     def _stop_if_asked(self) -> None:
         at = self.position
         if self.interrupter.at("train", at.updates, at.batch) and self.interrupter.asked:
-            self.save()
+            self._saver.save()
             raise self.interrupter.asked
 
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:
-        """If the pass within is interrupted, saves the state from before it; resuming repeats the whole pass."""
+        """If the pass within is interrupted, saves the state from before it; resuming repeats it."""
         before = self._state.measured()
         try:
             yield
@@ -286,35 +248,24 @@ class Learner(AbstractContextManager["Learner"]):
             self._saver.save(before)
             raise
 
-    def measure(self, loader: Loader, split: str) -> Values:
-        """The metrics over one pass through `loader` with the present weights, recorded as `split`."""
-        return self.evaluator.measure(loader, split)
-
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
-        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
-        return {"model": self._state.evaluation_weights(copies=True)} | averages
+        return self._state.exports()
 
     def summary(self) -> dict[str, Any]:
         """What was trained for how long and by which optimizers; best and last of every metric."""
-        groups = group_table.param_groups(
-            self.optimizer.groups, self.rates, self.updater.schedule
-        )
+        groups, schedule = self.optimizer.groups, self.updater.schedule
+        groups = group_table.param_groups(groups, self.rates, schedule)
         return summary.summarise(self.metric_log, self.model, groups)
 
     def state(self) -> Checkpoint:
-        """Everything needed to resume from here; it shares no memory with the learner."""
-        return copy.deepcopy(self._state.capture(self._state.measured()))
-
-    def save(self) -> None:
-        """Has the checkpointer, if there is one, keep the present state, unless it already did."""
-        self._saver.save()
+        """Everything needed to resume from here, in memory of its own."""
+        return copy.deepcopy(self._state.capture())
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint: the next `fit` makes the updates that are left.
 
-        Raises: OwnershipError if its optimizer state belongs to other groups; ValueError if it is of
-        another model, averages or metrics.
+        Raises: OwnershipError or ValueError if other groups, models, averages or metrics were saved.
         """
         self._evaluation.close()
         self._saver.load(saved)
@@ -324,7 +275,7 @@ class Learner(AbstractContextManager["Learner"]):
     ) -> Path:
         """Continues from the newest whole checkpoint, cutting the log back to it; returns its folder.
 
-        `found` is that checkpoint where it was looked up already; `fit` saves it again if it `is_changed`.
+        `found` is that checkpoint if it is known; `fit` saves it again if it `is_changed`.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
         """
         self._evaluation.close()
@@ -332,14 +283,10 @@ class Learner(AbstractContextManager["Learner"]):
 
     def save_file(self, path: Path | str, recorder: Recorder | None = None) -> None:
         """Writes the whole state to one file as `recorder` says; by default exactly, as safetensors."""
-        state = self._state.capture(self._state.measured())
-        (recorder or Recorder()).record(as_record(state), path)
+        (recorder or Recorder()).record(as_record(self._state.capture()), path)
 
     def load_file(self, path: Path | str) -> None:
-        """Continues from what `save_file` wrote, in any format and precision.
-
-        Raises: DataError if the file holds something else; what `load` raises.
-        """
+        """Continues from what `save_file` wrote; raises DataError for any other file."""
         self.load(from_record(serialization.load(path), Path(path)))
 
     def close(self) -> None:
@@ -352,14 +299,3 @@ class Learner(AbstractContextManager["Learner"]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def check_loaders(*loaders: object) -> None:
-    """Refuses foreign loaders, such as torch's, whose order is no function of the epoch.
-
-    Raises: TypeError naming the remedy.
-    """
-    for loader in loaders:
-        if not isinstance(loader, Loader):
-            remedy = "make it with andiron.data.DataLoaderBuilder"
-            raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")

@@ -1,4 +1,4 @@
-"""What the process takes of the machine: processor, memory, GPU."""
+"""How much of the machine this process uses: processor, memory, GPU."""
 
 import os
 import sys
@@ -12,23 +12,21 @@ GIB = 2**30
 
 
 class Usage:
-    """Reads how much of the machine this process uses; a call takes less than 100 us.
-
-    A test holds it to that without a GPU; NVIDIA's library, which tells the utilisation, may take longer.
-    """
+    """Reads how much of the machine this process uses; on a CPU a call takes less than 100 us."""
 
     def __init__(self, device: torch.device | None = None):
         self.device = device or torch.device("cpu")
-        self._tells_utilisation = _tells_utilisation(self.device)
+        self._has_utilisation = _has_utilisation(self.device)
         self._read = (time.process_time(), time.perf_counter())
 
     def readings(self) -> dict[str, float]:
-        """Percent of one core since the last reading (so two busy cores are 200), and GiB; what cannot be told is missing.
+        """Percent of one core since the last reading (two busy cores are 200), and GiB.
 
-        GPU memory is what tensors hold now, and at most so far. `gpu_percent` is of all processes, and needs pynvml.
+        Values that cannot be read are missing. GPU memory is what tensors hold, now and at its peak.
+        `gpu_percent` counts all processes and needs pynvml.
         """
         found = {"system/cpu_percent": self._cpu_percent(), **_memory(), **_gpu_memory(self.device)}
-        if self._tells_utilisation:
+        if self._has_utilisation:
             found["system/gpu_percent"] = float(torch.cuda.utilization(self.device))
         return found
 
@@ -38,7 +36,7 @@ class Usage:
 
 
 def _memory() -> dict[str, float]:
-    """What lies in memory now; without /proc (macOS) at most so far, which decides as well whether a run fits."""
+    """Resident memory now; without /proc (macOS) its peak so far."""
     if STATM.exists():
         pages = int(STATM.read_bytes().split()[1])
         return {"system/memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
@@ -54,7 +52,7 @@ def _memory() -> dict[str, float]:
 
 def _gpu_memory(device: torch.device) -> dict[str, float]:
     if device.type == "cuda":
-        # the nested form: torch.cuda.memory_allocated() flattens and sorts some hundred numbers for the one
+        # the nested form: memory_allocated() flattens and sorts a hundred numbers for one
         allocated = torch.cuda.memory_stats_as_nested_dict(device)["allocated_bytes"]["all"]
         return {
             "system/gpu_memory_gib": allocated["current"] / GIB,
@@ -65,11 +63,11 @@ def _gpu_memory(device: torch.device) -> dict[str, float]:
     return {}
 
 
-def _tells_utilisation(device: torch.device) -> bool:
-    """Whether NVIDIA's library is there and answers: under MIG, for one, it does not."""
+def _has_utilisation(device: torch.device) -> bool:
+    """Whether NVIDIA's library is there and answers; under MIG it does not."""
     if device.type != "cuda":
         return False
-    library = sys.modules.get("pynvml")  # torch.cuda imports it, if it is there
+    library = sys.modules.get("pynvml")  # torch.cuda imports it where it is installed
     refused: tuple[type[Exception], ...] = (
         ImportError,
         RuntimeError,

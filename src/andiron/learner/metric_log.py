@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from andiron.learner.throughput import Throughput
+from andiron.learner.update import Updated
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values
 from andiron.render import plain
@@ -64,15 +65,23 @@ class MetricLog:
         self.progress.epoch, self.progress.batch = epoch + 1, batch
         self.throughput.start_epoch()
 
-    def updated(self, items: Sequence[Any], batches: Sequence[Any], updates: int) -> None:
+    def updated(self, updated: Updated, batches: Sequence[Any], updates: int) -> None:
         """Counts the items of an update; nothing is read back from the device."""
-        for item in items:
-            self.train_tally.add(item)
+        with torch.no_grad():  # an item that was not detached must not keep its graph alive
+            for item, batch in zip(updated.items, batches, strict=True):
+                self.train_tally.add(item, batch)
         progress = self.progress
-        progress.batch += len(items)
+        progress.batch += len(batches)
         progress.updates = updates
-        self._batches += len(items)
+        self._batches += len(batches)
         self._updates += 1
+
+    def log_update(self, updated: Updated, readings: Values) -> None:
+        """Records a log point: the window's means, and what was read around its last update."""
+        rates = {f"lr/{name}": lr for name, lr in updated.rates.items()}
+        statistics = updated.statistics
+        if statistics is not None:
+            self.log_window(rates | statistics.readings() | readings, statistics.histograms())
 
     def waited(self, seconds: float) -> None:
         """Counts time that an update waited for its batches."""
@@ -103,8 +112,7 @@ class MetricLog:
     def record_pass(self, split: str, values: Values) -> None:
         """Records what a pass over `split` measured, with the texts and images of its metrics."""
         tally = self.valid_tally
-        images = getattr(tally, "images", {})
-        self._record(split, values, whole_epoch=True, texts=tally.texts, images=images)
+        self._record(split, values, whole_epoch=True, texts=tally.texts, images=tally.images)
 
     def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
         """Records the texts and images that the model itself shows after a validation."""

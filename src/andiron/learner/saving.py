@@ -38,7 +38,7 @@ class Saver:
         updates, _, _, is_validated = place
         latest = self._state.metric_log.latest
         values = dict(latest) if is_validated and measured is None else {}
-        state = self._state.capture(measured or self._state.measured())
+        state = self._state.capture(measured)
         self._checkpointer.save(updates, state, values)
         self._saved = place
         self.ticker.done(updates)

@@ -54,12 +54,15 @@ class LearnerState:
         """The state of everything measured so far."""
         return self.metric_log.state_dict()
 
-    def capture(self, measured: tuple[dict[str, Any], dict[str, Tensor]]) -> Checkpoint:
+    def capture(
+        self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None
+    ) -> Checkpoint:
         """The state after the last completed update; its model part has the weights to evaluate and export.
 
         Where an optimizer trains other weights than those, they are in its own state. `measured` is
-        `measured()`, now or from before a validation that was interrupted.
+        `measured()` from before a validation that was interrupted.
         """
+        plain, windows = measured or self.measured()
         optimizer = self.optimizer.state_dict()
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
@@ -72,11 +75,11 @@ class LearnerState:
             "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.others(),
-            "metric_log": measured[0],
+            "metric_log": plain,
             "parts": {name: part.state_dict() for name, part in self._parts.items()},
         }
         weights = averages | self.early_stopping.weights()
-        return Checkpoint(model, optimizer, state, weights, measured[1])
+        return Checkpoint(model, optimizer, state, weights, windows)
 
     def evaluation_weights(self, *, copies: bool = False) -> dict[str, Tensor]:
         """The weights to evaluate, by name; `copies` share no memory with the model."""
@@ -85,6 +88,11 @@ class LearnerState:
             if copies or self.optimizer.has_evaluation_weights:
                 model = {name: tensor.clone() for name, tensor in model.items()}
         return model
+
+    def exports(self) -> dict[str, dict[str, Tensor]]:
+        """The weights to keep, by name: `model`, and `model-<average>` for each average."""
+        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
+        return {"model": self.evaluation_weights(copies=True)} | averages
 
     def restore(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint of a learner that was built the same.

@@ -8,7 +8,7 @@ from andiron import errors
 from andiron.checkpoint import KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
-from andiron.learner.learner import check_loaders
+from andiron.learner.evaluation import check_loaders
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
 from andiron.schedules import Constant, Step

@@ -489,7 +489,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told_of_loudly_and_the_run_goes_
         record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")
     ]
     assert f"step-0 COULD NOT BE WRITTEN in {tmp_path / 'checkpoints'} (Not a directory)" in warning
-    assert "not on the disk, and lost when this process ends: step-14" in last
+    assert "not written, and lost when this process ends: step-14" in last
 
 
 def test_every_submodule_has_its_own_mode_back_after_measuring(tmp_path):
@@ -506,11 +506,11 @@ def test_every_submodule_has_its_own_mode_back_after_measuring(tmp_path):
 
     made = LearnerBuilder(tmp_path).metric_valid_numeric(Watched()).with_writers()
     made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
-    made.measure(measuring_loader(), "valid")
+    made.evaluator.measure(measuring_loader(), "valid")
     assert during == [({False}, True, False)] * 3
     assert {name: module.training for name, module in model.named_modules()} == before
     with pytest.raises(RuntimeError, match="a batch is broken"):
-        made.measure(
+        made.evaluator.measure(
             Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0), "valid"
         )
     assert {name: module.training for name, module in model.named_modules()} == before

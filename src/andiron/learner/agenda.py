@@ -1,0 +1,59 @@
+"""What is due where in a run: log points, validations, checkpoints, and its end."""
+
+import math
+
+from andiron.cadence import Cadence, Ticker
+from andiron.learner.update import Position
+from andiron.options import LearnerOptions
+
+
+class Agenda:
+    """Answers from the counters of a position; between events one comparison is enough."""
+
+    def __init__(self, options: LearnerOptions, validations: Ticker, saves: Ticker):
+        self._options = options
+        self._logs = Ticker(Cadence.of(options.log_every))
+        self._validations = validations
+        self._saves = saves
+        self._quiet_until: float = 0  # nothing is due within an epoch before this update
+
+    def start(self, at: Position, updates_per_epoch: int) -> int:
+        """Counts parts of an epoch in updates from here on; returns the run's length in epochs."""
+        for ticker in (self._logs, self._validations):
+            ticker.resolve(updates_per_epoch)
+        self.look_ahead(at)
+        if self._options.num_updates is not None:
+            return math.ceil(self._options.num_updates / updates_per_epoch)
+        return self._options.num_epochs or 0
+
+    def look_ahead(self, at: Position) -> None:
+        """Finds the next update within an epoch after which anything may be due."""
+        tickers = self._logs, self._validations, self._saves
+        following = [ticker.next_update(at.updates) for ticker in tickers]
+        self._quiet_until = min(self._options.num_updates or math.inf, *following)
+
+    def is_quiet(self, at: Position, num_batches: int) -> bool:
+        """Whether nothing can be due after the update under way."""
+        return at.updates + 1 < self._quiet_until and at.batch < num_batches
+
+    def is_log_point(self, at: Position, num_batches: int) -> bool:
+        """Whether the update under way is logged: when it is due, and after an epoch's last."""
+        is_last = at.batch == num_batches
+        return is_last or self._logs.due(updates=at.updates + 1, epochs=None)
+
+    def logged(self, at: Position) -> None:
+        """Counts a log point."""
+        self._logs.done(at.updates)
+
+    def is_validation_due(self, at: Position) -> bool:
+        """Whether one is due within an epoch: by cadence, or before the first update on request."""
+        if at.updates == 0:
+            return self._options.validate_first and not self._validations.was_done(0)
+        return self._validations.due(updates=at.updates, epochs=None)
+
+    def is_length_reached(self, at: Position) -> bool:
+        """Whether the run has the updates, or else the epochs, of its options."""
+        options = self._options
+        if options.num_updates is not None:
+            return at.updates >= options.num_updates
+        return options.num_epochs is not None and at.epoch >= options.num_epochs
