@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from andiron import checkpoint
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(
@@ -57,11 +59,11 @@ def test_the_page_shows_each_file_it_lists(project):
     assert sorted(str(path.relative_to(project)) for path in project.rglob("*.yaml")) == sorted(
         listed
     )
-    assert (project / "parts.py").is_file() and len(listed) == 4
+    assert (project / "parts.py").is_file() and len(listed) == 6
 
 
 @pytest.mark.slow
-def test_the_command_trains_with_all_four_parts(project):
+def test_the_command_trains_with_all_six_parts(project):
     printed = said(project, COMMAND.replace("scheduler=cosine", "scheduler=cosine render=plain"))
 
     (run_dir,) = (project / "outputs").glob("*/*")
@@ -77,12 +79,17 @@ def test_the_command_trains_with_all_four_parts(project):
     assert 0.07 < values["valid", "mae"] < 0.15 and 0.07 < values["test", "mae"] < 0.15
     assert "epoch 40/40" in printed and re.search(r"valid loss \S+  mae \S+", printed)
     assert json.loads((run_dir / "data.json").read_text()) == {"input_shape": [2], "num_outputs": 1}
+    latest = json.loads((run_dir / "latest.json").read_text())
+    assert latest["valid"]["mae"] == values["valid", "mae"]
+    assert not (run_dir / "checkpoints").exists()
+    saved = checkpoint.load(project / "scratch" / run_dir.name / f"step-{summary['updates']}")
+    assert saved.state["updates"] == summary["updates"]
 
 
 @pytest.mark.slow
 def test_a_mistake_in_ones_own_part_is_told_like_any_other(project):
     command = COMMAND.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
 
-    assert "model.wdith: Residual has no such argument; did you mean 'width'?" in said(
+    assert "model.wdith: no such option; did you mean 'width'?" in said(
         project, command
     )

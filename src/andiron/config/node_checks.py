@@ -45,7 +45,8 @@ def problems(path: str, node: Any) -> dict[str, str]:
             option: f"{option}={target}: names no class or function; "
             "give its dotted name, such as torch.optim.Adam"
         }
-    arguments = {key: value for key, value in node.items() if key != "_target_"}
+    own = ("_target_", "_partial_")
+    arguments = {key: value for key, value in node.items() if key not in own}
     return argument_problems(target, arguments, path) | _inner_problems(path, arguments)
 
 
