@@ -1,4 +1,4 @@
-"""The whole Learner at work, with everything on that `python train.py` has on, drawn on a terminal."""
+"""The whole Learner with every default of `python train.py`, drawn on a terminal."""
 
 import os
 import tempfile
@@ -40,9 +40,9 @@ def seconds(
     epochs: int,
     optimizer: MakeOptimizer = adam,
 ) -> float:
-    """The time of `fit`, from before the first update until the last checkpoint is on the disk and all writers closed.
+    """The time of `fit` and the summary, until the last checkpoint is on the disk.
 
-    Raises: RuntimeError if something was not left behind that should have been.
+    Raises: RuntimeError if a file or a line on the terminal is missing.
     """
     train = DataLoaderBuilder(splits.batcher).batch_size(batch_size).shuffle(0).build(splits.train)
     valid = DataLoaderBuilder(splits.batcher).batch_size(EVALUATION_BATCH).build(splits.valid)
@@ -89,12 +89,12 @@ def everything_on(
 
 @contextmanager
 def terminal() -> Iterator[tuple[Console, bytearray]]:
-    """A console on a pseudo-terminal, and what is drawn there: all of it once the block is left."""
+    """A console on a pseudo-terminal, and all that is drawn there once the block is left."""
     ours, theirs = os.openpty()
     drawn = bytearray()
 
     def read() -> None:
-        with suppress(OSError):  # by which Linux says that the other end is closed
+        with suppress(OSError):  # Linux: the other end is closed
             while chunk := os.read(ours, 65536):
                 drawn.extend(chunk)
 
@@ -109,7 +109,7 @@ def terminal() -> Iterator[tuple[Console, bytearray]]:
 
 
 def _check(run_dir: Path, drawn: bytes, *, updates: int, epochs: int) -> None:
-    """That the time was spent on what it is said to have been spent on."""
+    """Raises: RuntimeError if something that the time should include was not written or drawn."""
     expected = ("metrics.jsonl", "summary.json", f"checkpoints/step-{updates}/manifest.json")
     absent = [name for name in expected if not (run_dir / name).is_file()]
     absent += [
@@ -117,11 +117,8 @@ def _check(run_dir: Path, drawn: bytes, *, updates: int, epochs: int) -> None:
         for split in ("train", "valid")
         if not any(run_dir.glob(f"tensorboard/{split}/*"))
     ]
-    shown = (
-        f"epoch {epochs}/{epochs}  update",
-        "━",
-        "trained in",
-    )  # the last epoch's line, the bar, the summary
+    # the last epoch's line, the bar, the summary
+    shown = (f"epoch {epochs}/{epochs}  update", "━", "trained in")
     absent += [f"{text!r} on the terminal" for text in shown if text.encode() not in drawn]
     if absent:
         raise RuntimeError(f"not everything was on; there is no {', no '.join(absent)}")
