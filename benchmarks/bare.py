@@ -1,4 +1,4 @@
-"""The bare PyTorch loops that everything is measured against: no metrics, no log, no checkpoint, no validation."""
+"""Bare PyTorch loops to compare with: no metrics, log, checkpoints or validation."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def mlp() -> nn.Sequential:
 
 
 def convnet(dropout: Callable[[float], nn.Module] = nn.Dropout) -> nn.Sequential:
-    """The convolutional network of the Burn book's guide, for 28x28 images; `dropout(p)` makes its dropout layers."""
+    """The network of the Burn book's guide for 28x28 images; `dropout(p)` makes its dropout layers."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3), dropout(0.5),
         nn.Conv2d(8, 16, 3), dropout(0.5), nn.ReLU(),
@@ -26,7 +26,7 @@ def convnet(dropout: Callable[[float], nn.Module] = nn.Dropout) -> nn.Sequential
 def with_loader(
     model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int
 ) -> None:
-    """Trains with what the tutorials use: torch's DataLoader over a TensorDataset, and Adam as torch sets it up."""
+    """Trains as the tutorials do: torch's DataLoader over a TensorDataset, Adam with its defaults."""
     loader = DataLoader(TensorDataset(inputs, targets), batch_size, shuffle=True)
     optimizer = torch.optim.Adam(model.parameters(), lr)
     for _ in range(epochs):
@@ -49,7 +49,7 @@ def in_memory(
 
 
 def accuracy(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
-    """The fraction of `inputs` that the model, put into evaluation mode, takes for their targets."""
+    """The fraction of `inputs` that the model, in evaluation mode, classifies correctly."""
     model.eval()
     with torch.inference_mode():
         batches = zip(inputs.split(256), targets.split(256), strict=True)

@@ -1,4 +1,4 @@
-"""What torch's dropout costs on a CPU and what Andiron's does: in the convnet's whole training step, and alone.
+"""The time of torch's dropout and of Andiron's on a CPU: in the convnet's training step, and alone.
 
 python benchmarks/dropout.py [--rounds N] [--threads N]
 """
@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "src")
-)  # a plain checkout needs no install of its own
+# a plain checkout needs no install
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -43,7 +42,7 @@ def step_milliseconds(dropout: Dropout) -> float:
 
 
 def layer_milliseconds(dropout: Dropout) -> float:
-    """The mean time of the layer alone, forward and backward, on what the second convolution gives."""
+    """The mean time of the layer alone, forward and backward, on the second convolution's output."""
     layer = dropout(0.5)
     inputs = torch.randn(BATCH_SIZE, 16, 24, 24, requires_grad=True)
     gradient = torch.randn_like(inputs)
@@ -71,12 +70,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"{rounds.machine(arguments.threads)}; {arguments.rounds} rounds of {STEPS} steps\n")
-    print(
-        f"a training step of the guide's convnet, batch {BATCH_SIZE}:\n\n{table(step_milliseconds, arguments.rounds)}\n"
-    )
-    print(
-        f"the layer alone, forward and backward, {BATCH_SIZE}x16x24x24:\n\n{table(layer_milliseconds, arguments.rounds)}"
-    )
+    print(f"a training step of the guide's convnet, batch {BATCH_SIZE}:\n")
+    print(table(step_milliseconds, arguments.rounds))
+    print(f"\nthe layer alone, forward and backward, {BATCH_SIZE}x16x24x24:\n")
+    print(table(layer_milliseconds, arguments.rounds))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What several optimizers cost: the whole Learner with one Adam over all parameters, beside two that share them out.
+"""The cost of several optimizers: the whole Learner with one Adam, and with two that share the work.
 
     python benchmarks/groups.py [--case a|b|both] [--rounds N]
 
-The cases are those of overhead.py: a tiny network on the digits, the guide's convnet on a part of MNIST; both with one thread,
-because with two a neighbour's load can move a round of the second by a third. At most 1.1 times the seconds of one optimizer
-are allowed.
+The cases are those of overhead.py: a tiny network on the digits, the guide's convnet on a part of
+MNIST. Both use one thread: with two, a neighbour's load can move a round of the second by a third.
+Two optimizers may take at most 1.1 times the seconds of one.
 """
 
 import argparse
@@ -13,9 +13,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "src")
-)  # a plain checkout needs no install of its own
+# a plain checkout needs no install
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -73,21 +72,23 @@ def _grouped(
 
 
 def measure(case: str, number: int | None) -> str:
-    """The table of one case, and whether what is allowed was kept."""
-    told = overhead.CASES[case]
+    """The table of one case, and whether two optimizers stay within the allowed ratio."""
+    compared = overhead.CASES[case]
     torch.set_num_threads(1)
-    work, _ = told.sides()
+    work, _ = compared.sides()
     one = {"lr": work.lr, "batch_size": work.batch_size, "epochs": work.epochs}
 
     def side(optimizer: Callable[[nn.Module], Optimizer | GroupedOptimizer]) -> Callable[[], float]:
         return lambda: whole.seconds(NETWORKS[case](), work.splits, optimizer=optimizer, **one)
 
     sides = {ONE: side(whole.adam), TWO: side(halves), DECAY: side(no_decay)}
-    number = number or told.rounds
+    number = number or compared.rounds
     seconds = rounds.interleaved(sides, number)
     ratio = statistics.median(seconds[TWO]) / statistics.median(seconds[ONE])
-    verdict = f"two optimizers: {ratio:.3f} times one, {'within' if ratio <= ALLOWED else 'not within'} the {ALLOWED:.2f} allowed"
-    return f"{told.title}, {number} rounds\n{rounds.machine(1)}\n\n{rounds.compared(seconds)}\n\n{verdict}\n"
+    within = "within" if ratio <= ALLOWED else "not within"
+    verdict = f"two optimizers: {ratio:.3f} times one, {within} the {ALLOWED:.2f} allowed"
+    table = rounds.compared(seconds)
+    return f"{compared.title}, {number} rounds\n{rounds.machine(1)}\n\n{table}\n\n{verdict}\n"
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""Ready optimizers and groups on the genuine MNIST: the guide's convnet, the same number of updates for all.
+"""All optimizers and some groups on MNIST: the guide's convnet, the same number of updates.
 
     python benchmarks/optimizers.py [--seeds N] [--epochs E] [--jobs J] [--only NAME ...] [--record FILE]
 
-Each run is `python train.py` in a process of its own with one thread, with the learning rate that its optimizer's file in
-conf/ brings: natural rates are compared, not tuned ones. What is done is added to the record, and not done again. MNIST is
-read from the folder that ANDIRON_DATA_DIR names (default: data).
+Each run is `python train.py` in its own process with one thread and the learning rate of its
+optimizer's file in conf/: default rates are compared, not tuned ones. Finished runs are added to the
+record and not repeated. MNIST is read from the folder that ANDIRON_DATA_DIR names (default: data).
 """
 
 import argparse
@@ -20,8 +20,8 @@ import rounds
 
 SETUPS = {
     **{name: [f"optimizer={name}"] for name in (
-        "sgd", "adam", "adamw", "nadam", "radam", "adamax", "rmsprop", "adagrad", "adadelta", "adafactor", "asgd", "lion",
-        "schedule_free_adamw",
+        "sgd", "adam", "adamw", "nadam", "radam", "adamax", "rmsprop", "adagrad", "adadelta",
+        "adafactor", "asgd", "lion", "schedule_free_adamw",
     )},
     "adam, sam=0.05": ["optimizer=adam", "sam=0.05"],
     "adam, averages=ema": ["optimizer=adam", "averages=ema"],
@@ -29,12 +29,12 @@ SETUPS = {
     "adam, param_groups=layerwise": ["optimizer=adam", "param_groups=layerwise"],
     "param_groups=muon": ["param_groups=muon"],
 }  # fmt: skip
-SPLIT = {"adam, averages=ema": "test-ema"}  # whose test accuracy counts; of the others, `test`
+SPLIT = {"adam, averages=ema": "test-ema"}  # the split whose accuracy counts; else `test`
 COMPARED = ("param_groups=muon", "adam")
 
 
 def run(name: str, seed: int, epochs: int) -> dict[str, object]:
-    """What one run came to."""
+    """The accuracy and CPU seconds of one run."""
     overrides = [
         "data=mnist",
         "model=convnet",
@@ -75,7 +75,8 @@ def table(results: list[dict[str, object]]) -> str:
             if gain <= 0
             else "is not clearly ahead of"
         )
-        written += f"\n\n{COMPARED[0]} {says} {COMPARED[1]} at equal updates: {gain:+.2f} points, standard error {error:.2f}"
+        numbers = f"{gain:+.2f} points, standard error {error:.2f}"
+        written += f"\n\n{COMPARED[0]} {says} {COMPARED[1]} at equal updates: {numbers}"
     return written
 
 
@@ -120,8 +121,8 @@ def main() -> None:
     results = [
         result for result in done if (result["setup"], result["seed"], result["epochs"]) in wanted
     ]
-    heading = f"{arguments.epochs} epochs of batches of 64, seeds 0 to {arguments.seeds - 1}, {arguments.jobs} runs at a time"
-    print(f"{heading}\n{rounds.machine()}\n\n{table(results)}")
+    seeds = f"seeds 0 to {arguments.seeds - 1}, {arguments.jobs} runs at a time"
+    print(f"{arguments.epochs} epochs of batches of 64, {seeds}\n{rounds.machine()}\n\n{table(results)}")
 
 
 def _is_there(record: Path | None) -> bool:

@@ -1,11 +1,11 @@
-"""What all that the Learner does costs: the same training, beside bare PyTorch loops.
+"""The cost of everything the Learner does: the same training, beside bare PyTorch loops.
 
     python benchmarks/overhead.py --case a|b|both [--rounds N]
 
-Timed is the training itself, from before the first update until everything is on the disk; building the model is left
-out on every side, what a DataLoader does is not. Only the Learner validates: after every epoch, on the validation part
-of the digits, or on a tenth as many images as it trains on. Case b reads MNIST from the folder that ANDIRON_DATA_DIR
-names (default: data).
+Training is timed from before the first update until everything is on the disk; a DataLoader's work
+is included, building the model is not. Only the Learner validates: after every epoch, on the
+validation part of the digits, or on a tenth as many images as it trains on. Case b reads MNIST from
+the folder that ANDIRON_DATA_DIR names (default: data).
 """
 
 import argparse
@@ -17,9 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "src")
-)  # a plain checkout needs no install of its own
+# a plain checkout needs no install
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -30,13 +29,14 @@ import whole  # noqa: E402
 from andiron import data, models  # noqa: E402
 from andiron.data import RawBatch, Splits  # noqa: E402
 
-MNIST_IMAGES = 12_800  # 200 batches: seconds, not minutes, a side; what is paid once an epoch weighs more than in a whole one
+# 200 batches: seconds, not minutes, a side; costs of an epoch weigh more than in a whole one
+MNIST_IMAGES = 12_800
 Sides = dict[str, Callable[[], float]]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every side of a case does: so many epochs over the training images of `splits`."""
+    """The training that every side of a case does: epochs over the training images of `splits`."""
 
     splits: Splits
     batch_size: int
@@ -59,7 +59,7 @@ class Work:
 
 
 def digits() -> tuple[Work, Sides]:
-    """Case a, a tiny step: whatever surrounds the arithmetic shows most."""
+    """Case a, a tiny step: everything around the arithmetic shows most."""
     work = Work(data.digits(valid=0.1, split_seed=0), batch_size=32, lr=1e-3, epochs=50)
     return work, {
         "bare DataLoader loop": lambda: work.bare(bare.with_loader, bare.mlp()),
@@ -69,7 +69,7 @@ def digits() -> tuple[Work, Sides]:
 
 
 def mnist() -> tuple[Work, Sides]:
-    """Case b, a real network: with torch's dropout and with Andiron's on both sides, to tell where the gain is from."""
+    """Case b, a real network, with torch's and with Andiron's dropout on both sides."""
     splits = _shortened(
         data.mnist(root=os.environ.get("ANDIRON_DATA_DIR", "data"), valid=0.1, split_seed=0)
     )
@@ -95,20 +95,19 @@ class Case:
     rounds: int
 
     def measure(self, number: int | None) -> str:
-        """What was measured on what, and the table; `number` of rounds is the case's own by default."""
+        """The work, the machine and the table; `number` of rounds is the case's own by default."""
         torch.set_num_threads(self.threads)
         work, sides = self.sides()
-        images = (
-            f"{len(work.splits.train):,} training and {len(work.splits.valid):,} validation images"
-        )
-        epochs = f"{work.epochs} epoch{'s' * (work.epochs > 1)} of batches of {work.batch_size}, Adam {work.lr:g}"
+        sizes = f"{len(work.splits.train):,} training and {len(work.splits.valid):,} validation"
+        epochs = f"{work.epochs} epoch{'s' * (work.epochs > 1)} of batches of {work.batch_size}"
         number = number or self.rounds
         table = rounds.compared(rounds.interleaved(sides, number))
-        return f"{self.title}: {images}, {epochs}; {number} rounds\n{rounds.machine(self.threads)}\n\n{table}\n"
+        work_done = f"{sizes} images, {epochs}, Adam {work.lr:g}; {number} rounds"
+        return f"{self.title}: {work_done}\n{rounds.machine(self.threads)}\n\n{table}\n"
 
 
 CASES = {
-    # one thread: a second makes so small a step no faster, and waits long for a core that a neighbour holds
+    # one thread: a second does not help so small a step, and waits for cores that others hold
     "a": Case("MLP 64-64-10 on the digits", digits, threads=1, rounds=11),
     "b": Case("the guide's convnet on MNIST", mnist, threads=2, rounds=5),
 }
@@ -133,9 +132,7 @@ def main() -> None:
     if arguments.case != "both":
         print(CASES[arguments.case].measure(arguments.rounds), flush=True)
         return
-    for case in (
-        CASES
-    ):  # a process each, so that neither threads nor memory of one case are there in the next
+    for case in CASES:  # a process each: no threads or memory of one case are left in the next
         asked = ["--rounds", str(arguments.rounds)] if arguments.rounds else []
         subprocess.run([sys.executable, __file__, "--case", case, *asked], check=True)
 

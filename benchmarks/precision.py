@@ -1,9 +1,10 @@
-"""What mixed precision, memory layout, compilation and activation checkpointing do to the time of a step.
+"""The time of a step with mixed precision, channels_last, compile and activation checkpointing.
 
     python benchmarks/precision.py [--steps N] [--rounds N]
 
-The guide's convnet, batches of 64 of MNIST's size (random pixels), Adam, the step alone: gradients and update. The sides take
-turns within a round; what a first step costs more (compiling) is told apart. On a GPU, where there is one, tf32 too.
+The guide's convnet, batches of 64 of MNIST's size (random pixels), Adam; a step is gradients and
+update. The sides take turns within a round; first steps (compiling) are reported separately. On a
+GPU, tf32 too.
 """
 
 import argparse
@@ -13,9 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1] / "src")
-)  # a plain checkout needs no install of its own
+# a plain checkout needs no install
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch  # noqa: E402
 
@@ -49,8 +49,8 @@ def step(device: torch.device, *, precision: str = "fp32", **options: bool) -> C
     batch = Batch(inputs, torch.randint(10, (BATCH,)).to(device))
 
     def run() -> None:
-        learner.precision.apply()
-        learner.update([batch])
+        learner.updater.precision.apply()
+        learner.updater.update([batch], learner.position)
 
     return run
 
@@ -98,9 +98,8 @@ def main() -> None:
         f"convnet, batches of {BATCH}, on {device.type}\n{rounds.machine(torch.get_num_threads())}\n"
     )
     print(rounds.compared(measured, unit="milliseconds a step"))
-    print(
-        f"\nthe first step took longer by: {', '.join(f'{name} {value:.1f} s' for name, value in extra.items() if value > 0.5)}"
-    )
+    slow = ", ".join(f"{name} {value:.1f} s" for name, value in extra.items() if value > 0.5)
+    print(f"\nthe first step took longer by: {slow}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rounds of interleaved measurements, and what is said about them."""
+"""Rounds of interleaved measurements, and their tables."""
 
 import gc
 import os
@@ -15,10 +15,10 @@ Seconds = dict[str, list[float]]  # by side, one of each round
 
 
 def interleaved(sides: Mapping[str, Callable[[], float]], rounds: int) -> Seconds:
-    """The seconds of every side in every round; a side measures itself and gives back its seconds.
+    """The seconds of every side in every round; a side measures itself and returns its seconds.
 
-    A round that does not count goes first: it fills the caches and does the imports that wait for a first use. Every
-    round starts one side further on, so that no side always runs after the same other.
+    A warm-up round fills caches and does lazy imports. Every round starts one side later, so that no
+    side always runs after the same other.
     """
     seconds: Seconds = {side: [] for side in sides}
     names = list(sides)
@@ -34,7 +34,7 @@ def interleaved(sides: Mapping[str, Callable[[], float]], rounds: int) -> Second
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Times its block, the garbage of what ran before collected first; gives what tells the seconds afterwards."""
+    """Times its block, after collecting garbage; yields a function that returns the seconds."""
     gc.collect()
     started = ended = time.perf_counter()
     yield lambda: ended - started
@@ -42,7 +42,7 @@ def stopwatch() -> Iterator[Callable[[], float]]:
 
 
 def compared(seconds: Seconds, *, unit: str = "seconds") -> str:
-    """A table with a row a side: median, its ratio to that of the first side, and from the fastest to the slowest round."""
+    """A row for each side: median, its ratio to the first side's, fastest and slowest round."""
     reference = statistics.median(next(iter(seconds.values())))
     rows = []
     for side, measured in seconds.items():
@@ -71,18 +71,19 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine(threads: int | None = None) -> str:
-    """What the numbers were measured on: `torch 2.14.1, Python 3.11.7, 2 threads, 2 x AMD EPYC`.
+    """The machine of a measurement: `torch 2.14.1, Python 3.11.7, 2 threads, 2 x AMD EPYC`.
 
-    Without `threads`, what processes of their own were told, or that they were told nothing.
+    Without `threads`, the setting for processes of their own.
     """
-    told = os.environ.get("OMP_NUM_THREADS")
-    free = f"OMP_NUM_THREADS={told}" if told else "threads as torch chooses"
+    set_by_user = os.environ.get("OMP_NUM_THREADS")
+    free = f"OMP_NUM_THREADS={set_by_user}" if set_by_user else "threads as torch chooses"
     chosen = free if threads is None else f"{threads} thread{'s' * (threads > 1)}"
-    return f"torch {metadata.version('torch')}, Python {platform.python_version()}, {chosen}, {os.cpu_count()} x {_processor()}"
+    versions = f"torch {metadata.version('torch')}, Python {platform.python_version()}"
+    return f"{versions}, {chosen}, {os.cpu_count()} x {_processor()}"
 
 
 def _processor() -> str:
-    """The processor's model, from where Linux tells it, else whatever Python knows."""
+    """The processor's model, from /proc/cpuinfo, else from Python."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
