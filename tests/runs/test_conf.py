@@ -128,9 +128,9 @@ def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, d
     assert_states_what_it_says(choice, config)
     built = experiment.build(config, tmp_path)
     with built.learner as learner:
-        tally = learner.metric_log.valid_tally
+        tally, batch = learner.metric_log.valid_tally, next(iter(built.components.valid))
         with torch.no_grad():
-            tally.add(learner.model.valid_step(next(iter(built.components.valid))))
+            tally.add(learner.model.valid_step(batch), batch)
 
     assert set(tally.close_epoch()) <= set(config.metrics) | {"loss"}
     assert set(learner.optimizer.parameters) == {

@@ -30,7 +30,7 @@ REFUSED = {  # with the exit code 2, and nothing left
     ),
     "a loss that is no mean": (
         ["~loss", "+loss._target_=torch.nn.functional.cross_entropy", "+loss.reduction=none"],
-        "task: loss.reduction=none: should be mean, by which batches of any size weigh alike",
+        "task: loss.reduction=none: should be mean, so that batches of any size weigh alike",
     ),
     "waiting for worse": (
         [
@@ -38,11 +38,11 @@ REFUSED = {  # with the exit code 2, and nothing left
             "early_stopping.patience.metric=accuracy",
             "early_stopping.patience.direction=lowest",
         ],
-        "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it null, or say highest",
+        "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it null, or give highest",
     ),
     "keeping the worst": (
         ["checkpoint.metric=accuracy", "checkpoint.direction=lowest"],
-        "checkpoint.direction=lowest: accuracy is better the other way; leave it null, or say highest",
+        "checkpoint.direction=lowest: accuracy is better the other way; leave it null, or give highest",
     ),
 }
 ENDED = {  # with the exit code 1, and the status saying so

@@ -240,26 +240,26 @@ CONFIG_MISTAKES = {
     "patches that do not fit": (
         ["model=vit", "model.patch=3"],
         [
-            "model: patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"
+            "model.patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"
         ],
     ),
     "no such depth": (
         ["model=resnet", "model.depth=9"],
-        ["model: depth=9: a ResNet has 6n + 2 layers: "],
+        ["model.depth=9: a ResNet has 6n + 2 layers: "],
     ),
     "no such torchvision network": (
         ["model=torchvision", "model.name=resnet19"],
         [
-            "model: name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"
+            "model.name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"
         ],
     ),
     "more than the classes": (
         ["metrics=classification_full", "metrics.top_k_accuracy.k=11"],
-        ["metrics.top_k_accuracy: k=11: should be a number from 1 to 10, the number of classes"],
+        ["metrics.top_k_accuracy.k=11: should be a number from 1 to 10, the number of classes"],
     ),
     "a fold there is not": (
         ["data=kfold", "data.fold=7"],
-        ["data: fold=7: should be from 0 to 4, as num_folds=5"],
+        ["data.fold=7: should be from 0 to 4, as num_folds=5"],
     ),
     "waiting for what nobody measures": (
         ["early_stopping=patience", "early_stopping.patience.metric=f1"],
@@ -473,8 +473,8 @@ def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
     said = command("hydra.run.dir=run")
 
     assert said.errors == (
-        f"error: {here}/run already holds a run; go on with it by resume={here}/run, choose another hydra.run.dir, "
-        "or say overwrite=true to remove what that run wrote\n"
+        f"error: {here}/run already holds a run; resume it with resume={here}/run, choose another "
+        "hydra.run.dir, or give overwrite=true to remove what that run wrote\n"
     )
     assert said.code == 1
     assert {name: (here / name).read_text() for name in files_below(here)} == {

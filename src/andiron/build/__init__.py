@@ -1,1 +1,1 @@
-"""Configuration to parts: the only place that turns `_target_` into objects."""
+"""Configuration to components: the only place that turns `_target_` into objects."""

@@ -7,17 +7,16 @@ import torch
 from torch import nn
 
 from andiron import errors, randomness
-from andiron.build import start_from
-from andiron.build import targets
+from andiron.build import start_from, targets
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.models import activation_checkpointing
 from andiron.tasks import Adversarial
 
-TASKS_OF = {
+TASKS_OF = {  # by the fact of the data that they need
     "num_classes": "task=classification",
     "num_outputs": "task=regression, or task=multilabel",
-}  # by what data tells
+}
 
 
 def model(config: Train, splits: Splits) -> nn.Module:
@@ -25,17 +24,16 @@ def model(config: Train, splits: Splits) -> nn.Module:
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
-    asked = getattr(kind, "network_facts", {})  # one logit for a yes or no
-    network = targets.build("model", config.model, **{**splits.offered, **asked})
+    own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
+    network = targets.build("model", config.model, **(splits.offered | own_facts))
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
         try:
             activation_checkpointing.apply(network, config.activation_checkpointing)
         except ValueError as error:
-            raise errors.ConfigError(
-                [f"activation_checkpointing={config.activation_checkpointing}: {error}"]
-            ) from error
+            option = f"activation_checkpointing={config.activation_checkpointing}"
+            raise errors.ConfigError([f"{option}: {error}"]) from error
     if config.compile:
         network.compile()
     loss = None if config.loss is None else targets.build_function("loss", config.loss, num_given=2)
@@ -48,19 +46,13 @@ def model(config: Train, splits: Splits) -> nn.Module:
 
 
 def _check_task(config: Train, kind: Any, splits: Splits) -> None:
-    """Refuses data of another task, whose numbers would pass for targets, and a loss that would not be used."""
+    """Refuses data of another task, which could train wrongly, and a loss that would not be used."""
     facts = [fact for fact in TASKS_OF if fact in splits.facts]
     wanted = getattr(kind, "wanted_fact", None)
+    title = kind.__name__
     if wanted and facts and wanted not in facts:
-        choice = TASKS_OF[facts[0]]
-        raise errors.ConfigError(
-            [
-                f"task: {kind.__name__} is for {wanted}, and {splits.name} has {facts[0]}; say {choice}"
-            ]
-        )
+        found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
+        raise errors.ConfigError([f"task: {found}; say {TASKS_OF[facts[0]]}"])
     if config.loss is not None and kind is Adversarial:
-        raise errors.ConfigError(
-            [
-                f"loss={config.loss['_target_']}: {kind.__name__} has two of its own; leave it out with ~loss"
-            ]
-        )
+        problem = f"loss={config.loss['_target_']}: {title} has two of its own"
+        raise errors.ConfigError([f"{problem}; leave it out with ~loss"])

@@ -6,7 +6,6 @@
 import functools
 import inspect
 import itertools
-import re
 import sys
 import types
 import typing
@@ -176,8 +175,7 @@ def _called(option: str, name: str, function: Any, arguments: Mapping[str, Any])
 
 def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigError:
     """What a constructor refuses, under the name of the argument where the message begins with it."""
-    first_word = re.split("[=:]", str(error), maxsplit=1)[0]
-    is_argument = first_word in inspect.signature(function).parameters
+    is_argument = str(error).partition("=")[0] in inspect.signature(function).parameters
     return errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"])
 
 

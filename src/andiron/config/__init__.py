@@ -1,1 +1,1 @@
-"""The configuration: composed by Hydra, checked against dataclasses, built into objects. Nothing here imports torch."""
+"""The configuration: composed by Hydra and checked. Nothing here imports torch."""

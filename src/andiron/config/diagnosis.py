@@ -1,4 +1,4 @@
-"""What is wrong with a command line or a composed config: everything at once, where Hydra stops at the first."""
+"""Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,18 @@ from andiron.config.leaves import leaves
 
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
-    """What is wrong with the overrides among `arguments`, one line each; Hydra's own words where nothing is found.
+    """The mistakes in the overrides among `arguments`, one line each; else Hydra's own message.
 
-    Each override is judged alone first (its syntax, its group, its option). The sound ones are then composed with
-    Hydra's refusal of unknown keys switched off, so that the schema reports all of those in its own words.
+    Each override is checked alone first: its syntax and its group. The valid ones are then composed
+    with unknown keys allowed, so that the schema reports all of those in its own words.
     """
     options = get_args_parser().parse_args(arguments)
-    own_dirs = [Path(options.config_dir).absolute()] if options.config_dir else []
-    known = groups(conf_dir, *own_dirs)
-    found, sound = [], [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in own_dirs)}]"]
+    user_dirs = [Path(options.config_dir).absolute()] if options.config_dir else []
+    known = groups(conf_dir, *user_dirs)
+    found, valid = (
+        [],
+        [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in user_dirs)}]"],
+    )
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
@@ -39,14 +42,14 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
         if complaint:
             found.append(complaint)
         elif not str(override.key_or_group).startswith("hydra"):
-            sound.append(_forced(override, known))
-    return (found + _schema_problems(sound, conf_dir)) or [_words(error)]
+            valid.append(_forced(override, known))
+    return (found + _schema_problems(valid, conf_dir)) or [_message(error)]
 
 
 def problems(config: DictConfig) -> list[str]:
-    """What is wrong with a composed config, one line each; empty when it is sound.
+    """The mistakes in a composed configuration, one line each.
 
-    A value that only repeats another (`initial_lr: ${lr}`) is not complained about beside the one it repeats.
+    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given.
     """
     unresolved = OmegaConf.to_container(config, resolve=False)
     raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
@@ -57,7 +60,7 @@ def problems(config: DictConfig) -> list[str]:
     try:
         found = schema.problems(plain(filled))
     except OmegaConfBaseException as error:
-        return [_words(error)]
+        return [_message(error)]
     found = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
     return list(
         (
@@ -67,18 +70,18 @@ def problems(config: DictConfig) -> list[str]:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The config as plain values, interpolations resolved once."""
+    """The configuration as plain values, with interpolations resolved."""
     resolved = OmegaConf.to_container(config, resolve=True)
     return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
 
 
 def _repeats(value: Any) -> bool:
-    """Whether a value as written is another option's, by interpolation."""
+    """Whether a value is written as an interpolation of another option."""
     return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
 
 
 def groups(*conf_dirs: Path) -> dict[str, list[str]]:
-    """The options of every config group, by group name."""
+    """The choices of every config group, by group name."""
     found: dict[str, list[str]] = {}
     for group, option in sorted(
         (file.parent.name, file.stem) for folder in conf_dirs for file in folder.glob("*/*.yaml")
@@ -107,7 +110,7 @@ def _values(override: Override) -> list[object]:
 
 
 def _forced(override: Override, known: dict[str, list[str]]) -> str:
-    """The override with its first value, told to add the key if it is not there."""
+    """The override with its first value, forced to add a key that is not there."""
     if override.is_delete():
         return str(override.input_line)
     values = (
@@ -125,11 +128,11 @@ def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
         with initialize_config_dir(str(conf_dir), version_base="1.3"):
             return problems(compose("train", overrides=overrides))
     except (HydraException, ValueError) as error:
-        return [_words(error)]
+        return [_message(error)]
 
 
-def _words(error: Exception) -> str:
-    """What Hydra or OmegaConf say of a mistake, on one line, after the option it is in where they tell."""
+def _message(error: Exception) -> str:
+    """The message of Hydra or OmegaConf on one line, after the option where they name it."""
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""What is wrong with the rules of parameter groups, before there is a model to hold them to."""
+"""The rules of parameter groups, checked before there is a model to apply them to."""
 
 import dataclasses
 import re
@@ -38,12 +38,12 @@ SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
 
 
 def options(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """What in a rule is neither its match nor a setting of the group: options for the group's optimizer."""
+    """The entries of a rule that are no settings of a group: options of the group's optimizer."""
     return {name: value for name, value in rule.items() if name not in SETTINGS}
 
 
 def problems(plain: Mapping[str, Any]) -> dict[str, str]:
-    """Everything that is wrong with `param_groups` in a composed configuration, a line for each option."""
+    """The mistakes in `param_groups` of a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
     found: dict[str, str] = {}
     for name, rule in groups.items() if isinstance(groups, Mapping) else ():
@@ -76,7 +76,7 @@ def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any])
         )
     if settings.get("frozen") is True and settings.get("optimizer"):
         found[f"{path}.frozen"] = (
-            f"{path}.frozen=True: what is never trained needs no optimizer; remove one of the two"
+            f"{path}.frozen=True: a frozen group needs no optimizer; remove one of the two"
         )
     return found | _option_problems(path, rule, plain)
 
@@ -116,7 +116,7 @@ def _match_schema() -> type:
 def _option_problems(
     path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The options beside the settings, held to what the group's optimizer takes where that is known here."""
+    """The options beside the settings, checked against the group's optimizer."""
     node = rule.get("optimizer") or plain.get("optimizer")
     target = node.get("_target_") if isinstance(node, Mapping) else None
     if not isinstance(target, str):

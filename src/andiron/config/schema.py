@@ -133,18 +133,12 @@ def with_absolute_paths(config: Train) -> Train:
 
 
 def _absolute(node: Node) -> Node:
-    """The node of a data set, or of one made of others, its paths made absolute."""
-    made = {}
-    for name, value in node.items():
-        is_path = name in PATH_ARGUMENTS and isinstance(value, str)
-        made[name] = (
-            os.path.abspath(value)
-            if is_path
-            else _absolute(value)
-            if isinstance(value, dict)
-            else value
-        )
-    return made
+    """The node of a data set with its paths, and those of nodes inside it, made absolute."""
+    made = {name: _absolute(value) for name, value in node.items() if isinstance(value, dict)}
+    for name in PATH_ARGUMENTS:
+        if isinstance(node.get(name), str):
+            made[name] = os.path.abspath(node[name])
+    return node | made
 
 
 def resume_policy() -> dict[str, Resume]:
@@ -154,32 +148,31 @@ def resume_policy() -> dict[str, Resume]:
 
 def hyperparameters(config: Train) -> dict[str, Any]:
     """The options that distinguish one run from another, those that are rarely set only if set."""
-    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(Train)}
-    counted = {field.name: field.metadata["hparam"] for field in dataclasses.fields(Train)}
-    defaults = {field.name: field.default for field in dataclasses.fields(Train)}
-    return {
-        name: value
-        for name, value in values.items()
-        if counted[name] is True or (counted[name] == "if set" and value != defaults[name])
-    }
+    found = {}
+    for field in dataclasses.fields(Train):
+        value, counted = getattr(config, field.name), field.metadata["hparam"]
+        if counted is True or (counted == "if set" and value != field.default):
+            found[field.name] = value
+    return found
 
 
 def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
-    """Everything that is wrong with a composed configuration: a line for each option; empty when it is sound."""
+    """The mistakes in a composed configuration: a line for each option."""
     found = _length_problems(plain) | violations.found(schema, plain, prefix="")
-    for group in NODE_GROUPS:
-        if isinstance(plain.get(group), dict):
-            found |= node_checks.problems(group, plain[group])
-    for group in NAMED_GROUPS:
-        if isinstance(plain.get(group), dict):
-            for name, node in plain[group].items():
-                if isinstance(node, dict) and node and "_target_" not in node:
-                    path = f"{group}.{name}"
-                    found[path] = (
-                        f"{path}: has options and no _target_; say {group}={name} too, or give it one"
-                    )
-                    continue
-                found |= node_checks.problems(f"{group}.{name}", node)
+    for group in (*NODE_GROUPS, *NAMED_GROUPS):
+        chosen = plain.get(group)
+        if not isinstance(chosen, dict):
+            continue
+        if group in NODE_GROUPS:
+            found |= node_checks.problems(group, chosen)
+            continue
+        for name, node in chosen.items():
+            path = f"{group}.{name}"
+            found |= node_checks.problems(path, node)
+            if isinstance(node, dict) and node and "_target_" not in node:
+                why = f"has options and no _target_; say {group}={name} too, or give it one"
+                found[path] = f"{path}: {why}"
+                del found[f"{path}._target_"]
     return found | rules.problems(plain)
 
 

@@ -1,4 +1,4 @@
-"""How plain values differ from the dataclass that describes them, in words."""
+"""How plain values differ from the dataclass that describes them, as error messages."""
 
 import dataclasses
 import json
@@ -20,10 +20,10 @@ def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]
         if not field.metadata.get("is_supplied")  # by the run
     ]
     try:
-        # JSON and back: in strict mode a list is then accepted where a tuple is meant, and nothing else is bent
+        # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
         pydantic.TypeAdapter(schema).validate_json(json.dumps(plain, default=str))
     except pydantic.ValidationError as error:
-        by_option: dict[str, list[Any]] = {}  # a union complains once for every alternative
+        by_option: dict[str, list[Any]] = {}  # a union has one error for each alternative
         for detail in error.errors():
             by_option.setdefault(str(detail["loc"][0]), []).append(detail)
         return {

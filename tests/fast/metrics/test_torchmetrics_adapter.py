@@ -257,7 +257,7 @@ def problems(case, **more):
     with pytest.raises(errors.ConfigError) as caught:
         adapted(case, **more)
     (line,) = caught.value.problems
-    return line.removeprefix("metrics.theirs.")
+    return line.removeprefix("metrics.theirs").lstrip(".: ")
 
 
 def test_a_metric_whose_states_sums_cannot_follow_is_refused_by_name():
