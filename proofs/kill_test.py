@@ -1,4 +1,4 @@
-"""A run that cannot be lost, shown: made straight once, then again and again, killed at random moments until it is done."""
+"""Stress test: train uninterrupted once, then kill and resume repeatedly, and compare every bit."""
 
 import argparse
 import os
@@ -29,28 +29,29 @@ from andiron.run import status as run_status
 from andiron.run_folder import RunFolder
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
-# a run that is mostly training, not start-up, and has a checkpoint to write as often as one may be written
-DEFAULT = ("batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every_updates=1", "checkpoint.last=3",
-           "device=cpu", "render=plain")  # fmt: skip
-OWN = ("resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=", "hydra.run.dir=", "hydra.sweep.dir=",
-       "-m", "--multirun")  # fmt: skip
+# mostly training, little start-up, and checkpoints as often as they can be written
+DEFAULT = (
+    "batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every_updates=1",
+    "checkpoint.last=3", "device=cpu", "render=plain",
+)  # fmt: skip
+OWN = (
+    "resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=",
+    "hydra.run.dir=", "hydra.sweep.dir=", "-m", "--multirun",
+)  # fmt: skip
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.main())"
-REQUEUED, TERMINATED = (
-    75,
-    143,
-)  # the second as long as the config, which asks for the first, is not read
+REQUEUED, TERMINATED = 75, 143  # exit codes after and before the configuration is read
 SECONDS_BETWEEN_LOOKS = 0.001
-SECONDS_AT_MOST = 600.0  # of one process: one that takes longer hangs
+SECONDS_AT_MOST = 600.0  # a process that takes longer hangs
 SIGTERM_SHARE = 0.2  # of the signals
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is to be shown: of which run, how often, and how each is ended before its time."""
+    """The test: overrides of the run, how many runs, and how each is killed."""
 
     overrides: Sequence[str] = ()
     runs: int = 100
-    kills: int = 3  # planned for each run; one that comes to its end sooner is spared the rest
+    kills: int = 3  # of each run, at most
     seed: int = 0
     jobs: int = 1
     at: Sequence[str] = (*AIMS, "training", "write")
@@ -71,7 +72,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Hit:
-    """A process that was ended: by which signal, and what it was at."""
+    """A killed process: the signal, and what the process was doing."""
 
     signal: str
     phase: str
@@ -82,7 +83,7 @@ class Hit:
 
 @dataclass
 class Outcome:
-    """What became of one run: how it was ended on its way, and what is wrong with it, in words."""
+    """The result of one run: how it was killed, and its problems."""
 
     number: int
     hits: list[Hit] = field(default_factory=list)
@@ -94,7 +95,7 @@ class Outcome:
 
 
 def show(trial: Trial, below: Path) -> list[Outcome]:
-    """Makes the runs in a folder and prints what becomes of each; those that end as the straight one are removed.
+    """Trains and kills the runs in a folder, prints each result, and removes those without problems.
 
     Raises: RunFolderError if the straight one fails.
     """
@@ -118,7 +119,7 @@ def show(trial: Trial, below: Path) -> list[Outcome]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How often each signal hit, and in which phase, and how many runs end as the straight one."""
+    """How often each signal hit, in which phase, and how many runs end bit-identical."""
     hits = [hit for outcome in outcomes for hit in outcome.hits]
     signals, found = Counter(hit.signal for hit in hits), Counter(hit.phase for hit in hits)
     lines = [f"{number} times {name}" for name, number in signals.most_common()]
@@ -128,7 +129,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def measured(trial: Trial, run_dir: Path) -> Lengths:
-    """Makes the straight run, and takes its time.
+    """Trains the uninterrupted run, and measures its phases.
 
     Raises: RunFolderError if it fails.
     """
@@ -159,7 +160,7 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
 
 
 def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcome:
-    """Starts the same command until it ends by itself; how it is ended before is a function of the seed and the number."""
+    """Repeats one command until it ends by itself; the kills are a function of seed and number."""
     draw = random.Random(f"{trial.seed} {number}")
     chosen = sorted(draw.choices(trial.at, k=trial.kills), key=LATE.__contains__)
     outcome = Outcome(number)
@@ -184,7 +185,7 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
 def _hit(
     process: "subprocess.Popen[bytes]", observed: ObservedProcess, aim: Aim | None, by: signal.Signals
 ) -> Hit | None:
-    """Waits for the end of the process; how it was hit, if it did not come to its end by itself."""
+    """Waits for the end of the process; returns how it was killed, if it was."""
     phase = None
     try:
         while process.poll() is None and observed.seconds_running < SECONDS_AT_MOST:
@@ -202,18 +203,17 @@ def _hit(
     observed.look()
     if phase is None or process.returncode == 0:
         return None
-    return Hit(
-        by.name, observed.phase if by == signal.SIGKILL else phase
-    )  # what it left is what it was at
+    # after SIGKILL the files show what the process was doing
+    return Hit(by.name, observed.phase if by == signal.SIGKILL else phase)
 
 
 def _expected(hit: Hit | None) -> tuple[int, ...]:
-    """The exit codes of a process that was ended so."""
+    """The exit codes of a process that was killed so."""
     if hit is None:
         return (0,)
     if hit.signal == "SIGKILL":
         return (-signal.SIGKILL,)
-    # before there is somebody to hear it, and when nobody does any more
+    # no handler is installed at the start, nor at the end
     return (
         (REQUEUED, TERMINATED, -signal.SIGTERM)
         if hit.phase in (observed_phase.START, observed_phase.AFTER)
@@ -242,7 +242,7 @@ def _text(said: IO[bytes]) -> str:
 
 
 def _not_whole(run_dir: Path) -> list[str]:
-    """What looks like a checkpoint and is none."""
+    """Checkpoints that are damaged or not whole."""
     found = RunFolder(run_dir).checkpoints
     problems = [str(path) for path in sorted(found.glob("step-*.damaged*"))]
     for name in directory.names(found):
@@ -267,7 +267,7 @@ def _differences(straight: Path, run_dir: Path) -> list[str]:
 
 
 def main() -> int:
-    """What `python scripts/kill_test.py` does; the exit code."""
+    """Runs `python scripts/kill_test.py`; returns the exit code."""
     options, overrides = _parser().parse_known_args(sys.argv[1:])
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
     below = (options.keep or Path("outputs", "kill_test", now)).absolute()
@@ -291,8 +291,8 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Trains once straight and then again and again, killed at random moments, and compares every bit. "
-        "The overrides of train.py come first.",
+        description="Trains once straight and then again and again, killed at random moments, "
+        "and compares every bit. The overrides of train.py come first.",
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""One piece of a run that is interrupted again and again, in a process of its own or in this one."""
+"""One segment of an interrupted run, in a process of its own or in this one."""
 
 import contextlib
 import functools
@@ -21,12 +21,12 @@ from proofs.stop_points import Moment, Stop
 from andiron.commands.signals import Signals
 from andiron.interrupter import Interrupter
 
-SECONDS_BETWEEN_LOOKS = 0.005  # for the moment at which a signal is due
+SECONDS_BETWEEN_LOOKS = 0.005
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What to run: the arguments of train.py, and where to stop; None runs to the end."""
+    """A segment: the arguments of train.py, and where to stop; None runs to the end."""
 
     arguments: Sequence[str]
     stop: Stop | None = None
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a piece ended: its exit code, the moments it came by, what it said on standard error, and after how long."""
+    """How a segment ended: its exit code, the moments it passed, its standard error, its duration."""
 
     code: int
     moments: Sequence[Moment]
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Watched(Interrupter):
-    """Keeps every moment it is asked at, and stops at one; where a signal is to do that, it calls `signalled` and goes on."""
+    """Records every moment at which it is asked, and stops at one, or calls `signalled` there."""
 
     is_watched = True
 
@@ -66,7 +66,7 @@ class Watched(Interrupter):
 
 
 def run_here(piece: Piece) -> Ended:
-    """Runs a piece in this process: sooner, for what is imported already; but what one piece leaves there the next one finds."""
+    """Runs a segment in this process: faster, but global state of one segment reaches the next."""
     watched = Watched(piece.stop, functools.partial(signal.raise_signal, signal.SIGTERM))
     started = time.perf_counter()
     with (
@@ -75,16 +75,16 @@ def run_here(piece: Piece) -> Ended:
     ):
         try:
             code = _run(piece, watched)
-        except Exception as error:  # what a process would end with
+        except Exception as error:  # a process would exit with a traceback
             traceback.print_exception(error)
             code = command_line.EXIT_FAILED
     watched.asked = None
-    gc.collect()  # the interruption held the frames it came through, and they the worker processes
+    gc.collect()  # the exception holds frames, which hold the worker processes
     return Ended(code, watched.moments, said.getvalue(), time.perf_counter() - started)
 
 
 def run_apart(piece: Piece) -> Ended:
-    """Runs a piece in a new process, in this one's environment, and sends it SIGTERM if its stop is to be by a signal."""
+    """Runs a segment in a new process, and sends SIGTERM where its stop is by a signal."""
     with tempfile.TemporaryDirectory(prefix="andiron-piece-") as folder:
         order, said = Path(folder) / "order.json", Path(folder) / "said"
         conf_dir = str(piece.conf_dir) if piece.conf_dir else None
@@ -99,9 +99,7 @@ def run_apart(piece: Piece) -> Ended:
                     _terminate_when(process, _known(order))
                 code = process.wait()
             finally:
-                if (
-                    process.poll() is None
-                ):  # Ctrl-C: it may have heard it too, and is left to end in its own way
+                if process.poll() is None:  # after Ctrl-C here: let it save and end
                     process.terminate()
                     process.wait()
             errors_said.seek(0)
@@ -143,7 +141,7 @@ def _terminate_when(process: "subprocess.Popen[bytes]", known: Path) -> None:
 
 
 def main(order: Path) -> int:
-    """What the new process does: runs the piece that is described in the file at `order`; the exit code."""
+    """Runs the segment described in the file at `order`; returns the exit code."""
     plain = files.read_json(order)
     stop = plain["stop"] and Stop(plain["stop"][0], Moment(*plain["stop"][1]), plain["stop"][2])
     conf_dir = Path(plain["conf_dir"]) if plain["conf_dir"] else None

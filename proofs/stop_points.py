@@ -1,4 +1,4 @@
-"""Where a run can be stopped: the moments that one came by, and the words that choose among them."""
+"""Where a run can be stopped: the moments that it passed, and the words that choose among them."""
 
 import random
 import re
@@ -9,23 +9,26 @@ from andiron import errors
 
 DEFAULT = ("0", "1", "mid", "edge", "validation", "end")
 SIGNAL = "signal"
-KINDS = "a number of updates, mid, edge, validation, epoch (these two also of epoch n: validation:2), end, test or signal"
+KINDS = (
+    "a number of updates, mid, edge, validation, epoch (of epoch n: validation:2), end, test or signal"
+)
 POINT = re.compile(r"\d+|mid|edge|end|test|signal|(validation|epoch)(:[1-9]\d*)?")
 
 
 class Moment(NamedTuple):
-    """After so many completed updates, before one batch of a pass over `split`, counted from 0."""
+    """After so many updates, before a batch (counted from 0) of a pass over `split`."""
 
     split: str
     updates: int
     batch: int
 
     def __str__(self) -> str:
-        return f"update {self.updates}, after {self.batch} batch{'' if self.batch == 1 else 'es'} of {self.split}"
+        batches = "batch" if self.batch == 1 else "batches"
+        return f"update {self.updates}, after {self.batch} {batches} of {self.split}"
 
 
 class Stop(NamedTuple):
-    """One interruption: the word that asked for it, where it is, and whether a signal from outside makes it."""
+    """One interruption: the word that chose it, its moment, and whether a signal makes it."""
 
     point: str
     moment: Moment
@@ -36,7 +39,7 @@ class Stop(NamedTuple):
 
 
 def check(points: Sequence[str]) -> None:
-    """Refuses words that choose no moment of any run.
+    """Refuses words that are no stop points.
 
     Raises: ConfigError with all of them.
     """
@@ -54,10 +57,10 @@ def check(points: Sequence[str]) -> None:
 def chosen(
     points: Sequence[str], moments: Sequence[Moment], *, at_random: int = 0, seed: int = 0
 ) -> list[Stop]:
-    """The stops at `points` and at so many random ones, in the order that the run comes by them, each moment once.
+    """The stops at `points` and at random moments, in the order of the run, each moment once.
 
-    Of `moments`, those that the run came by, in order. The random ones are a function of `seed`.
-    Raises: ConfigError with every point that this run does not come by.
+    `moments` are those that the run passed, in order. The random ones are a function of `seed`.
+    Raises: ConfigError with every point that this run does not pass.
     """
     draw = random.Random(seed)
     problems: list[str] = []
@@ -106,7 +109,7 @@ def _place(point: str, moments: Sequence[Moment]) -> int | None:
 
 
 def _second_batch(split: str, moments: Sequence[Moment], *, after: int) -> int | None:
-    """Within the first pass over `split` that comes then, once a batch is measured; before it, if there is only one."""
+    """Before the second batch of the next pass over `split`; before the first if it is the only one."""
     first = _first(moments, lambda moment: moment.split == split, after + 1)
     if first is None:
         return None
@@ -132,4 +135,5 @@ def _lacking(point: str, moments: Sequence[Moment]) -> str:
     if point.isdecimal():
         return f"this run makes {training[-1].updates} updates; choose a number up to that"
     inner = epochs if point.startswith("validation") else epochs - 1
-    return f"this run has {epochs} epoch{'' if epochs == 1 else 's'}; choose one up to {inner}, or more num_epochs"
+    made = f"this run has {epochs} epoch{'' if epochs == 1 else 's'}"
+    return f"{made}; choose one up to {inner}, or more num_epochs"

@@ -1,4 +1,4 @@
-"""What training changes and no checkpoint holds: the likely causes of a resume that is not exact."""
+"""State that training changes and no checkpoint holds: likely causes of an inexact resume."""
 
 import dataclasses
 import hashlib
@@ -16,13 +16,13 @@ from andiron.build import components, configured_learner
 from andiron.config.schema import Train
 from andiron.build.components import Components
 
-UPDATES = 3  # what changes at all does so within a few
+UPDATES = 3  # enough for state that changes in training to change
 GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.RandomState)
 OF_EVERY_MODULE = frozenset(vars(nn.Module())) | {"_is_full_backward_hook"}
 
 
 class Held(NamedTuple):
-    """Something that a part of the run holds beside its saved state: what it is, in words; its value; what to do about it."""
+    """Unsaved state of a part of the run: its description, its value, and the remedy."""
 
     what: str
     value: str
@@ -30,7 +30,7 @@ class Held(NamedTuple):
 
 
 def found(config: Train, folder: Path) -> list[str]:
-    """In words, what a few updates and a validation change that a checkpoint does not hold; nothing is logged or saved.
+    """Descriptions of unsaved state that a few updates and a validation change; nothing is logged.
 
     Raises: what building the run raises.
     """
@@ -44,7 +44,8 @@ def found(config: Train, folder: Path) -> list[str]:
             learner.evaluator.measure(built.valid, "valid")
         after = {held.what: held.value for held in _held(learner.model, built)}
     return [
-        f"{held.what} changes in training ({held.value} to {after[held.what]}) and is in no checkpoint: {held.remedy}"
+        f"{held.what} changes in training ({held.value} to {after[held.what]}) "
+        f"and is in no checkpoint: {held.remedy}"
         for held in before
         if after.get(held.what, held.value) != held.value
     ]
@@ -89,7 +90,7 @@ def _attributes(named: dict[str, Any], of: str) -> Iterator[Held]:
 
 
 def _value(value: Any) -> str | None:
-    """A plain value, the state of a generator or the bits of a tensor, in few words; None for anything else."""
+    """A short text of a plain value, a generator or a tensor; None for anything else."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""A resume proved exact: one run made straight, the same run stopped again and again, and no bit between them."""
+"""Proof of exact resume: one run uninterrupted, one stopped again and again, compared bit by bit."""
 
 import argparse
 import itertools
@@ -23,7 +23,7 @@ from andiron.config.schema import Train
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
-STOPPED = (130, 143)  # exit codes of a piece: asked to stop, sent SIGTERM
+STOPPED = (130, 143)  # exit codes of a segment: stopped by the interrupter, by SIGTERM
 OWN = re.compile(
     r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)=|(-m|--multirun)$"
 )
@@ -32,15 +32,13 @@ RunPiece = Callable[[Piece], Ended]
 
 @dataclass(frozen=True)
 class Trial:
-    """What is to be proved: the overrides of the run, where it is stopped, and with how many workers it goes on."""
+    """The run to prove: its overrides, where it is stopped, and the workers of each resume."""
 
     overrides: Sequence[str]
     points: Sequence[str]
     at_random: int = 0  # further moments to stop at, drawn by the seed
     seed: int = 0
-    workers: Sequence[
-        int
-    ] = ()  # at the first resume, the second, ...; then from the start again; none: as configured
+    workers: Sequence[int] = ()  # of the first resume, the second, ..., in a cycle
     conf_dir: Path | None = None
 
     def __post_init__(self) -> None:
@@ -60,9 +58,9 @@ class Trial:
 
 
 def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
-    """Whether the run is the same bits however it is interrupted; prints each piece, and the first difference with its cause.
+    """Whether interruptions leave the bits of the run as they are; prints the first difference.
 
-    Raises: ConfigError for points that this run does not come by; RunFolderError if a piece of it fails.
+    Raises: ConfigError for points that this run does not pass; RunFolderError if a segment fails.
     """
     straight, interrupted = folder / "straight", folder / "interrupted"
     ended = _ran(run_piece, Piece(_fresh(trial, straight), conf_dir=trial.conf_dir), "straight")
@@ -87,7 +85,7 @@ def _fresh(trial: Trial, run_dir: Path) -> list[str]:
 
 
 def _ran(run_piece: RunPiece, piece: Piece, name: str) -> Ended:
-    """Runs a piece to its stop or to the end, and says so.
+    """Runs a segment to its stop or to the end, and prints how it ended.
 
     Raises: RunFolderError if it ended otherwise.
     """
@@ -115,9 +113,10 @@ def _interrupted(
     passed: Sequence[stop_points.Moment],
     run_piece: RunPiece,
 ) -> list[Stop]:
-    """Runs the chain of pieces; the stops that were made, where they were.
+    """Runs the segments in turn; returns the stops that were made, where they were.
 
-    A signal is heard some way after its moment, so the stops that the run has come by until then are left out.
+    A signal takes effect some time after its moment: stops that the run has passed by then are
+    left out.
     """
     made: list[Stop] = []
     arguments, workers = _fresh(trial, run_dir), itertools.cycle(trial.workers or [None])
@@ -152,23 +151,23 @@ def _cause(
 ) -> str:
     if by_itself:
         return (
-            f"the run is not reproducible by itself: made straight a second time it differs too, first in {by_itself[0]}. Look "
-            "for kernels that are not deterministic, more than one thread, the time, and generators of one's own"
+            "the run is not reproducible by itself: made straight a second time it differs too, "
+            f"first in {by_itself[0]}. Look for kernels that are not deterministic, more than one "
+            "thread, the time, and generators of one's own"
         )
-    from proofs import (
-        unsaved_state,
-    )  # imports torch: only who has something to look for waits for it
+    from proofs import unsaved_state  # imports torch, which an exact resume need not wait for
 
     found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config), folder)
     causes = (
         "; ".join(found)
         or "none was found in the modules: look at metrics, losses and schedules of one's own"
     )
-    return f"state that is not saved (made straight a second time the run is the same). {_begins(first, stopped)}{causes}"
+    why = "state that is not saved (made straight a second time the run is the same)"
+    return f"{why}. {_begins(first, stopped)}{causes}"
 
 
 def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
-    """When it began, against the stops before it."""
+    """How long after the last stop the first difference was logged."""
     before = [
         stop
         for stop in stopped
@@ -178,11 +177,12 @@ def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
         return ""
     stop = before[-1]
     later = first.updates - stop.moment.updates
-    return f"The first difference was logged {later} update{'' if later == 1 else 's'} after the resume at {stop}. "
+    updates = "update" if later == 1 else "updates"
+    return f"The first difference was logged {later} {updates} after the resume at {stop}. "
 
 
 def main(conf_dir: Path | None = None) -> int:
-    """What `python scripts/verify_resume.py` does; the exit code."""
+    """Runs `python scripts/verify_resume.py`; returns the exit code."""
     options, overrides = _parser().parse_known_args(sys.argv[1:])
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
     folder = (options.keep or Path("outputs", "verify_resume", now)).absolute()
@@ -228,7 +228,8 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Trains once straight and once interrupted, and compares every bit. The overrides of train.py come first.",
+        description="Trains once straight and once interrupted, and compares every bit. "
+        "The overrides of train.py come first.",
         allow_abbrev=False,
     )
     defaults = f"{' '.join(stop_points.DEFAULT)} and two random ones"

@@ -2,8 +2,9 @@
 
     python scripts/custom_training_loop.py [EPOCHS]
 
-One backward gives one set of gradients. The hidden layers take their part and are stepped at one rate, the bias of
-the last layer at another, and the rest of the model with the remaining gradients at a third, all by one optimizer.
+One backward gives one set of gradients. The hidden layers take their part and are stepped at one
+rate, the bias of the last layer at another, and the rest of the model with the remaining gradients
+at a third, all by one optimizer.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Writes the tensors of a torch state_dict to safetensors: `python scripts/import_state_dict.py weights.pt out.safetensors`."""
+"""Converts a torch state_dict: `python scripts/import_state_dict.py weights.pt out.safetensors`."""
 
 import sys
 from pathlib import Path

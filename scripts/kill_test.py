@@ -1,4 +1,4 @@
-"""Shows that a run cannot be lost: `python scripts/kill_test.py --runs 100` kills each at random moments until it is done."""
+"""Kills runs at random moments and compares: `python scripts/kill_test.py --runs 100`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Makes src/andiron/data/sources/diabetes.safetensors from the diabetes that scikit-learn bundles, and prints its SHA-256.
+"""Makes diabetes.safetensors from the data that scikit-learn bundles, and prints its SHA-256.
 
 python scripts/make_diabetes.py [FILE]
 """
@@ -12,11 +12,14 @@ import torch
 from sklearn.datasets import load_diabetes
 
 FILE = Path(__file__).parents[1] / "src" / "andiron" / "data" / "sources" / "diabetes.safetensors"
-ABOUT = (  # one entry: safetensors writes several in no fixed order, and the file's checksum would change
-    "442 patients: age, sex, bmi, bp, s1 to s6 as measured, and how far their diabetes had come a year later. Source: "
-    "B. Efron, T. Hastie, I. Johnstone & R. Tibshirani 2004, Least Angle Regression, Annals of Statistics 32(2), 407-499, "
-    "doi:10.1214/009053604000000067, as bundled with scikit-learn (sklearn.datasets.load_diabetes, scaled=False; "
-    "BSD-3-Clause)."
+# one entry: safetensors writes several in no fixed order, which would change the checksum
+ABOUT = (
+    "442 patients: age, sex, bmi, bp, s1 to s6 as measured, and how far their diabetes had come "
+    "a year later. Source: "
+    "B. Efron, T. Hastie, I. Johnstone & R. Tibshirani 2004, Least Angle Regression, "
+    "Annals of Statistics 32(2), 407-499, "
+    "doi:10.1214/009053604000000067, as bundled with scikit-learn "
+    "(sklearn.datasets.load_diabetes, scaled=False; BSD-3-Clause)."
 )
 
 

@@ -1,4 +1,4 @@
-"""Makes src/andiron/data/sources/digits.safetensors from the digits that scikit-learn bundles, and prints its SHA-256.
+"""Makes digits.safetensors from the digits that scikit-learn bundles, and prints its SHA-256.
 
 python scripts/make_digits.py [FILE]
 """
@@ -12,9 +12,11 @@ import torch
 from sklearn.datasets import load_digits
 
 FILE = Path(__file__).parents[1] / "src" / "andiron" / "data" / "sources" / "digits.safetensors"
-ABOUT = (  # one entry: safetensors writes several in no fixed order, and the file's checksum would change
-    "1,797 handwritten digits, 8x8, pixels 0 to 16. Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of "
-    "Handwritten Digits (test part), UCI Machine Learning Repository, doi:10.24432/C50P49, as bundled with "
+# one entry: safetensors writes several in no fixed order, which would change the checksum
+ABOUT = (
+    "1,797 handwritten digits, 8x8, pixels 0 to 16. "
+    "Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of Handwritten Digits "
+    "(test part), UCI Machine Learning Repository, doi:10.24432/C50P49, as bundled with "
     "scikit-learn (sklearn.datasets.load_digits). Licence: CC BY 4.0."
 )
 

@@ -1,4 +1,4 @@
-"""Proves a resume exact: `python scripts/verify_resume.py model=convnet data=partial --at 1 mid validation --workers 2 0`."""
+"""Proves exact resume: `python scripts/verify_resume.py model=convnet --at 1 mid --workers 2 0`."""
 
 import sys
 from pathlib import Path

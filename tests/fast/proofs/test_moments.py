@@ -95,7 +95,7 @@ def test_words_that_choose_nothing_in_any_run_are_refused():
         "--at middle", "--at validation", "--at data=mnist", "--at -1",
     ]  # fmt: skip
     assert refused.value.problems[0] == (
-        "--at middle: no point to stop at; should be a number of updates, mid, edge, validation, epoch (these two also of "
+        "--at middle: no point to stop at; should be a number of updates, mid, edge, validation, epoch (of "
         "epoch n: validation:2), end, test or signal"
     )
     assert refused.value.problems[2].endswith("(overrides come before the options)")
