@@ -1,0 +1,24 @@
+"""The examples in docstrings are true."""
+
+import doctest
+import importlib
+import pkgutil
+
+import andiron
+
+
+def modules():
+    for found in pkgutil.walk_packages(andiron.__path__, "andiron."):
+        yield importlib.import_module(found.name)
+
+
+def test_every_example_in_a_docstring_gives_what_it_says(here):
+    failed, tried = {}, 0
+    for module in modules():
+        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+        tried += result.attempted
+        if result.failed:
+            failed[module.__name__] = result.failed
+
+    assert failed == {}
+    assert tried > 20

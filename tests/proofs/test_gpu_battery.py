@@ -1,0 +1,51 @@
+"""The battery for a GPU, run in small on the CPU: every section comes to its row."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_section_of_the_battery_runs_on_a_cpu():
+    command = [sys.executable, "benchmarks/gpu.py", "--device", "cpu", "--tiny"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line[:1] == "|"]
+    networks = ("MLP", "convnet", "ResNet-8", "ViT", "GPT")
+    assert rows[2:] == [
+        "tests marked gpu",
+        "MLP, stopped and resumed",
+        "cifar10_resnet, 1 epochs",
+        "step held up by 1 MB",
+        "batch copied ahead, or by the step",
+        "MLP, fp32, CUDA graph",
+        "convnet, fp32, CUDA graph",
+        *[f"{name}, {kind}" for name in networks for kind in ("fp32", "tf32", "bf16")],
+        "MLP, bf16, compiled",
+    ]
+
+
+def test_a_section_that_fails_has_its_error_in_the_table_and_in_the_exit_code():
+    command = [sys.executable, "-c", FAILING]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "ValueError: no such luck" in done.stdout
+    assert "| MLP, fp32, CUDA graph" in done.stdout  # the section after it
+
+
+FAILING = """
+import sys
+sys.path.insert(0, "benchmarks")
+import gpu
+
+def failing(place):
+    raise ValueError("no such luck")
+    yield
+
+gpu.SECTIONS = {"speed": (failing, 1), "graphs": gpu.SECTIONS["graphs"]}
+sys.argv = ["gpu.py", "--device", "cpu", "--tiny"]
+sys.exit(gpu.main())
+"""

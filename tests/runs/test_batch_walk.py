@@ -1,0 +1,38 @@
+"""The way of one batch through the code of a default run, as proofs/trace.py records it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAMES = 4  # `fit` and `train_step` are two of them
+FILES, FILES_AT_A_LOG_POINT = 10, 13
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory):
+    """What was recorded, in a process of its own: checks of types would be frames too."""
+    command = [sys.executable, ROOT / "proofs" / "trace.py", "--json", "num_epochs=3", "~render"]
+    folder = tmp_path_factory.mktemp("walk")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_few_frames_lie_between_fit_and_the_training_step(walks):
+    assert len(walks["frames"]) <= FRAMES, walks["frames"]
+    assert walks["frames"][0].endswith("Learner.fit")
+    assert walks["frames"][-1].endswith(".train_step")
+
+
+def test_an_update_passes_few_files(walks):
+    median, most = walks["plain"]
+    assert median <= FILES and most <= FILES, walks["walk"]
+
+
+def test_a_log_point_passes_few_files_more(walks):
+    median, most = walks["log_point"]
+    assert median <= FILES_AT_A_LOG_POINT and most <= FILES_AT_A_LOG_POINT
