@@ -3,7 +3,7 @@
 The annotated signature of a constructor is the schema of its node in the configuration. Importing
 it would import torch, which a wrong command line need not wait for, so the source is parsed.
 
->>> signature("andiron.models.MLP").parameters["dropout"].is_required
+>>> signature("andiron.models.MLP").parameters["input_shape"].is_required
 True
 """
 
