@@ -93,7 +93,7 @@ def test_clipping_by_norm_holds_for_each_tensor_and_keeps_its_direction():
 @pytest.mark.parametrize(
     "clip", [gradients.clip_by_global_norm, gradients.clip_by_norm, gradients.clip_by_value]
 )
-def test_what_is_below_the_threshold_comes_back_unchanged_and_a_threshold_is_positive(clip):
+def test_small_gradients_stay_and_thresholds_are_positive(clip):
     found = taken()
     assert same(dict(clip(found, 1e3)), dict(taken()))
     assert dict(clip(Gradients({}, network()), 1.0)) == {}
@@ -106,7 +106,7 @@ def test_what_is_below_the_threshold_comes_back_unchanged_and_a_threshold_is_pos
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("place", ["0.weight", "2.bias", "loss"])
-def test_one_value_that_is_no_number_is_found_wherever_it_is(bad, place):
+def test_one_non_finite_value_is_found_anywhere(bad, place):
     found = taken()
     assert gradients.all_finite(found) and gradients.not_finite(found) == []
     before = {name: tensor.clone() for name, tensor in found.items()}
@@ -140,14 +140,14 @@ def test_a_scale_that_is_a_power_of_two_changes_no_bit(scale):
     assert same(dict(found), dict(taken())) and torch.equal(found.loss, taken().loss)
 
 
-def test_a_scale_that_overflows_is_seen_in_the_gradients_and_not_in_the_loss():
+def test_an_overflowing_scale_shows_in_the_gradients_only():
     with gradients.loss_scaled(1e39):
         found = taken()
     assert not gradients.all_finite(found) and torch.isfinite(found.loss)
     assert gradients.all_finite(taken())
 
 
-def test_the_way_back_does_not_run_in_autocast():
+def test_backward_does_not_run_in_autocast():
     expected, model = network(), network()
     with torch.autocast("cpu", torch.bfloat16):
         loss = loss_of(expected)

@@ -180,7 +180,7 @@ def test_a_second_backward_is_not_added_to_the_first() -> None:
     assert same(first, kept)
 
 
-def test_a_tied_parameter_has_one_entry_under_its_first_name_with_both_contributions() -> None:
+def test_a_tied_parameter_has_one_entry_with_both_contributions() -> None:
     randomness.start_stream(0, "init")
     model = Tied()
     tokens = torch.tensor([1, 4, 4, 9, 0])

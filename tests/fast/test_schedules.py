@@ -299,7 +299,7 @@ def test_one_cycle_with_straight_lines_is_torchs():
     assert [ours(t) for t in range(311)] == pytest.approx(theirs, rel=0, abs=ROUNDING)
 
 
-def test_a_one_cycle_whose_warmup_is_one_update_begins_at_its_peak_where_torch_divides_by_zero():
+def test_a_one_cycle_with_one_warmup_update_begins_at_its_peak():
     assert OneCycle(0.3, 10, warmup_fraction=0.1)(0) == 0.3
 
 
@@ -457,7 +457,7 @@ def test_the_same_negative_value_again_is_no_gain(direction, sign):
     ]
 
 
-def test_a_value_that_is_no_number_is_no_gain():
+def test_a_non_finite_value_is_no_gain():
     assert observed(Plateau(1.0, 0.5, patience=0), math.nan, 1.0, math.nan) == [0.5, 0.5, 0.25]
 
 
@@ -473,7 +473,7 @@ def test_a_metric_that_was_not_measured_is_named_with_those_that_were():
 
 
 @given(st.lists(st.floats(-5, 5), max_size=20), st.lists(st.floats(-5, 5), max_size=20))
-def test_a_plateau_goes_on_from_its_state_as_if_it_had_never_stopped(before, after):
+def test_a_resumed_plateau_equals_one_that_never_stopped(before, after):
     whole, stopped, resumed = (Plateau(1.0, 0.5, patience=2) for _ in range(3))
     observed(whole, *before)
     observed(stopped, *before)
@@ -550,7 +550,7 @@ def test_a_learning_rate_is_a_finite_number_and_never_negative(drawn, updates):
 
 
 @given(falling())
-def test_what_falls_to_a_horizon_does_not_rise_again_and_is_held_after_it(drawn):
+def test_falling_schedules_never_rise_and_end_at_their_horizon(drawn):
     schedule, horizon = made(drawn[0]), drawn[1]
     values = [schedule(t) for t in range(horizon + 5)]
 
@@ -575,9 +575,7 @@ def test_sequential_is_the_first_and_then_the_second_shifted(first, second, mile
 
 
 @given(ANY, COUNTS, st.integers(0, 200))
-def test_a_warmup_reaches_its_schedule_with_its_last_update_and_is_not_above_it_before(
-    drawn, width, updates
-):
+def test_a_warmup_ends_at_its_schedule_and_stays_below_it_before(drawn, width, updates):
     schedule = made(drawn)
     warm = Warmup(schedule, width)
 
@@ -590,7 +588,7 @@ def test_a_warmup_is_a_straight_line_where_its_schedule_is_constant():
     assert [Warmup(Constant(1.0), 4)(t) for t in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
-def test_what_has_a_state_is_found_at_any_depth_first_to_last_each_once():
+def test_stateful_schedules_are_found_at_any_depth_once():
     a, b, c = Plateau(0.1), Plateau(0.1), Plateau(0.1)
     tree = Sequential(
         [Warmup(Composed([Constant(1.0), b, a]), 3), c, Cosine(0.1, 5), a], [5, 10, 15]
@@ -638,10 +636,7 @@ TWO = [Constant(0.1), Constant(0.2)]
         (lambda: Noam(0.1, 0), "warmup_updates=0: should be 1 or more"),
         (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
         (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
-        (
-            lambda: Polynomial(0.1, 5, 0.0),
-            "power=0.0: should be above 0",
-        ),
+        (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be above 0"),
         (
             lambda: Polynomial(-0.1, 5),
             "initial_lr=-0.1: should be a finite number from 0 up; a learning rate is never neg",
@@ -651,10 +646,7 @@ TWO = [Constant(0.1), Constant(0.2)]
             lambda: OneCycle(0.1, 5, 1.5),
             "warmup_fraction=1.5: should be from 0 to 1; 0.3 is three tenths of the run",
         ),
-        (
-            lambda: OneCycle(0.1, 5, final_divisor=0.0),
-            "final_divisor=0.0: should be above 0",
-        ),
+        (lambda: OneCycle(0.1, 5, final_divisor=0.0), "final_divisor=0.0: should be above 0"),
         (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
         (
             lambda: CosineRestarts(0.1, 5, 0),
@@ -677,14 +669,8 @@ TWO = [Constant(0.1), Constant(0.2)]
             lambda: Plateau(0.1, 1.0),
             "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the lr",
         ),
-        (
-            lambda: Plateau(0.1, threshold=1.0),
-            "threshold=1.0: should be at least 0 and below 1",
-        ),
-        (
-            lambda: Plateau(0.1, patience=-1),
-            "patience=-1: should be 0 or more validations",
-        ),
+        (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be at least 0 and below 1"),
+        (lambda: Plateau(0.1, patience=-1), "patience=-1: should be 0 or more validations"),
         (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
         (
             lambda: unwrap(Plateau.__init__)(Plateau(0.1), 0.1, direction="min"),

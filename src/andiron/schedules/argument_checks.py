@@ -26,7 +26,7 @@ def check_rates(**rates: float) -> None:
 
 
 def check_minimum(min_lr: float, **top: float) -> None:
-    """Raises: ValueError if `min_lr`, or the rate that the schedule falls from, is no rate, or is above it."""
+    """Raises: ValueError unless 0 <= min_lr <= the rate that the schedule falls from."""
     check_rates(**top, min_lr=min_lr)
     ((name, value),) = top.items()
     allowed = f"at most {name}={value}; lower min_lr, or raise {name}"

@@ -223,7 +223,7 @@ def test_a_copy_of_the_model_recomputes_with_its_own_weights() -> None:
     assert_same(gradients_of(twin, 0), gradients_of(network(), 0))
 
 
-def test_a_pattern_that_matches_nothing_is_refused_with_the_names_there_are() -> None:
+def test_a_pattern_without_a_match_is_refused_with_the_names() -> None:
     model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(model, "transformer")
@@ -284,5 +284,5 @@ print(all(torch.equal(one, other) for one, other in zip(*found, strict=True)))
 
 
 @pytest.mark.slow
-def test_compiled_as_one_graph_it_has_the_gradients_and_buffers_of_the_plain_network() -> None:
+def test_compiled_gradients_and_buffers_equal_the_plain_network() -> None:
     assert output_of(COMPILED) == "True\n"

@@ -143,7 +143,7 @@ def test_rows_and_columns_are_independent(p: float) -> None:
 
 
 @pytest.mark.parametrize("p", [0.25, 0.5])
-def test_rows_and_columns_vary_in_how_many_they_keep_as_the_binomial_law_says(p: float) -> None:
+def test_kept_counts_of_rows_and_columns_are_binomial(p: float) -> None:
     elements = standardised(kept(p, 1009, 997), 1 - p)
     # chi-squared with 1009 (997) degrees of freedom leaves 804.3 to 1244.2 (793.6 to 1230.9) with probability 1e-6:
     # more means elements of a row go together, less that they make room for one another
@@ -213,7 +213,7 @@ def test_each_layer_reads_on_where_the_one_before_stopped() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 7, 8, 9, 13])
-def test_a_size_not_divisible_by_four_gets_the_first_elements_of_a_longer_mask(size: int) -> None:
+def test_other_sizes_get_the_first_elements_of_a_longer_mask(size: int) -> None:
     longer = kept(0.5, 16)
     start()
     assert torch.equal(kept(0.5, size), longer[:size])

@@ -77,7 +77,7 @@ def test_logits_are_the_products_of_the_last_state_and_the_token_vectors() -> No
     torch.testing.assert_close(model(tokens), expected, rtol=0, atol=2e-7)
 
 
-def test_head_and_embedding_share_one_tensor_which_has_the_gradient_of_both() -> None:
+def test_head_and_embedding_share_one_tensor_and_gradient() -> None:
     model, tokens = network(), tokens_of(3, CONTEXT)
     assert model.head.weight is model.embedding.weight
     assert [name for name, _ in model.named_parameters() if "head" in name] == []
@@ -161,16 +161,14 @@ def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
 
 
 @pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
-def test_at_temperature_0_each_token_is_the_likeliest_after_the_last_ones_that_the_context_holds(
-    length: int,
-) -> None:
+def test_temperature_0_takes_the_likeliest_token(length: int) -> None:
     model, tokens = network(scale=5.0), tokens_of(3, length)
     found = model.generate(tokens, 2 * CONTEXT + 1, temperature=0)
     assert found.shape == (3, 2 * CONTEXT + 1)
     assert torch.equal(found, greedy(model, tokens, 2 * CONTEXT + 1))
 
 
-def test_a_continuation_depends_on_the_last_tokens_that_the_context_holds_only() -> None:
+def test_a_continuation_depends_on_the_context_only() -> None:
     model, tokens = network(scale=5.0), tokens_of(3, CONTEXT + 5)
     assert torch.equal(
         model.generate(tokens, 9, temperature=0),
@@ -215,7 +213,7 @@ def test_with_top_k_1_the_likeliest_is_drawn() -> None:
     assert torch.equal(model.generate(tokens, 9, top_k=1), model.generate(tokens, 9, temperature=0))
 
 
-def test_it_continues_without_dropout_and_gradients_and_leaves_the_modes_as_they_were() -> None:
+def test_generation_runs_in_evaluation_mode_and_restores_modes() -> None:
     model, tokens = network(dropout=0.5, scale=5.0), tokens_of(3, 5)
     model.blocks[0].eval()
     found = model.generate(tokens, 9, temperature=0)
@@ -306,7 +304,7 @@ def test_blocks_computed_again_give_the_same_gradients(
     assert [name for name in found[0] if not torch.equal(found[0][name], found[1][name])] == []
 
 
-def test_rules_know_the_shared_weight_as_first_and_last_and_no_block_as_either() -> None:
+def test_the_shared_weight_is_tagged_first_and_last() -> None:
     described = match_rules.described(network())
     tagged = {
         tag: [each.names for each in described if tag in each.tags]

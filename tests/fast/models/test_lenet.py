@@ -28,7 +28,7 @@ def by_hand(model: LeNet, inputs: Tensor) -> Tensor:
     )  # fmt: skip
 
 
-def test_it_has_as_many_parameters_as_the_papers_layers_with_all_channels_in_c3() -> None:
+def test_the_number_of_parameters_is_the_papers() -> None:
     sizes = [parameter.numel() for parameter in LeNet((1, 32, 32), 10).parameters()]
     # C1 156 and C5 48,120 and F6 10,164 are the paper's; C3 has 2,416 for its 1,516, which skip some channels
     assert sizes == [150, 6, 2400, 16, 48_000, 120, 10_080, 84, 840, 10]

@@ -84,9 +84,7 @@ def test_convnet_drops_where_the_guide_drops() -> None:
     assert not torch.equal(model(inputs), found[0])  # the masks that come next
 
 
-def test_convnet_takes_its_channels_and_classes_from_the_data_and_the_rest_from_its_options() -> (
-    None
-):
+def test_convnet_takes_channels_and_classes_from_the_data() -> None:
     model = ConvNet((3, 32, 32), 7, hidden=24, dropout=0.25)
     assert [list(parameter.shape) for parameter in model.parameters()] == [
         [8, 3, 3, 3], [8], [16, 8, 3, 3], [16], [24, 1024], [24], [7, 24], [7]

@@ -66,7 +66,7 @@ def test_each_stage_after_the_first_halves_the_size(
     assert model(images(3, *shape)).shape == (3, 7)
 
 
-def test_a_block_that_adds_nothing_hands_on_what_it_is_given_as_the_shortcut_has_it() -> None:
+def test_a_block_that_adds_nothing_returns_the_shortcut() -> None:
     inputs = images(5, 4, 7, 6).abs()
     for leaving, expected in [
         (4, inputs),

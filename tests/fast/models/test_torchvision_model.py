@@ -69,7 +69,7 @@ def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(
 
 
 @each_network
-def test_only_the_first_convolution_and_the_head_differ_from_torchvisions_own(name: str) -> None:
+def test_only_first_convolution_and_head_differ_from_torchvision(name: str) -> None:
     own = {key: tensor.shape for key, tensor in original(name).state_dict().items()}
     found = {
         key: tensor.shape for key, tensor in torchvision(name, (1, 32, 32), 7).state_dict().items()
@@ -125,9 +125,7 @@ def test_the_head_is_new_even_for_as_many_classes(name: str, checkpoints: Path) 
 
 @each_network
 @pytest.mark.parametrize("channels", [1, 2, 5])
-def test_with_stored_weights_a_grey_image_is_read_as_torchvisions_own_network_reads_it(
-    name: str, channels: int, checkpoints: Path
-) -> None:
+def test_grey_images_have_torchvisions_outputs(name: str, channels: int, checkpoints: Path) -> None:
     own = original(name)
     torch.save(own.state_dict(), checkpoints / FILES[name])
     model = torchvision(name, (channels, 64, 64), 7, weights="DEFAULT").eval()
@@ -142,9 +140,7 @@ def test_with_stored_weights_a_grey_image_is_read_as_torchvisions_own_network_re
     )
 
 
-def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(
-    checkpoints: Path,
-) -> None:
+def test_old_names_of_densenet_weights_are_read(checkpoints: Path) -> None:
     state = original("densenet121").state_dict()
     old = {}
     for key, tensor in state.items():
@@ -161,9 +157,7 @@ def test_weights_of_densenet_are_read_under_the_names_they_were_stored_with(
     ]
 
 
-def test_googlenet_has_no_auxiliary_outputs_also_with_weights_that_have_them(
-    checkpoints: Path,
-) -> None:
+def test_googlenet_has_no_auxiliary_outputs(checkpoints: Path) -> None:
     stored = original("googlenet", init_weights=False, aux_logits=True)
     torch.save(stored.state_dict(), checkpoints / FILES["googlenet"])
     for weights, channels in ((None, 3), ("DEFAULT", 3), ("DEFAULT", 1)):
@@ -182,9 +176,7 @@ def test_inception_has_no_auxiliary_output() -> None:
 
 
 @pytest.mark.slow
-def test_places_of_a_vision_transformer_are_interpolated_to_the_size_of_the_images(
-    checkpoints: Path,
-) -> None:
+def test_positions_of_a_vit_are_interpolated_to_the_image_size(checkpoints: Path) -> None:
     state = original("vit_b_32").state_dict()
     places = state["encoder.pos_embedding"]
     torch.save(state, checkpoints / FILES["vit_b_32"])
@@ -197,9 +189,7 @@ def test_places_of_a_vision_transformer_are_interpolated_to_the_size_of_the_imag
     torch.testing.assert_close(found[:, 1:], corners, rtol=0, atol=1e-6)
 
 
-def test_missing_weights_that_cannot_be_downloaded_are_told_with_their_file_their_address_and_what_to_do(
-    checkpoints: Path,
-) -> None:
+def test_the_error_about_missing_weights_names_file_url_and_remedy(checkpoints: Path) -> None:
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
     assert str(error.value) == (

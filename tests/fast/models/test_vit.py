@@ -48,7 +48,7 @@ def test_attention_is_the_softmax_of_its_formula(heads: int, is_causal: bool) ->
     torch.testing.assert_close(attention(inputs), expected, rtol=0, atol=1e-14)
 
 
-def test_a_block_adds_attention_and_then_the_feed_forward_layers_to_what_it_is_given() -> None:
+def test_a_block_adds_attention_then_feed_forward() -> None:
     block, inputs = (
         Block(12, 3, hidden=20, dropout=0.0, is_causal=False).double(),
         random(5, 7, 12).double(),
@@ -73,9 +73,7 @@ def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 10)], ids=str)
-def test_each_patch_becomes_the_same_linear_map_of_its_pixels_and_a_vector_for_its_place(
-    shape: Sequence[int],
-) -> None:
+def test_each_patch_is_mapped_linearly_plus_its_position(shape: Sequence[int]) -> None:
     patches, inputs = ViT(shape, 7, **SMALL).patches, random(5, *shape)
     columns, weight = shape[2] // 2, patches.weight.flatten(1)
     for place in range(shape[1] // 2 * columns):
@@ -160,7 +158,7 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
 
 
-def test_rules_know_patches_and_places_as_the_first_layer_and_the_head_as_the_last() -> None:
+def test_patches_and_positions_are_tagged_first_and_the_head_last() -> None:
     described = match_rules.described(ViT((1, 8, 8), 10, **SMALL))
     tagged = {
         tag: [each.name for each in described if tag in each.tags]

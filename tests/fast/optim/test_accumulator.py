@@ -65,7 +65,7 @@ def test_one_micro_batch_comes_back_as_it_was():
     assert len(accumulator) == 0
 
 
-def test_a_parameter_that_a_micro_batch_does_not_reach_gets_nothing_from_it():
+def test_a_micro_batch_adds_nothing_to_parameters_it_does_not_reach():
     model, accumulator = network(torch.float64), GradientsAccumulator()
     inputs, targets = data(torch.float64)
     hidden = torch.zeros(4, 5, dtype=torch.float64)

@@ -173,7 +173,7 @@ def test_before_anything_was_averaged_it_is_the_initial_weights(rule: Rule) -> N
         assert (average.count, differing(average.state_dict(), initial)) == (0, [])
 
 
-def test_integer_buffers_are_the_newest_and_a_mask_of_infinities_stays_whole() -> None:
+def test_integer_buffers_are_copied_and_infinite_masks_stay() -> None:
     average, w = averaged(Swa(2, every=3), 7)
     own = average.state_dict()
     assert own["norm.num_batches_tracked"].item() == 5  # at updates 2 and 5, but not at 7
@@ -246,7 +246,7 @@ def test_swapped_in_the_model_has_the_averages_and_afterwards_its_own_bits() -> 
     assert [id(tensor) for tensor in model.state_dict(keep_vars=True).values()] == identities
 
 
-def test_its_own_weights_come_back_after_an_exception_and_after_use_in_training_mode() -> None:
+def test_own_weights_return_after_an_exception_and_after_training() -> None:
     model = network()
     average = WeightAverage(Ema(0.9), model)
     average.update(train(model, 1), 1)

@@ -95,7 +95,7 @@ def test_head_only_freezes_the_body_for_good_or_for_as_long_as_is_said():
     assert optimizer.frozen == []
 
 
-def test_each_part_of_a_group_can_be_said_anew_by_its_name_in_conf():
+def test_parts_of_a_group_can_be_chosen_by_name():
     optimizer = built(
         "param_groups=muon", "optimizer@param_groups.hidden=sgd", "param_groups.hidden.lr=0.05", "optimizer=adam",
         "+scheduler@param_groups.hidden.schedule=cosine", "lr=0.002",
@@ -106,7 +106,7 @@ def test_each_part_of_a_group_can_be_said_anew_by_its_name_in_conf():
     assert optimizer.learning_rates(0.002, 70)["hidden"] == hidden.schedule(70) * 25
 
 
-def test_a_group_added_on_the_command_line_has_all_it_says():
+def test_a_group_from_the_command_line_has_its_settings():
     optimizer = built(
         "optimizer=adamw",
         "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,clip:0.25,every:3}",
@@ -124,7 +124,7 @@ def test_a_text_alone_is_a_match_or_an_exclude_by_name():
     ]
 
 
-def test_the_record_says_of_each_group_what_it_owns_with_what():
+def test_the_record_lists_each_groups_optimizer_and_parameters():
     optimizer = built("optimizer=adamw", "param_groups=no_decay", "+param_groups.no_decay.clip=1.0")
     rates = optimizer.learning_rates(1e-3, 0)
     table = group_table.param_groups(optimizer.groups, rates, Constant(1e-3))
@@ -170,7 +170,7 @@ def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
     assert (table["head"]["lr"], table["base"]["lr"]) == (own(50) * 100, run(50))
 
 
-def test_every_group_that_is_wrong_is_told_at_once():
+def test_every_wrong_group_is_reported_at_once():
     chosen = config("optimizer=sgd", "+optimizer@param_groups.one=muon", "+param_groups.one.match=layers.1",
                     "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}")  # fmt: skip
     with pytest.raises(errors.ConfigError) as refused:
@@ -184,7 +184,7 @@ def test_every_group_that_is_wrong_is_told_at_once():
     assert second == "param_groups.two: Nesterov momentum requires a momentum and zero dampening"
 
 
-def test_layers_are_told_by_a_pattern_and_what_it_does_not_match_is_left_to_the_base():
+def test_a_pattern_captures_layers_and_the_base_owns_the_rest():
     blocks = nn.ModuleDict(
         {
             "stem": nn.Linear(2, 2),
@@ -206,7 +206,7 @@ def test_layers_are_told_by_a_pattern_and_what_it_does_not_match_is_left_to_the_
 
 
 @pytest.mark.parametrize("target", ["torch.optim.Rprop", "torch.optim.SparseAdam"])
-def test_anything_in_torch_or_an_installed_package_can_be_named_by_its_target_alone(target):
+def test_any_optimizer_class_can_be_named_by_its_target(target):
     optimizer = built("~optimizer", f"+optimizer._target_={target}", "lr=0.01")
     assert optimizer.groups["base"].optimizer.name == target
     assert isinstance(optimizer.groups["base"].optimizer.parameters[MLP[0]], torch.nn.Parameter)

@@ -125,7 +125,7 @@ def test_one_group_equals_the_plain_loop(name):
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "Muon"])
-def test_two_groups_of_one_kind_with_different_options_and_rates_equal_the_plain_loop(name):
+def test_two_groups_of_one_class_equal_the_plain_loop(name):
     kind, options = OPTIMIZERS[name]
     decay = {"weight_decay": 0.1} if "weight_decay" in inspect.signature(kind).parameters else {}
     assert_equals_the_plain_loop(
@@ -195,7 +195,7 @@ def test_each_group_has_the_rate_that_its_scale_or_its_own_schedule_says():
     assert optimizer.schedules == [own]
 
 
-def test_a_group_that_is_updated_at_each_third_moves_at_the_third_sixth_and_ninth():
+def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
     model = network()
     optimizer = GroupedOptimizer(model, [
         group(model, "often", torch.optim.SGD, BIASES), group(model, "rarely", torch.optim.SGD, MATRICES, every=3)
@@ -234,7 +234,7 @@ def two_groups(model, **settings):
     ])  # fmt: skip
 
 
-def test_a_frozen_group_has_no_gradient_no_rate_and_keeps_its_optimizers_state():
+def test_a_frozen_group_has_no_gradient_or_rate_and_keeps_its_state():
     model = network()
     optimizer = two_groups(model)
     optimizer.step({"body": 0.1, "rest": 0.1}, model, gradients.backward(loss_of(model, 0), model))
@@ -284,7 +284,7 @@ def test_what_is_frozen_for_good_has_no_optimizer_to_go_on_with():
     assert optimizer.frozen == ["body"]
 
 
-def test_a_parameter_unfrozen_by_hand_is_found_by_the_next_proof_and_by_a_step():
+def test_a_parameter_unfrozen_by_hand_is_refused():
     model = network()
     model[3].weight.requires_grad_(False)
     optimizer = GroupedOptimizer(
@@ -313,7 +313,7 @@ def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
         optimizer.prove()
 
 
-def test_a_parameter_in_two_groups_or_in_none_is_refused_when_the_groups_are_made():
+def test_a_parameter_in_two_groups_or_in_none_is_refused():
     model = network()
     with pytest.raises(
         errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"

@@ -137,13 +137,13 @@ def assert_equals_the_plain_loop(
 
 
 @each_optimizer
-def test_a_hundred_updates_equal_the_plain_loop_with_the_chosen_implementation(name: str) -> None:
+def test_100_updates_equal_the_plain_loop_with_the_default(name: str) -> None:
     assert_equals_the_plain_loop(name, options={}, reference=chosen(OPTIMIZERS[name][0]))
 
 
 @each_optimizer
 @pytest.mark.parametrize("value", [False, None], ids=["for-loop", "torch-default"])
-def test_a_hundred_updates_equal_the_plain_loop_with_the_implementation_asked_for(
+def test_100_updates_equal_the_plain_loop_with_a_given_implementation(
     name: str, value: bool | None
 ) -> None:
     options = asked(OPTIMIZERS[name][0], value)
@@ -186,7 +186,7 @@ def effective(
 
 
 @each_optimizer
-def test_the_fastest_implementation_is_chosen_and_torchs_defaults_otherwise(name: str) -> None:
+def test_defaults_are_torchs_with_the_fastest_implementation(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     found = Optimizer(optimizer_class, network(), **settings).options
     assert found == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
@@ -307,7 +307,7 @@ def test_a_step_without_gradients_changes_nothing(name: str) -> None:
     assert differing(optimizer.state_dict(), state) == set()
 
 
-def test_a_frozen_parameter_is_not_owned_and_keeps_its_bits_under_weight_decay() -> None:
+def test_a_frozen_parameter_has_no_owner_and_does_not_decay() -> None:
     model = network()
     model[3].requires_grad_(False)
     before = copies(model.state_dict())
@@ -340,9 +340,7 @@ def test_a_tied_parameter_is_stepped_as_in_the_plain_loop() -> None:
 
 
 @each_optimizer
-def test_saved_after_fifty_updates_and_gone_on_in_a_fresh_optimizer_it_is_a_hundred_straight(
-    name: str, tmp_path: Path
-) -> None:
+def test_50_updates_resumed_for_50_equal_100(name: str, tmp_path: Path) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     straight = network()
     by_straight = Optimizer(optimizer_class, straight, **settings)
@@ -413,7 +411,7 @@ def test_a_state_saved_before_the_first_step_starts_afresh() -> None:
     assert differing(model.state_dict(), expected.state_dict()) == set()
 
 
-def test_a_gradient_of_a_parameter_it_does_not_own_is_refused_and_nothing_is_stepped() -> None:
+def test_a_gradient_of_an_unowned_parameter_is_refused() -> None:
     model = nn.Linear(3, 2)
     optimizer = Optimizer(torch.optim.Adam, model)
     before = copies(model.state_dict())
@@ -438,7 +436,7 @@ def test_a_step_that_fails_leaves_nothing_on_grad() -> None:
     assert [name for name, p in model.named_parameters() if p.grad is not None] == []
 
 
-def test_a_state_for_no_parameter_of_the_model_is_refused_and_the_old_one_stays() -> None:
+def test_a_state_of_unknown_parameters_is_refused() -> None:
     model = network()
     optimizer = Optimizer(torch.optim.Adam, model)
     train(model, optimizer, range(2))
@@ -483,7 +481,7 @@ for name in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad"):
     assert [line for line in lines if not line.endswith(" False")] == []
 
 
-def test_another_model_than_its_own_is_refused_and_a_wrapper_of_its_own_is_not():
+def test_another_model_is_refused_and_a_wrapper_is_not():
     own, other = nn.Linear(3, 2), nn.Linear(3, 2)
     optimizer = Optimizer(torch.optim.SGD, own)
     before = own.weight.clone()

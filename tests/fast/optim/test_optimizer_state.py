@@ -67,9 +67,7 @@ def stepped(model: nn.Module, optimizer: Optimizer, number: int = 3) -> nn.Modul
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
-def test_the_gradients_given_are_the_first_evaluation_and_only_later_ones_are_taken_anew(
-    max_iter: int,
-) -> None:
+def test_given_gradients_serve_the_first_evaluation(max_iter: int) -> None:
     model = line()
     closure, losses = counted(model)
     optimizer = LBFGS(model, max_iter=max_iter, max_eval=100)
@@ -96,7 +94,7 @@ def test_a_closure_that_is_not_needed_is_not_called() -> None:
     assert differing(model.state_dict(), expected.state_dict()) == set()
 
 
-def test_a_step_that_needs_a_closure_and_has_none_says_so_and_changes_nothing() -> None:
+def test_a_missing_closure_is_refused_and_nothing_changes() -> None:
     model = line()
     with pytest.raises(ValueError) as error:
         LBFGS(model).step(0.1, model, taken(model))
@@ -106,9 +104,7 @@ def test_a_step_that_needs_a_closure_and_has_none_says_so_and_changes_nothing() 
 
 
 @pytest.mark.parametrize("evaluation", ["first", "second"])
-def test_gradients_that_do_not_know_their_loss_are_refused_where_it_is_gone_by(
-    evaluation: str,
-) -> None:
+def test_gradients_without_a_loss_are_refused_by_lbfgs(evaluation: str) -> None:
     model = line()
     nameless = Gradients({"weight": torch.ones(2, 3)}, model)
     given, closure = (
@@ -154,9 +150,7 @@ def test_only_an_optimizer_that_has_evaluation_weights_says_so() -> None:
     assert not Optimizer(torch.optim.Adam, line()).has_evaluation_weights
 
 
-def test_weights_are_swapped_for_evaluation_as_schedulefree_does_and_come_back_bit_for_bit() -> (
-    None
-):
+def test_evaluation_weights_are_schedulefrees_and_swap_back_exactly() -> None:
     model, expected = line(), line()
     plain = schedulefree.AdamWScheduleFree(expected.parameters(), lr=0.05)
     plain.train()
@@ -216,9 +210,7 @@ def test_for_other_optimizers_the_weights_stay_and_may_be_stepped() -> None:
     assert differing(stepped(expected, plain).state_dict(), model.state_dict()) == set()
 
 
-def test_the_state_is_the_same_within_an_evaluation_and_holds_the_weights_that_are_stepped() -> (
-    None
-):
+def test_the_state_inside_evaluated_holds_the_stepped_weights() -> None:
     model = line()
     optimizer = ScheduleFree(model, warmup_steps=2)
     trained = copies(stepped(model, optimizer).state_dict())
@@ -252,7 +244,7 @@ def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
     assert differing(optimizer.state_dict(), state) == set()
 
 
-def test_a_state_without_the_weights_that_are_stepped_is_refused_and_the_old_one_stays() -> None:
+def test_a_state_without_stepped_weights_is_refused() -> None:
     model = line()
     optimizer = ScheduleFree(model)
     stepped(model, optimizer)
@@ -267,7 +259,7 @@ def test_a_state_without_the_weights_that_are_stepped_is_refused_and_the_old_one
     assert differing(optimizer.state_dict(), before) == set()
 
 
-def test_a_state_saved_before_the_first_step_starts_the_counts_of_the_group_afresh() -> None:
+def test_a_state_from_before_the_first_step_resets_counts() -> None:
     model, expected = line(), line()
     optimizer, fresh = ScheduleFree(model, warmup_steps=5), ScheduleFree(expected, warmup_steps=5)
     first = copies(optimizer.state_dict())
@@ -294,9 +286,7 @@ class Tallying(torch.optim.Optimizer):
             p.grad.zero_()
 
 
-def test_an_optimizer_that_insists_on_a_learning_rate_counts_in_its_group_and_spoils_gradients_keeps_every_law() -> (
-    None
-):
+def test_the_laws_hold_for_an_odd_optimizer() -> None:
     model = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(model.weight)
     optimizer = Optimizer(Tallying, model)

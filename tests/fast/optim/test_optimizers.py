@@ -143,7 +143,7 @@ def state_within(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str
 
 
 @each_optimizer
-def test_a_hundred_updates_equal_the_plain_loop_to_the_last_number_of_the_state(name: str) -> None:
+def test_100_updates_equal_the_plain_loop_including_the_state(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     model, expected = network(name), network(name)
     optimizer = Optimizer(optimizer_class, model, **settings)

@@ -123,9 +123,7 @@ def claims(model, match):
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_the_proof_accepts_exactly_the_partitions_and_a_refusal_names_what_keeps_it_from_being_one(
-    case,
-):
+def test_exactly_the_partitions_are_accepted_and_refusals_say_why(case):
     model, groups = case
     rules = {
         name: Rule(Match(**match), None if out is None else Match(**out))

@@ -51,9 +51,7 @@ def test_no_names_is_nothing_to_own() -> None:
         Optimizer(torch.optim.Adam, network(), names=[])
 
 
-def test_every_parameter_that_a_class_does_not_take_is_told_with_its_shape_and_torchs_reason() -> (
-    None
-):
+def test_refused_parameters_are_listed_with_shapes_and_reason() -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Muon, network())
     assert str(error.value) == (

@@ -102,9 +102,7 @@ def test_what_is_placed_is_a_copy(slot: str) -> None:
 
 
 @pytest.mark.parametrize("counters_on_device", [False, True])
-def test_counters_stay_on_the_cpu_unless_the_optimizer_has_them_on_its_device(
-    counters_on_device: bool,
-) -> None:
+def test_counters_stay_on_the_cpu_unless_fused_or_capturable(counters_on_device: bool) -> None:
     parameter = nn.Parameter(torch.zeros(2, device="meta"))
     devices = {
         slot: flat_state.placed(slot, torch.tensor(1.0), parameter, counters_on_device).device.type
