@@ -1,9 +1,9 @@
-"""What a checkpoint costs: the training thread, the loop beside the write, the way back; beside torch.save and torch.load.
+"""What a checkpoint costs beside torch.save: the training thread, the loop meanwhile, loading.
 
     python benchmarks/checkpoints.py [--megabytes N ...] [--rounds N] [--folder PATH]
 
-The state is a third weights and two thirds Adam's, in tensors of a megabyte. Whatever is written goes to a new folder in
-PATH (default: where temporary files go) and is removed again.
+The state is a third weights and two thirds Adam's, in tensors of a megabyte. Whatever is written
+goes to a new folder in PATH (default: where temporary files go) and is removed again.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def state(megabytes: int) -> Checkpoint:
 
 
 class Saving:
-    """The sides that save: how long the caller is held by each, and how long it takes until everything is on the disk."""
+    """The sides that save: how long each holds the caller, and how long until all is written."""
 
     def __init__(self, made: Checkpoint, folder: Path):
         self.made = made
@@ -113,7 +113,7 @@ class Saving:
         return elapsed()
 
     def loop(self, *, writing: bool) -> float:
-        """Milliseconds a step of a loop of small matrix products, while checkpoints are written, or nothing is."""
+        """Milliseconds for a step of small matrix products, with or without checkpoints written."""
         steps, seconds = 0, 0.0
         a = torch.randn(192, 192)
         while seconds < 1.0:

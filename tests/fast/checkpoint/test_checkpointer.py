@@ -1,4 +1,4 @@
-"""Checkpoints on the disk: whole or not there, copied when saved, pruned as decided, and read back as they were."""
+"""Checkpoints are whole or absent, copied when saved, pruned as decided, read back as saved."""
 
 import json
 import threading
@@ -367,8 +367,11 @@ def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
     assert saver.saved == [] and saver.close()
 
 
-@pytest.mark.parametrize("later", [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
-                         ids=["save", "wait", "close"])  # fmt: skip
+@pytest.mark.parametrize(
+    "later",
+    [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
+    ids=["save", "wait", "close"],
+)
 def test_what_no_file_can_hold_is_raised_by_the_next_call_and_leaves_nothing(tmp_path, later):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
@@ -512,7 +515,8 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
     resumed(tmp_path, KeepLast(1)).close()
     assert names(tmp_path) == {
-        "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial", ".step-20.ffffffff.partial"
+        "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial",
+        ".step-20.ffffffff.partial",
     }  # fmt: skip
     assert names(tmp_path / ".step-10.2.89abcdef.partial") == {"notes"}
     assert names(tmp_path / ".mine.01234567.partial") == {"model.safetensors"}

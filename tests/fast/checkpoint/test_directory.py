@@ -89,7 +89,8 @@ def test_none_that_is_whole_is_an_error_that_names_those_set_aside(folder):
     with pytest.raises(errors.DataError) as raised:
         newest_whole(folder)
     assert str(raised.value).startswith(
-        f"no checkpoint in {folder} (step-10.10.damaged, step-10.2.damaged, step-10.damaged, step-9.damaged: damaged): nothing"
+        f"no checkpoint in {folder} (step-10.10.damaged, step-10.2.damaged, step-10.damaged, "
+        "step-9.damaged: damaged): nothing"
     )
 
 

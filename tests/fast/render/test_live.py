@@ -36,7 +36,7 @@ def progress(**state):
 
 @pytest.fixture
 def moving_line(monkeypatch):
-    """What is drawn on a terminal of so many columns for batch 7 of the third epoch of ten, a second after the start."""
+    """The line for batch 7 of epoch 3 of 10, one second after the start, by terminal width."""
     clock = SimpleNamespace(perf_counter=lambda: clock.now, now=0.0)
     monkeypatch.setattr("andiron.render.live.time", clock)
 
@@ -103,8 +103,8 @@ def test_a_metric_named_like_markup_is_shown_by_its_name(kind):
         "last": 0.5,
         "last_epoch": 1,
     }
-    shown.show({"run_dir": "a[b]", "model": "MLP", "num_parameters": 1, "updates": 21, "seconds": 1.0, "metrics": [row],
-                "param_groups": {}})  # fmt: skip
+    shown.show({"run_dir": "a[b]", "model": "MLP", "num_parameters": 1, "updates": 21,
+                "seconds": 1.0, "metrics": [row], "param_groups": {}})  # fmt: skip
     assert "│ recall[red] │" in file.getvalue() and "a[b]" in file.getvalue()
 
 

@@ -41,7 +41,8 @@ def test_an_epochs_line_has_place_values_and_speed():
     progress = Progress(12, num_batches=4, num_items=250, epoch=3, updates=12)
     progress.latest = {"train": {"loss": 0.5, "accuracy": 0.75}, "valid": {"loss": 0.25}}
     assert plain.line(progress, 0.5) == (
-        "epoch  3/12  update    12  train loss 0.5000  accuracy 0.7500  |  valid loss 0.2500  |  500 samples/s"
+        "epoch  3/12  update    12  train loss 0.5000  accuracy 0.7500  |  valid loss 0.2500  |  "
+        "500 samples/s"
     )
 
 

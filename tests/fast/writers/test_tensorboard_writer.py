@@ -164,7 +164,8 @@ def test_a_histogram_is_that_of_numpy(tmp_path, dtype):
 
 
 def test_a_histogram_by_hand(tmp_path):
-    # from -1 to 1 a bucket is 1/32 wide: -1 is in the first, 0 begins the 33rd, 31/32 begins the last, which has 1 too
+    # from -1 to 1 a bucket is 1/32 wide: -1 is in the first, 0 begins the 33rd, 31/32 begins the
+    # last, which includes 1 too
     found = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
     assert {number: count for number, count in enumerate(found.bucket) if count} == {
         0: 1.0,

@@ -1,4 +1,4 @@
-"""Full, read-only and vanished folders, and killed processes: nothing whole is lost, and saving goes on when it can."""
+"""Full, read-only and vanished folders, killed processes: nothing whole is lost, saving resumes."""
 
 import errno
 import json
@@ -55,7 +55,8 @@ def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_s
         assert equal(newest_whole(small_disk / "checkpoints")[1], big(10, megabytes=3))
     said = warnings(caplog)
     assert said and set(said) == {
-        f"checkpoint step-{updates} COULD NOT BE WRITTEN in {small_disk / 'checkpoints'} (No space left on device); the newest "
+        f"checkpoint step-{updates} COULD NOT BE WRITTEN in {small_disk / 'checkpoints'} "
+        "(No space left on device); the newest "
         "whole one there is step-10. Training continues, and its newest state is written as soon "
         "as possible: free space there, or make the folder writable"
         for updates in (20, 30)
@@ -170,10 +171,9 @@ def test_while_writing_fails_one_copy_is_held_and_not_every_kept_one(tmp_path):
 
 
 def test_one_that_was_lost_gives_its_place_back_to_what_is_on_the_disk(tmp_path, monkeypatch):
-    best = lambda saved: {
-        min(saved, key=lambda one: one.values["valid"]["loss"]).name,
-        saved[-1].name,
-    }  # noqa: E731
+    def best(saved):
+        return {min(saved, key=lambda one: one.values["valid"]["loss"]).name, saved[-1].name}
+
     saver = FileCheckpointer(tmp_path, best)
     save(saver, 10, loss=0.5)
     assert saver.wait()
@@ -211,7 +211,7 @@ def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail_from)
         save(saver, 10)
-        # four files, the names in the folder, the folder's name; after those it is whole, and latest.json is next
+        # four files, the names in the folder, the folder's name: then it is whole; latest.json is next
         assert saver.wait() == (number > 6)
         assert names(tmp_path) == ({"step-10"} if number > 6 else set())
     save(saver, 20)
