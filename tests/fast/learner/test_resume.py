@@ -1,14 +1,22 @@
 """Stopping anywhere and going on: the same bits, the same points, as never having stopped."""
 
 import functools
-import dataclasses
 import math
 
 import pytest
 import small_digits
 import torch
 from conftest import without_time
-from small_digits import BATCHES, DIGITS, LR, classifier, loaders, same, two_optimizers
+from small_digits import (
+    BATCHES,
+    DIGITS,
+    LR,
+    classifier,
+    lengthen,
+    loaders,
+    same,
+    two_optimizers,
+)
 from stops_at import StopsAt
 
 from andiron import errors, serialization
@@ -466,7 +474,7 @@ def test_a_state_stays_as_it_was_when_training_goes_on(tmp_path):
     made.fit(*loaders())
     kept = made.state()
     for _ in range(2):
-        made.options = dataclasses.replace(made.options, num_epochs=2)
+        lengthen(made, 2)
         made.fit(*loaders())
         after, again = made.state(), made.load(kept)
         assert again is None and made.updates == kept.state["updates"] == BATCHES

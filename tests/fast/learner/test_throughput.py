@@ -1,0 +1,59 @@
+"""The speed of a window, by a clock that the test turns."""
+
+import pytest
+
+from andiron.learner import throughput
+
+
+class Clock:
+    """A clock that stands still until it is turned."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(throughput, "time", clock)
+    return clock
+
+
+def test_a_window_has_the_means_of_its_updates(clock):
+    measured = throughput.Throughput()
+    measured.start_epoch()
+    clock.now += 0.5
+    values = measured.close_window(updates=5, samples=40.0, waited=0.125)
+
+    assert values == {"time/step": 0.1, "time/data": 0.25, "time/samples_per_second": 80.0}
+    assert measured.close_window(updates=0, samples=0.0, waited=0.0) == {}
+    assert measured.seconds_of_epoch == 0.5
+
+
+def test_the_machine_is_read_at_most_once_a_second(clock):
+    measured = throughput.Throughput()
+    measured.start_epoch()
+    read = []
+    for update in range(1, 41):
+        clock.now += 0.125
+        values = measured.close_window(updates=1, samples=8.0, waited=0.0)
+        if "system/cpu_percent" in values:
+            read.append(update)
+            assert values.get("system/memory_gib", 1) > 0.01
+
+    assert read == [8, 16, 24, 32, 40]
+
+
+def test_training_time_leaves_out_what_follows_an_epoch_and_is_continued(clock):
+    measured = throughput.Throughput()
+    measured.resume(10.0)
+    for seconds in (2.0, 3.0):
+        measured.start_epoch()
+        clock.now += seconds
+        measured.close_epoch()
+        clock.now += 50.0  # validation
+
+    assert measured.training_seconds == 15.0
