@@ -78,11 +78,11 @@ def peak_by_resource():
 
 def test_a_reading_takes_less_than_100_microseconds():
     readings, fastest = Usage(), 1.0
-    for _ in range(20):  # the fastest of twenty rounds: a busy neighbour slows some
-        begun = time.perf_counter()
+    for _ in range(20):  # processor time, and the fastest of twenty rounds: neighbours slow some
+        begun = time.process_time()
         for _ in range(50):
             readings.readings()
-        fastest = min(fastest, (time.perf_counter() - begun) / 50)
+        fastest = min(fastest, (time.process_time() - begun) / 50)
     assert fastest < 100e-6
 
 
