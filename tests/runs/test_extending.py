@@ -1,4 +1,4 @@
-"""`docs/extending.md`, done: its files written outside the repository, its command run."""
+"""`docs/extending.md`, done: its files written outside the repository, its commands run."""
 
 import json
 import os
@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from andiron import checkpoint
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(
     r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL
 )
-(COMMAND,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+FIRST, SECOND = re.findall(r"^```bash\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +57,12 @@ def test_the_page_shows_each_file_it_lists(project):
     assert sorted(str(path.relative_to(project)) for path in project.rglob("*.yaml")) == sorted(
         listed
     )
-    assert (project / "parts.py").is_file() and len(listed) == 6
+    assert (project / "parts.py").is_file() and len(listed) == 10
 
 
 @pytest.mark.slow
-def test_the_command_trains_with_all_six_parts(project):
-    printed = said(project, COMMAND.replace("scheduler=cosine", "scheduler=cosine render=plain"))
+def test_the_first_command_trains_with_network_data_metrics_and_optimizer(project):
+    printed = said(project, FIRST.replace("scheduler=cosine", "scheduler=cosine render=plain"))
 
     (run_dir,) = (project / "outputs").glob("*/*")
     summary = json.loads((run_dir / "summary.json").read_text())
@@ -79,16 +77,35 @@ def test_the_command_trains_with_all_six_parts(project):
     assert 0.07 < values["valid", "mae"] < 0.15 and 0.07 < values["test", "mae"] < 0.15
     assert "epoch 40/40" in printed and re.search(r"valid loss \S+  mae \S+", printed)
     assert json.loads((run_dir / "data.json").read_text()) == {"input_shape": [2], "num_outputs": 1}
-    latest = json.loads((run_dir / "latest.json").read_text())
-    assert latest["valid"]["mae"] == values["valid", "mae"]
-    assert not (run_dir / "checkpoints").exists()
-    saved = checkpoint.load(project / "scratch" / run_dir.name / f"step-{summary['updates']}")
-    assert saved.state["updates"] == summary["updates"]
+    events = b"".join(path.read_bytes() for path in (run_dir / "tensorboard" / "valid").iterdir())
+    assert b"scatter" in events and b"PNG" in events
+
+
+@pytest.mark.slow
+def test_the_second_command_trains_and_resumes_with_the_other_parts(project):
+    said(project, SECOND)
+
+    run_dir = project / "smooth"
+    config = json.loads((run_dir / "config.json").read_text())
+    assert config["loss"]["_target_"] == "parts.log_cosh"
+    assert config["gradients"] == {
+        "gradient_dropout": {"_target_": "parts.gradient_dropout", "rate": 0.1}
+    }
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert {row["metric"] for row in summary["metrics"]} == {"loss", "mae", "change"}
+    lines = (run_dir / "validations.md").read_text().splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 19", "| 38", "| 57", "| 76"]
+    kept, mirrored = run_dir / "checkpoints", project / "backup" / "smooth"
+    names = {path.name for path in kept.glob("step-*")}
+    assert names and {path.name for path in mirrored.iterdir()} == names
+    for name in names:
+        for file in (kept / name).iterdir():
+            assert (mirrored / name / file.name).read_bytes() == file.read_bytes()
 
 
 @pytest.mark.slow
 def test_a_mistake_in_ones_own_part_is_told_like_any_other(project):
-    command = COMMAND.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
+    command = FIRST.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
 
     assert "model.wdith: no such option; did you mean 'width'?" in said(
         project, command
