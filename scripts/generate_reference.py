@@ -1,7 +1,8 @@
 """Writes what is derived from the options; with `--check` it only compares.
 
 The options in conf/train.yaml and in `--help`, docs/configuration.md, and conf/schema.json for
-editors. The facts come from `andiron.options`, `andiron.config.schema` and the signatures of what conf/ names.
+editors. The facts come from `andiron.options`, `andiron.config.schema` and the signatures of what
+conf/ names.
 """
 
 import dataclasses

@@ -4,7 +4,7 @@ import logging
 import sys
 from pathlib import Path
 
-from andiron import errors
+from andiron import __version__, errors
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config import composition
 from andiron.interrupter import Interrupter
@@ -27,6 +27,9 @@ def main(
     `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
     a run.
     """
+    if "--version" in arguments:
+        print(f"andiron {__version__}")  # Hydra would print its own
+        return 0
     sys.argv[1:] = arguments  # Hydra reads them there
     conf_dir = conf_dir or default_conf_dir()
     _show_log()

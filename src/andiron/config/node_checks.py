@@ -68,7 +68,7 @@ def _schema(target: str, group: str) -> type | None:
         return None
     schema = arguments_dataclass(found, SUPPLIED.get(group, set()), is_strict=is_shipped(target))
     try:
-        pydantic.TypeAdapter(schema)
+        violations.adapter(schema)
     except (pydantic.PydanticUserError, TypeError):  # a type of the user's own
         return None
     return schema

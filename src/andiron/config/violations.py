@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pydantic
@@ -10,6 +11,12 @@ import pydantic
 from andiron import errors
 
 DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
+
+
+@cache
+def adapter(schema: type) -> Any:
+    """The validator of a dataclass; building one takes pydantic some milliseconds."""
+    return pydantic.TypeAdapter(schema)
 
 
 def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]:
@@ -21,7 +28,7 @@ def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]
     ]
     try:
         # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
-        pydantic.TypeAdapter(schema).validate_json(json.dumps(plain, default=str))
+        adapter(schema).validate_json(json.dumps(plain, default=str))
     except pydantic.ValidationError as error:
         by_option: dict[str, list[Any]] = {}  # a union has one error for each alternative
         for detail in error.errors():
