@@ -26,12 +26,10 @@ class RunFolder:
         self.data = path / "data.json"  # facts of the data set, such as num_classes
         self.param_groups = path / "param_groups.json"  # the owner of each parameter
         self.metrics = path / "metrics.jsonl"  # every logged value
-        self.rows = path / "metrics.csv"  # the same, for spreadsheets
         self.tensorboard = path / "tensorboard"
         self.metrics_csv = path / "metrics.csv"  # these three with the writers of their names
         self.wandb = path / "wandb"
         self.mlflow = path / "mlflow"
-        self.wandb, self.mlflow = path / "wandb", path / "mlflow"
         self.checkpoints = path / "checkpoints"
         self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
         self.model = path / "model.safetensors"  # the trained weights
