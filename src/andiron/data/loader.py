@@ -5,9 +5,9 @@
     >>> dataset = ArrayDataset(torch.arange(5.0)[:, None], torch.arange(5))
     >>> loader = DataLoaderBuilder(ArrayBatcher()).batch_size(2).shuffle(42).build(dataset)
     >>> [batch.targets.tolist() for batch in loader.epoch(0)]
-    [[0, 3], [1, 4], [2]]
+    [[3, 4], [1, 0], [2]]
     >>> [batch.targets.tolist() for batch in loader.epoch(0, first_batch=1)]
-    [[1, 4], [2]]
+    [[1, 0], [2]]
 """
 
 import signal

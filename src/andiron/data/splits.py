@@ -3,7 +3,7 @@
     >>> from andiron.data import digits
     >>> splits = digits(valid=0.1, split_seed=0)
     >>> len(splits.train), len(splits.valid), len(splits.test)
-    (1294, 143, 360)
+    (1295, 143, 359)
     >>> splits.input_shape, splits.num_classes
     ((1, 8, 8), 10)
 """
