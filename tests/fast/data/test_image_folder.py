@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 
 from andiron import errors
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
-from andiron.data import splits
+from andiron.data import splits as divisions
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
 from andiron.data.loader import DataLoader
@@ -107,7 +107,7 @@ def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(
 ):
     images, classes = expected(root, mode=mode)
     splits = load(root, decoded=decoded, channels=channels)
-    parts = splits.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
+    parts = divisions.parts(21, valid=0.25, test=0.2, split_seed=0, classes=classes)
     for part, indices in zip((splits.train, splits.valid, splits.test), parts, strict=True):
         raw = everything(part)
         assert torch.equal(raw.inputs, images[indices])
@@ -339,7 +339,7 @@ def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_wo
     )
     with pytest.raises(
         errors.DataError,
-        match=rf"image 5, counted from 0: {root / splits.train.names[5]}: no image can be",
+        match=rf"image 5, counted from 0: {root / splits.train.names[5]}: cannot be read",
     ):
         list(loader.epoch(0))
 
