@@ -32,8 +32,10 @@ from andiron.schedules import (
     WarmupStableDecay,
 )
 
-# Fractions of powers of two come out exact. Elsewhere pi, a root or a decimal fraction is rounded, and at most eight
-# operations after it, each by 2**-53 of the largest value in the table: together by less than 1e-15 of it.
+# Fractions of powers of two come out exact. Elsewhere pi, a root or a decimal fraction is rounded,
+# and at most eight
+# operations after it, each by 2**-53 of the largest value in the table: together by less than 1e-15
+# of it.
 ROUNDING = 1e-15
 
 TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
@@ -43,7 +45,8 @@ TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
         {0: 1.0, 1: 0.8125, 2: 0.625, 3: 0.4375, 4: 0.25, 5: 0.25, 99: 0.25},
     ),
     "linear up": (Linear(0.0, 0.75, 3), {0: 0.0, 1: 0.25, 2: 0.5, 3: 0.75, 4: 0.75}),
-    # the cosine of 0, 30, 60, 90, 120, 150, 180 degrees is 1, sqrt(3)/2, 1/2, 0, -1/2, -sqrt(3)/2, -1
+    # the cosine of 0, 30, 60, 90, 120, 150, 180 degrees is 1, sqrt(3)/2, 1/2, 0, -1/2, -sqrt(3)/2,
+    # -1
     "cosine": (
         Cosine(1.0, 6),
         {
@@ -66,12 +69,14 @@ TABLES: dict[str, tuple[Schedule, dict[int, float]]] = {
         Exponential(0.8, 0.5),
         {0: 0.8, 1: 0.4, 2: 0.2, 3: 0.1, 4: 0.05, 10: 0.00078125},
     ),
-    # d = 4, w = 4: 1/2 * s / 8 up to s = 4, where 1/2 * 1/2 is the peak; then 1/2 / sqrt(s) at s = 9, 16, 25, 100
+    # d = 4, w = 4: 1/2 * s / 8 up to s = 4, where 1/2 * 1/2 is the peak; then 1/2 / sqrt(s) at s =
+    # 9, 16, 25, 100
     "noam": (
         Noam(1.0, warmup_updates=4, model_size=4),
         {0: 0.0625, 1: 0.125, 2: 0.1875, 3: 0.25, 8: 1 / 6, 15: 0.125, 24: 0.1, 99: 0.05},
     ),
-    # d = 512, w = 4000: 1 / (sqrt(512) * 4000 * sqrt(4000)) at s = 1, and at the peak 1 / sqrt(512 * 4000); by `bc -l`
+    # d = 512, w = 4000: 1 / (sqrt(512) * 4000 * sqrt(4000)) at s = 1, and at the peak 1 / sqrt(512
+    # * 4000); by `bc -l`
     "noam by default": (Noam(1.0), {0: 1.746928107421710711e-07, 3999: 0.00069877124296868428}),
     "step": (
         Step(1.0, step_size=3, gamma=0.5),
@@ -248,7 +253,8 @@ def test_any_function_of_the_count_is_a_schedule() -> None:
 
 
 def rates(make, *, lr, number):
-    """The learning rates that a scheduler of torch's, made by `make(optimizer)`, gives to `number` updates."""
+    """The learning rates that a scheduler of torch's, made by `make(optimizer)`, gives to `number`
+    updates."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     scheduler = make(optimizer)
     found = []
@@ -317,8 +323,10 @@ def test_cosine_restarts_are_torchs(first, multiplier):
     assert [ours(t) for t in range(400)] == theirs
 
 
-# torch multiplies the last learning rate by a factor at every update, so its roundings add up: three an update, each by
-# 2**-53 of the value, 4e-13 of it in all over 400; and near the end of a polynomial 1 - t / T is itself a difference.
+# torch multiplies the last learning rate by a factor at every update, so its roundings add up:
+# three an update, each by
+# 2**-53 of the value, 4e-13 of it in all over 400; and near the end of a polynomial 1 - t / T is
+# itself a difference.
 RECURSION = 4e-12
 
 
@@ -490,7 +498,8 @@ REDUCTIONS = st.sampled_from(["product", "sum", "mean"])
 
 
 def made(drawn):
-    """The schedule of a drawn (class, argument, ...): type checks in constructors draw random numbers, strategies may not."""
+    """The schedule of a drawn (class, argument, ...): type checks in constructors draw random
+    numbers, strategies may not."""
     if isinstance(drawn, list):
         return [made(each) for each in drawn]
     return drawn[0](*map(made, drawn[1:])) if isinstance(drawn, tuple) else drawn

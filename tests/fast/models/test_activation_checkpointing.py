@@ -67,7 +67,8 @@ def gradients_of(model: nn.Module, update: int) -> dict[str, Tensor]:
 
 
 def saved_bytes(model: nn.Module) -> int:
-    """What is kept between the forward pass and the way back, less the parameters, which are there anyway."""
+    """What is kept between the forward pass and the way back, less the parameters, which are there
+    anyway."""
     kept: dict[int, int] = {}
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 

@@ -54,7 +54,8 @@ def standardised(mask: Tensor, rate: float) -> Tensor:
 
 
 def largest_correlation(masks: Tensor, rate: float) -> float:
-    """The largest correlation between two of the rows, in standard deviations of that of independent ones."""
+    """The largest correlation between two of the rows, in standard deviations of that of
+    independent ones."""
     rows = standardised(masks, rate)
     return float((rows @ rows.t() / math.sqrt(rows.shape[1])).fill_diagonal_(0).abs().max())
 
@@ -68,7 +69,8 @@ def test_as_many_elements_are_kept_as_the_binomial_law_allows(p: float) -> None:
     size = 4 * MANY
     rate = 1 - DROPPED_LEVELS[p] / 65536
     deviation = math.sqrt(size * rate * (1 - rate))
-    # 5 standard deviations: false alarm 6e-7, and 2e-6 for the two extreme rates, where 61 are expected
+    # 5 standard deviations: false alarm 6e-7, and 2e-6 for the two extreme rates, where 61 are
+    # expected
     assert abs(int(kept(p, size).sum()) - size * rate) < 5 * deviation
 
 
@@ -89,7 +91,8 @@ def test_mean_of_every_element_is_the_element(p: float) -> None:
     inputs = torch.linspace(-3, 4, 37).double()
     means = Dropout(p)(inputs.expand(20_011, 37)).mean(0)
     standard_errors = inputs.abs() * math.sqrt(p / (1 - p) / 20_011)
-    # 5 standard errors for each of 37 elements: false alarm 2e-5; the rate is p to 1/131072, far less than they are
+    # 5 standard errors for each of 37 elements: false alarm 2e-5; the rate is p to 1/131072, far
+    # less than they are
     assert ((means - inputs).abs() < 5 * standard_errors).all()
 
 
@@ -99,7 +102,8 @@ def test_all_levels_are_equally_likely() -> None:
         start()
         masks.append(kept(sixteenth / 16, 4 * MANY))
     kept_counts = torch.stack([mask.sum() for mask in masks] + [torch.tensor(0)])
-    # between two such rates lie 4096 levels; with 15 degrees of freedom chi-squared exceeds 56.5 with probability 1e-6
+    # between two such rates lie 4096 levels; with 15 degrees of freedom chi-squared exceeds 56.5
+    # with probability 1e-6
     assert chi_squared(-kept_counts.diff(), torch.tensor(4 * MANY / 16)) < 56.5
 
 
@@ -137,7 +141,8 @@ def test_elements_up_to_a_thousand_apart_are_uncorrelated(p: float) -> None:
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_rows_and_columns_are_independent(p: float) -> None:
     mask = kept(p, 1009, 997)
-    # the largest of 508,536 pairs of rows (496,506 of columns) at 6.5 standard deviations: false alarm 4e-5 each
+    # the largest of 508,536 pairs of rows (496,506 of columns) at 6.5 standard deviations: false
+    # alarm 4e-5 each
     assert largest_correlation(mask, 1 - p) < 6.5
     assert largest_correlation(mask.t(), 1 - p) < 6.5
 
@@ -145,7 +150,8 @@ def test_rows_and_columns_are_independent(p: float) -> None:
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_kept_counts_of_rows_and_columns_are_binomial(p: float) -> None:
     elements = standardised(kept(p, 1009, 997), 1 - p)
-    # chi-squared with 1009 (997) degrees of freedom leaves 804.3 to 1244.2 (793.6 to 1230.9) with probability 1e-6:
+    # chi-squared with 1009 (997) degrees of freedom leaves 804.3 to 1244.2 (793.6 to 1230.9) with
+    # probability 1e-6:
     # more means elements of a row go together, less that they make room for one another
     assert 804.3 < float((elements.sum(1) / math.sqrt(997)).square().sum()) < 1244.2
     assert 793.6 < float((elements.sum(0) / math.sqrt(1009)).square().sum()) < 1230.9

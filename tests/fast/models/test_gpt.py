@@ -1,4 +1,5 @@
-"""The language model: it sees only what came before, shares its head with its embedding, and continues a text."""
+"""The language model: it sees only what came before, shares its head with its embedding, and
+continues a text."""
 
 import copy
 import math
@@ -20,7 +21,8 @@ VOCABULARY, CONTEXT = 11, 8
 def network(
     *, layers: int = 2, heads: int = 2, dim: int = 16, dropout: float = 0.0, scale: float = 1.0
 ) -> GPT:
-    """A small one; with a larger `scale` of its weights it is surer of what comes next, so that choices differ."""
+    """A small one; with a larger `scale` of its weights it is surer of what comes next, so that
+    choices differ."""
     randomness.start_stream(0, "init")
     model = GPT(VOCABULARY, CONTEXT, layers=layers, heads=heads, dim=dim, dropout=dropout)
     with torch.no_grad():
@@ -54,7 +56,8 @@ def test_a_token_changes_no_logits_before_it_and_all_from_it_on(changed: int) ->
 def test_the_first_tokens_of_a_sequence_have_the_logits_of_a_shorter_one() -> None:
     model, tokens = network().double(), tokens_of(3, CONTEXT)
     for length in range(1, CONTEXT + 1):
-        # float64: another kernel for another length may sum 64 products of size 1 in another order, 1.1e-16 each
+        # float64: another kernel for another length may sum 64 products of size 1 in another order,
+        # 1.1e-16 each
         torch.testing.assert_close(
             model(tokens[:, :length]), model(tokens)[:, :length], rtol=0, atol=1e-14
         )
@@ -121,7 +124,8 @@ def test_weights_start_as_in_gpt_2() -> None:
             assert (parameter == 1).all(), name
         else:
             std = 0.02 / math.sqrt(2 * 8) if name.endswith("projection.weight") else 0.02
-            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm 6e-7 each
+            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm
+            # 6e-7 each
             spread = float((parameter.detach() / std).square().mean())
             assert abs(spread - 1) < 5 * math.sqrt(2 / parameter.numel()), name
 
@@ -131,7 +135,8 @@ def test_it_begins_as_unsure_as_there_are_tokens() -> None:
     model = GPT(997, 32, layers=4, heads=4, dim=64)
     inputs = torch.randint(997, (13, 32), generator=randomness.stream(0, "inputs"))
     targets = torch.randint(997, (13, 32), generator=randomness.stream(0, "targets"))
-    # logits have standard deviation 0.02 sqrt(64) = 0.16, which adds 0.16^2 / 2 = 0.013 to the loss, and varies it by
+    # logits have standard deviation 0.02 sqrt(64) = 0.16, which adds 0.16^2 / 2 = 0.013 to the
+    # loss, and varies it by
     # 0.16 / sqrt(13 * 32) = 0.008; the rest is the token's own logit, about 1 and one of 997
     assert abs(measured(model, inputs, targets) - math.log(997)) < 0.05
 
@@ -145,7 +150,8 @@ def test_it_learns_a_repeating_pattern() -> None:
         optimizer.zero_grad()
         cross_entropy(model, windows[:, :-1], windows[:, 1:]).backward()
         optimizer.step()
-    # only a 1 at the first of 8 places, in 2 of 9 windows, leaves two tokens open: ln 2 * 2 / 72 = 0.02 can not be learned
+    # only a 1 at the first of 8 places, in 2 of 9 windows, leaves two tokens open: ln 2 * 2 / 72 =
+    # 0.02 can not be learned
     assert measured(model, windows[:, :-1], windows[:, 1:]) < 0.1
     assert (
         model.generate(pattern[None, :3], 13, temperature=0)[0].tolist() == pattern[3:16].tolist()
@@ -204,7 +210,8 @@ def test_tokens_are_drawn_as_often_as_the_softmax_of_their_logits_says(
         logits[logits < logits.sort(descending=True).values[top_k - 1]] = -math.inf
     rates = logits.softmax(0).double()
     counts = torch.bincount(drawn.flatten(), minlength=VOCABULARY)
-    # 5 standard deviations of each of 11 counts: false alarm 6e-6; a token with no rate is never drawn
+    # 5 standard deviations of each of 11 counts: false alarm 6e-6; a token with no rate is never
+    # drawn
     assert ((counts - number * rates).abs() <= 5 * (number * rates * (1 - rates)).sqrt()).all()
 
 

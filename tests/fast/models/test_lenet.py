@@ -30,7 +30,8 @@ def by_hand(model: LeNet, inputs: Tensor) -> Tensor:
 
 def test_the_number_of_parameters_is_the_papers() -> None:
     sizes = [parameter.numel() for parameter in LeNet((1, 32, 32), 10).parameters()]
-    # C1 156 and C5 48,120 and F6 10,164 are the paper's; C3 has 2,416 for its 1,516, which skip some channels
+    # C1 156 and C5 48,120 and F6 10,164 are the paper's; C3 has 2,416 for its 1,516, which skip
+    # some channels
     assert sizes == [150, 6, 2400, 16, 48_000, 120, 10_080, 84, 840, 10]
 
 
@@ -87,7 +88,8 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
     found = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
-    # float64: sums of at most 400 products of size 1 in another order, each 1.1e-16, through three linear layers
+    # float64: sums of at most 400 products of size 1 in another order, each 1.1e-16, through three
+    # linear layers
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 
 

@@ -1,4 +1,5 @@
-"""The residual networks for small images: the paper's sizes, its shortcuts, and what a block computes."""
+"""The residual networks for small images: the paper's sizes, its shortcuts, and what a block
+computes."""
 
 from collections.abc import Sequence
 
@@ -94,7 +95,8 @@ def test_convolutions_start_from_the_variance_two_over_fan_in() -> None:
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             values = module.weight.detach().flatten() / (2 / module.weight[0].numel()) ** 0.5
-            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm 6e-7 each
+            # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm
+            # 6e-7 each
             assert abs(float(values.square().mean()) - 1) < 5 * (2 / len(values)) ** 0.5
 
 
@@ -135,7 +137,8 @@ def test_channels_last_changes_no_more_than_rounding() -> None:
     found = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
-    # float64: 8 layers of sums of at most 576 products of size 1 in another order, 1.1e-16 each, and batch norms of size 1
+    # float64: 8 layers of sums of at most 576 products of size 1 in another order, 1.1e-16 each,
+    # and batch norms of size 1
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 

@@ -1,4 +1,5 @@
-"""torchvision's networks: made for the data, with weights read from torch's hub folder, and nothing of the network's own."""
+"""torchvision's networks: made for the data, with weights read from torch's hub folder, and nothing
+of the network's own."""
 
 import subprocess
 import sys
@@ -327,7 +328,8 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
     found = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
-    # float64: some 20 layers of sums of at most 4608 products of size 1 in another order, 1.1e-16 each
+    # float64: some 20 layers of sums of at most 4608 products of size 1 in another order, 1.1e-16
+    # each
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
 
 

@@ -1,4 +1,5 @@
-"""The vision transformer: its patches, its blocks beside the formula, and what it does not depend on."""
+"""The vision transformer: its patches, its blocks beside the formula, and what it does not depend
+on."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +45,8 @@ def test_attention_is_the_softmax_of_its_formula(heads: int, is_causal: bool) ->
         random(5, 7, 12).double(),
     )
     expected = attention_by_hand(attention, inputs, is_causal=is_causal)
-    # float64: sums of at most 12 products of size 1 in another order, 1.1e-16 each, through a softmax and a linear layer
+    # float64: sums of at most 12 products of size 1 in another order, 1.1e-16 each, through a
+    # softmax and a linear layer
     torch.testing.assert_close(attention(inputs), expected, rtol=0, atol=1e-14)
 
 

@@ -1,4 +1,5 @@
-"""Averages of the weights against their closed forms and torch's own, and what swapping them in leaves behind."""
+"""Averages of the weights against their closed forms and torch's own, and what swapping them in
+leaves behind."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,8 @@ from andiron.optim.averaging import Rule
 
 
 class Network(nn.Module):
-    """Batch norm, a tied weight, a frozen one, a mask that is infinite, and a buffer that is not saved."""
+    """Batch norm, a tied weight, a frozen one, a mask that is infinite, and a buffer that is not
+    saved."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +40,8 @@ def network(dtype: torch.dtype = torch.float32) -> Network:
 
 
 def train(model: nn.Module, update: int) -> nn.Module:
-    """The model after an update of uneven size: its trainable parameters move, its statistics take a batch in."""
+    """The model after an update of uneven size: its trainable parameters move, its statistics take
+    a batch in."""
     stream = randomness.stream(0, "update", update)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -58,7 +61,8 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 def averaged(
     rule: Rule, updates: int, dtype: torch.dtype = torch.float32
 ) -> tuple[WeightAverage, list[dict[str, Tensor]]]:
-    """The average after so many updates, and the weights after each of them, the initial ones first."""
+    """The average after so many updates, and the weights after each of them, the initial ones
+    first."""
     model = network(dtype)
     average, seen = WeightAverage(rule, model), [weights(model)]
     for update in range(1, updates + 1):
@@ -91,7 +95,8 @@ def test_ema_equals_its_closed_form() -> None:
         expected = d**t * w[0][name] + sum(
             (1 - d) * d ** (t - i) * w[i][name] for i in range(1, t + 1)
         )
-        # an update rounds three times, numbers below twice the largest weight; its error shrinks by d at each later one
+        # an update rounds three times, numbers below twice the largest weight; its error shrinks by
+        # d at each later one
         largest = max(float(seen[name].abs().max()) for seen in w)
         torch.testing.assert_close(
             average.state_dict()[name], expected, rtol=0, atol=6 * 2**-53 * largest / (1 - d)
@@ -105,7 +110,8 @@ def test_ema_of_decay_zero_is_the_newest_weights() -> None:
 
 def test_decay_warms_up_as_tensorflows() -> None:
     rule = Ema(0.75, warmup=True)
-    # 1 - d by hand: d is 2/11 after the first update, 3/12 after the second, and 0.75 from (1 + 26) / (10 + 26) on
+    # 1 - d by hand: d is 2/11 after the first update, 3/12 after the second, and 0.75 from (1 + 26)
+    # / (10 + 26) on
     assert [rule.weight(t, 0) for t in (1, 2, 26, 27, 1000)] == [1 - 2 / 11, 0.75, 0.25, 0.25, 0.25]
     assert rule.weight(25, 0) == 1 - 26 / 35 > 0.25
     assert [Ema(0.75).weight(t, 0) for t in (1, 1000)] == [0.25, 0.25]
@@ -128,7 +134,8 @@ def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[in
     for name in MOVING:
         expected = torch.stack([w[update][name] for update in taken]).mean(0)
         largest = max(float(seen[name].abs().max()) for seen in w)
-        # an update rounds three times, numbers below twice the largest weight, and there are 17 at most
+        # an update rounds three times, numbers below twice the largest weight, and there are 17 at
+        # most
         torch.testing.assert_close(
             average.state_dict()[name], expected, rtol=0, atol=17 * 6 * 2**-53 * largest
         )

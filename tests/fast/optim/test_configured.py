@@ -1,4 +1,5 @@
-"""From a command line to the owners: who gets which optimizer, with which options, rate, schedule and clipping."""
+"""From a command line to the owners: who gets which optimizer, with which options, rate, schedule
+and clipping."""
 
 import json
 from pathlib import Path

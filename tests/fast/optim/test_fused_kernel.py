@@ -48,7 +48,8 @@ def lr_at(update):
 
 
 def trained(kind, options, *, may_fuse, skipped=(), dtype=torch.float32, lr=lr_at):
-    """Weights and state after 30 updates, saved and loaded after 12; and how many steps were public."""
+    """Weights and state after 30 updates, saved and loaded after 12; and how many steps were
+    public."""
     model, public_steps = Network(dtype), []
     optimizer = made(kind, options, model, may_fuse, public_steps)
     for update in range(30):
@@ -151,7 +152,7 @@ def test_parameters_of_two_dtypes_keep_the_public_step():
     model.sometimes.double()
     public_steps = []
     optimizer = made(torch.optim.Adam, {}, model, True, public_steps)
-    for update in range(3):
+    for _ in range(3):
         tensors = {
             name: torch.ones_like(parameter)
             for name, parameter in model.named_parameters()

@@ -1,4 +1,5 @@
-"""Several optimizers as one: the same bits as several torch optimizers in a loop by hand; and what freezing may do."""
+"""Several optimizers as one: the same bits as several torch optimizers in a loop by hand; and what
+freezing may do."""
 
 import functools
 import inspect
@@ -86,7 +87,8 @@ def states(optimizers, model):
 
 
 def assert_equals_the_plain_loop(specification):
-    """100 updates of groups (kind, options, lr_scale, members), beside a torch optimizer each in a loop by hand."""
+    """100 updates of groups (kind, options, lr_scale, members), beside a torch optimizer each in a
+    loop by hand."""
     model, expected = network(), network()
     tensors = dict(expected.named_parameters())
     ours = GroupedOptimizer(model, [

@@ -159,7 +159,8 @@ def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
         model.load_state_dict(parameters)
         optimizer = Optimizer(optimizer_class, model, **settings, **options)
         for update in range(100):
-            # gradients that do not depend on the parameters: fed back through a loss, rounding would grow
+            # gradients that do not depend on the parameters: fed back through a loss, rounding
+            # would grow
             stream = randomness.stream(0, "gradients", update)
             drawn = {
                 n: torch.randn(p.shape, generator=stream, dtype=p.dtype)
@@ -167,8 +168,10 @@ def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
             }
             optimizer.step(lr_at(update), model, Gradients(drawn, model))
         parameters |= copies(dict(model.named_parameters()))
-    # float64 rounds by 1.1e-16: in each of 100 updates some 20 operations on a step below 0.1, and its sum with a
-    # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its eps: 1e-9)
+    # float64 rounds by 1.1e-16: in each of 100 updates some 20 operations on a step below 0.1, and
+    # its sum with a
+    # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its
+    # eps: 1e-9)
     assert {
         n for n in expected if not torch.allclose(found[n], expected[n], rtol=0, atol=8e-14)
     } == set()
@@ -459,7 +462,8 @@ def test_a_model_without_a_trainable_parameter_is_refused() -> None:
 
 
 def test_constructing_and_stepping_import_no_dynamo() -> None:
-    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process can tell
+    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process
+    # can tell
     program = """
 import sys, torch
 from andiron import gradients

@@ -1,4 +1,5 @@
-"""What only some optimizers have: a closure, weights for evaluation, numbers and lists in their state."""
+"""What only some optimizers have: a closure, weights for evaluation, numbers and lists in their
+state."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -273,7 +274,8 @@ def test_a_state_from_before_the_first_step_resets_counts() -> None:
 
 
 class Tallying(torch.optim.Optimizer):
-    """Somebody's own, which adds to its group as it goes: p <- p - lr * calls * g, calls kept in the group."""
+    """Somebody's own, which adds to its group as it goes: p <- p - lr * calls * g, calls kept in
+    the group."""
 
     def __init__(self, params: Any, lr: float):
         super().__init__(params, {"lr": lr})

@@ -256,7 +256,8 @@ def test_options_of_schedule_free_are_what_it_takes_and_not_what_it_counts() -> 
 
 
 def test_a_convolution_in_channels_last_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
-    # a file has rows only, and a fused step goes by address: state in rows would meet weights in channels
+    # a file has rows only, and a fused step goes by address: state in rows would meet weights in
+    # channels
     def convolution(seed: int) -> nn.Sequential:
         randomness.start_stream(seed, "init")
         return nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(5 * 4, 4)).to(

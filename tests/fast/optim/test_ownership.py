@@ -75,7 +75,8 @@ def prefixes(path):
 
 
 def holders(model):
-    """(full name, module, the modules from the root down to it) of every name of every parameter."""
+    """(full name, module, the modules from the root down to it) of every name of every
+    parameter."""
     return [
         (f"{path}.{name}" if path else name, module, [model.get_submodule(outer) for outer in ("", *prefixes(path))])
         for path, module in model.named_modules(remove_duplicate=False)
@@ -85,7 +86,8 @@ def holders(model):
 
 
 def claims(model, match):
-    """The parameters, by id, that meet the criteria: each looked at by itself, in the plainest way."""
+    """The parameters, by id, that meet the criteria: each looked at by itself, in the plainest
+    way."""
     wide = [
         module
         for _, module, _ in holders(model)

@@ -1,4 +1,5 @@
-"""Which parameters an optimizer owns, which a class does not take, and what is not imported on the way."""
+"""Which parameters an optimizer owns, which a class does not take, and what is not imported on the
+way."""
 
 import os
 import subprocess

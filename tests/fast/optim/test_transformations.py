@@ -1,4 +1,5 @@
-"""Gradient transformations: their laws, the order of a chain, and what each transformation is given."""
+"""Gradient transformations: their laws, the order of a chain, and what each transformation is
+given."""
 
 import math
 from functools import partial
