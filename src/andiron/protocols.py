@@ -168,7 +168,7 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Rewinds(Protocol):
-    """A writer that can return to an earlier position, so that a resumed run logs no value twice."""
+    """A writer that can return to an earlier position: a resumed run logs no value twice."""
 
     def position(self) -> dict[str, Any]:
         """How far it has come, as plain values; stored in every checkpoint."""

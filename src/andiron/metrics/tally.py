@@ -34,7 +34,7 @@ class Tally:
     """
 
     def __init__(self, metrics: Sequence[Metric]):
-        self.metrics = list(metrics)
+        self.metrics: list[Any] = list(metrics)
         self._window: list[list[tuple[Any, ...]]] = []  # the parts of each batch
         self._epoch: list[Any] = [None] * len(self.metrics)
         self._items: list[Any] = []  # of the window, not yet counted
@@ -92,7 +92,7 @@ class Tally:
 
     def _parts(self, item: Any, batch: Any = None) -> list[tuple[Any, ...]]:
         return [
-            metric(item, batch) if getattr(metric, "needs_batch", False) else metric(item)  # type: ignore[call-arg]
+            metric(item, batch) if getattr(metric, "needs_batch", False) else metric(item)
             for metric in self.metrics
         ]
 
@@ -105,7 +105,7 @@ class Tally:
         """The merged parts of the open window, now part of the epoch; None where nothing is."""
         batches, items, self._window, self._items = self._window, self._items, [], []
         if items:
-            batches = [[metric.count_items(items) for metric in self.metrics]]  # type: ignore[attr-defined]
+            batches = [[metric.count_items(items) for metric in self.metrics]]
         if not batches:
             return [None] * len(self.metrics)
         parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
@@ -163,10 +163,10 @@ def _value(metric: Any, parts: Sequence[Any]) -> Any:
     return total / count if count else None
 
 
-def _total(values: Sequence[Tensor | float]) -> float:
+def _total(values: Sequence[Any]) -> float:
     """The sum as a Python number: one addition on the device for all batches, and one read."""
     if isinstance(values[0], Tensor):
-        return float(torch.cat([value.reshape(-1) for value in values]).sum())  # type: ignore[union-attr]
+        return float(torch.cat([value.reshape(-1) for value in values]).sum())
     return float(sum(values))
 
 

@@ -122,7 +122,7 @@ def closed_value(metric, tally):
 
 
 def close(expected, *, rel, abs):
-    """What equals the expected value or values within the tolerance, and None where none is expected."""
+    """The expected value or values with a tolerance; None where none is expected."""
     return None if expected is None else pytest.approx(expected, rel=rel, abs=abs)
 
 

@@ -45,7 +45,7 @@ def is_defined(build, truths):
 
 
 def by_column(build, reference, columns, average):
-    """What the averages of each column against the rest come to; columns for which there is none left out."""
+    """The averages over the columns, each against the rest; undefined columns left out."""
     values, support = {}, []
     for name, (truths, scores) in columns.items():
         if is_defined(build, truths):

@@ -62,7 +62,7 @@ def node(of, **more):
     }
 
 
-def test_the_mean_of_all_values_is_measured_and_not_the_mean_of_the_batches_means(own):
+def test_the_mean_is_over_all_values_not_over_batch_means(own):
     metric = targets.build("metrics.mae", node(f"{own}.absolute_error"), name="mae")
 
     assert measured(metric) == {"mae": (0 + 4 + 1 + 7) / 4}

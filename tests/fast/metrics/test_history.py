@@ -31,7 +31,7 @@ def test_the_directions_differ_on_the_same_values():
     assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 3)
 
 
-def test_of_equals_the_earliest_is_best():
+def test_the_earliest_of_equal_values_is_best():
     standings = history([0.5, 0.2, 0.2, 0.2], accuracies=[0.3, 0.8, 0.8, 0.1]).standings["valid"]
     assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 2)
     assert (standings["loss"].last_epoch, standings["accuracy"].last_epoch) == (4, 4)
@@ -52,7 +52,7 @@ def test_each_split_stands_alone():
     }
 
 
-def test_going_on_from_a_saved_state_is_never_having_stopped():
+def test_a_restored_history_continues_as_if_never_saved():
     losses, accuracies = [0.5, 0.2, 0.9, 0.2, 0.1], [0.1, 0.8, 0.3, 0.8, 0.2]
     straight = history(losses, accuracies=accuracies)
     resumed = History([Loss(), Accuracy()])

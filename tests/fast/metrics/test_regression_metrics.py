@@ -155,7 +155,7 @@ def test_of_targets_that_are_all_the_same_nothing_is_said(kind, constant):
 
 
 @pytest.mark.parametrize("kind", [regression_errors.R2, regression_errors.ExplainedVariance])
-def test_an_output_whose_targets_are_all_the_same_is_left_out_and_their_average_with_it(kind):
+def test_an_output_with_constant_targets_has_no_value_nor_has_an_average(kind):
     output, targets = draw(1, 20, 2)
     targets[:, 0] = 0.1
 
@@ -183,7 +183,7 @@ def test_a_batch_reads_nothing_back(kind, host_reads):
 
 
 @pytest.mark.parametrize("kind", METRICS)
-def test_outputs_that_do_not_match_the_targets_are_refused_rather_than_broadcast(kind):
+def test_outputs_of_another_shape_than_the_targets_are_refused(kind):
     batch = ClassificationOutput(
         torch.tensor(0.0), torch.zeros(3, 3), torch.zeros(3, dtype=torch.long)
     )

@@ -110,7 +110,7 @@ def words(tokens, separators):
 
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(shapes=BATCHES)
-def test_over_uneven_batches_the_loss_metrics_are_those_of_a_loop_over_all_tokens(shapes):
+def test_loss_metrics_over_uneven_batches_equal_a_loop_over_tokens(shapes):
     items = [drawn(*shape) for shape in shapes]
     losses, num_bytes = counted_losses(items), sum(item.num_bytes for item in items)
 
@@ -126,7 +126,7 @@ def test_over_uneven_batches_the_loss_metrics_are_those_of_a_loop_over_all_token
 
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(shapes=BATCHES)
-def test_over_uneven_batches_the_accuracy_is_that_of_a_loop_over_all_tokens(shapes):
+def test_accuracy_over_uneven_batches_equals_a_loop_over_tokens(shapes):
     items = [drawn(*shape) for shape in shapes]
     right = [
         x == y
@@ -139,7 +139,7 @@ def test_over_uneven_batches_the_accuracy_is_that_of_a_loop_over_all_tokens(shap
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(shapes=BATCHES, end=st.sampled_from([None, 3]), separators=st.sampled_from([0, [0], [0, 2]]))
-def test_over_uneven_batches_the_error_rates_are_those_of_a_loop_over_all_sequences(
+def test_error_rates_over_uneven_batches_equal_a_loop_over_sequences(
     shapes, end, separators
 ):
     items = [drawn(*shape) for shape in shapes]

@@ -135,7 +135,7 @@ def at_once(case, output, wanted):
 @pytest.mark.parametrize(
     "order, close_after", [((0, 1, 2, 3, 4), ()), ((3, 0, 4, 2, 1), (2,)), ((4, 3, 2, 1, 0), (3,))]
 )
-def test_uneven_batches_on_any_windows_come_to_what_torchmetrics_says_of_all_at_once(
+def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(
     case, order, close_after
 ):
     draw, gathers = CASES[case]
@@ -275,7 +275,7 @@ def test_a_metric_whose_states_sums_cannot_follow_is_refused_by_name():
     assert "(max_value by dim_zero_max)" in problems("aggregation.MaxMetric")
 
 
-def test_a_collection_is_refused_and_told_to_be_given_one_by_one():
+def test_a_collection_is_refused():
     collection = torchmetrics.MetricCollection([torchmetrics.MeanSquaredError()])
     with pytest.raises(ValueError) as caught:
         Torchmetrics(collection, higher_is_better=True)
@@ -285,7 +285,7 @@ def test_a_collection_is_refused_and_told_to_be_given_one_by_one():
     )
 
 
-def test_a_metric_that_does_not_say_what_is_better_must_be_told():
+def test_a_metric_without_a_direction_needs_higher_is_better():
     assert problems(
         "classification.MulticlassConfusionMatrix num_classes=4", higher_is_better=None
     ) == ("higher_is_better: MulticlassConfusionMatrix does not say; give true or false")

@@ -62,7 +62,7 @@ def by_hand(gan, real, noise):
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (1, 28, 28)], ids=["linear", "convolutional"])
-def test_a_step_gives_each_network_the_gradients_of_its_own_loss_and_nothing_of_the_others(shape):
+def test_each_network_gets_the_gradients_of_its_own_loss_only(shape):
     task, plain = model(shape), network(shape)
     output = task.train_on(images(shape=shape), latents())
     generator_loss, discriminator_loss, generators, discriminators = by_hand(
@@ -84,7 +84,7 @@ def test_a_step_gives_each_network_the_gradients_of_its_own_loss_and_nothing_of_
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (1, 28, 28)], ids=["linear", "convolutional"])
-def test_a_step_leaves_nothing_on_grad_and_every_parameter_as_trainable_as_it_was(shape):
+def test_a_step_leaves_no_grad_and_restores_requires_grad(shape):
     task = model(shape)
     task.discriminator[1].requires_grad_(False)
     before = {name: parameter.requires_grad for name, parameter in task.named_parameters()}
@@ -116,7 +116,7 @@ class Kept(list):
         pass
 
 
-def test_twenty_updates_with_an_adam_for_each_network_are_a_loop_by_hand_to_the_bit(tmp_path):
+def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path):
     loader = data.DataLoader(
         DIGITS.train.subset(range(67)), DIGITS.batcher, batch_size=7, shuffle_seed=3
     )
@@ -199,7 +199,7 @@ def test_both_losses_are_scaled_and_both_gradients_scaled_back(scale):
     assert not gradients.all_finite(found)
 
 
-def test_a_loss_of_either_network_that_is_no_number_shows_in_the_loss_of_both():
+def test_a_nan_loss_of_either_network_makes_the_joint_loss_nan():
     broken = images()
     broken[3, 0, 2, 2] = torch.nan  # which the generator's loss does not see
     output = model().train_on(broken, latents())

@@ -136,7 +136,7 @@ def test_any_network_in_a_classifier_has_both_steps_and_its_own_parameters(
     assert model.network is network
 
 
-def test_probabilities_as_targets_train_and_metrics_see_the_likeliest_class() -> None:
+def test_metrics_get_the_likeliest_class_of_probability_targets() -> None:
     soft = torch.randn(7, 4, generator=randomness.stream(0, "soft")).softmax(1)
     inputs = batch(7).inputs
     model, plain = Classifier(bare().eval()), bare().eval()
@@ -215,7 +215,7 @@ def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(
     assert list(model.state_dict()) == ["network.1.weight", "network.1.bias"]
 
 
-def test_a_binary_classifier_takes_floats_booleans_and_probabilities_for_answers() -> None:
+def test_a_binary_classifier_accepts_floats_booleans_and_probabilities() -> None:
     model, inputs = BinaryClassifier(one_logit()), batch(4).inputs
     item = model.predict(Batch(inputs, torch.tensor([0, 1, 1, 0])))
     for targets in (torch.tensor([0.0, 1.0, 1.0, 0.0]), torch.tensor([False, True, True, False])):
@@ -229,7 +229,7 @@ def test_a_binary_classifier_takes_floats_booleans_and_probabilities_for_answers
     ]
 
 
-def test_eight_uneven_batches_of_a_binary_classifier_equal_one_with_ignored_targets_among_them() -> (
+def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> (
     None
 ):
     model = BinaryClassifier(one_logit(), BinaryCrossEntropy(3.0, ignored_index=7))

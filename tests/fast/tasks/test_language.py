@@ -103,7 +103,7 @@ def test_the_bytes_that_targets_stand_for_are_counted():
     assert LanguageModel(Bigram(256), ignoring).predict(tokens).num_bytes == 5
     assert (
         LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
-    )  # what four tokens stand for nobody told
+    )  # the bytes of four tokens are unknown
 
 
 def test_a_target_that_is_no_token_is_told_by_sample_and_place():

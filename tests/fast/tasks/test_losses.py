@@ -109,7 +109,7 @@ def test_binary_cross_entropy_is_torchs_over_the_targets_that_are_known(weight):
     torch.testing.assert_close(found, each[some != outputs.IGNORED].mean(), rtol=ROUNDING, atol=0)
 
 
-def test_a_batch_that_is_ignored_as_a_whole_has_no_loss_no_weight_and_gradients_of_zeros():
+def test_an_all_ignored_batch_has_zero_loss_weight_and_gradients():
     output = logits(7).requires_grad_()
     for loss, targets in [
         (CrossEntropy(ignored_index=-100), torch.full((7,), -100)),
@@ -167,7 +167,7 @@ def classifier(loss):
 @pytest.mark.parametrize(
     "loss", LOSSES, ids=lambda loss: getattr(loss, "__name__", type(loss).__name__)
 )
-def test_eight_uneven_micro_batches_equal_one_batch_to_rounding_whatever_the_loss(loss):
+def test_uneven_micro_batches_equal_one_batch_for_every_loss(loss):
     model, accumulator = classifier(loss), GradientsAccumulator()
     inputs = logits(classes=6)
     for x, y in zip(inputs.split(SIZES), labels().split(SIZES), strict=True):
@@ -219,7 +219,7 @@ def test_torchs_losses_ignore_their_own_default_and_ours_nothing():
 @pytest.mark.parametrize(
     "loss", [CrossEntropy(), CrossEntropy(WEIGHTS, 0.1, ignored_index=-1), nn.CrossEntropyLoss()]
 )
-def test_a_target_that_names_no_class_is_told_with_its_sample(loss):
+def test_a_target_outside_the_classes_is_reported_with_its_sample(loss):
     targets = torch.tensor([3, 0, 4, 1, -7])
     ignoring = (
         "no target" if Criterion(loss).ignored_index is None else Criterion(loss).ignored_index
@@ -261,7 +261,7 @@ def test_a_loss_that_gives_no_single_number_is_refused(loss, shown):
 @pytest.mark.parametrize(
     "loss", [nn.MSELoss(reduction="sum"), functools.partial(functional.mse_loss, reduction="sum")]
 )
-def test_a_loss_that_is_no_mean_is_refused(loss):
+def test_a_loss_that_is_not_a_mean_is_refused(loss):
     with pytest.raises(
         ValueError,
         match="^loss.reduction=sum: should be mean, so that batches of any size weigh alike",
@@ -299,7 +299,7 @@ def test_a_losss_weights_are_no_part_of_a_models_state_or_parameters(loss):
 @pytest.mark.parametrize(
     "loss", [CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS).double())]
 )
-def test_a_losss_weights_follow_the_output_also_from_a_validation_to_training(loss):
+def test_class_weights_follow_the_output_from_validation_to_training(loss):
     model = classifier(loss).double()
     batch = Batch(logits(classes=6).double(), labels())
     with torch.inference_mode():
@@ -331,7 +331,7 @@ def test_mean_squared_error_is_torchs():
 @pytest.mark.parametrize(
     "loss", [MeanSquaredError(), nn.HuberLoss(), nn.L1Loss(), nn.MSELoss(), nn.SmoothL1Loss()]
 )
-def test_a_loss_of_values_refuses_what_torch_would_repeat(loss):
+def test_an_elementwise_loss_refuses_broadcasting(loss):
     # ten outputs for each of ten samples: torch would compare every sample's outputs with all ten targets
     with pytest.raises(
         errors.DataError,
@@ -340,7 +340,7 @@ def test_a_loss_of_values_refuses_what_torch_would_repeat(loss):
         Criterion(loss)(torch.zeros(10, 10), torch.zeros(10))
 
 
-def test_what_torch_cannot_compare_is_told_by_shape_and_type():
+def test_shapes_that_torch_cannot_compare_are_reported():
     criterion = Criterion(nn.CrossEntropyLoss(weight=torch.ones(2)))
     with pytest.raises(
         errors.DataError,

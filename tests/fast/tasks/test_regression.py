@@ -33,7 +33,7 @@ def batch(size=31, outputs=2):
     [None, nn.HuberLoss(delta=0.5), nn.L1Loss(), functional.smooth_l1_loss],
     ids=["mse", "huber", "l1", "function"],
 )
-def test_the_network_is_trained_in_standardised_units_and_answers_in_the_targets_own(loss):
+def test_training_is_in_standardised_units_and_output_in_target_units(loss):
     model, plain = Regressor(network(), loss, target_mean=MEAN, target_std=STD), network()
     inputs, targets = batch(7)
     mean, std = torch.tensor(MEAN), torch.tensor(STD)

@@ -84,5 +84,5 @@ def kind_of(logits: Tensor, targets: Tensor) -> Kind:
 
 def refused(name: str, kind: Kind, allowed: str) -> errors.MismatchError:
     """The error of a metric that is not defined for the kind."""
-    remedy = "leave it out of this task's metrics"
-    return errors.MismatchError(f"{name}: measures answers that are {allowed}, not {kind}; {remedy}")
+    found = f"measures answers that are {allowed}, not {kind}"
+    return errors.MismatchError(f"{name}: {found}; leave it out of this task's metrics")

@@ -14,7 +14,7 @@ from andiron.ranges import Proportion
 
 @dataclass(kw_only=True)
 class HammingAccuracy:
-    """The fraction of right answers over all labels of all samples; of a binary item its accuracy."""
+    """The fraction of right answers over all labels of all samples, binary items included."""
 
     threshold: Proportion = 0.5
     name: str = "hamming_accuracy"
