@@ -30,8 +30,9 @@ class ExpectedCalibrationError:
         """For each bin: its samples, how many of them are right, the sum of their confidences."""
         measured = rows(item)
         logits = measured.logits.float()
-        largest = logits.softmax(-1).amax(-1) if measured.kind == CLASSES else logits.abs().sigmoid()
-        confidence = largest.flatten()
+        is_classes = measured.kind == CLASSES
+        likeliest = logits.softmax(-1).amax(-1) if is_classes else logits.abs().sigmoid()
+        confidence = likeliest.flatten()
         right = (measured.decided(0.5) == measured.targets).flatten()
         numbers = torch.arange(self.bins, device=logits.device)
         edges = numbers[1:].float() / self.bins
