@@ -255,7 +255,7 @@ CONFIG_MISTAKES = {
     ),
     "more than the classes": (
         ["metrics=classification_full", "metrics.top_k_accuracy.k=11"],
-        ["metrics.top_k_accuracy.k=11: should be a number from 1 to 10, the number of classes"],
+        ["metrics.top_k_accuracy.k=11: should be at most 10, the number of classes"],
     ),
     "a fold there is not": (
         ["data=kfold", "data.fold=7"],
