@@ -2,11 +2,11 @@
 
 from andiron.cadence import Cadence
 from andiron.checkpoint.checkpoint_files import load, write
-from andiron.checkpoint.checkpointer import Checkpointer, FileCheckpointer
+from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.directory import names, newest_whole
 from andiron.checkpoint.policy import Checkpointing, checkpointing
-from andiron.checkpoint.store import LocalStore, Store
+from andiron.checkpoint.store import Checkpointer, LocalStore, Store
 from andiron.checkpoint.strategies import (
     Composed,
     KeepBest,

@@ -15,7 +15,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from andiron import errors
 from andiron.cadence import Cadence
@@ -33,34 +32,6 @@ SECONDS_BETWEEN_WRITES = 1.0
 KEPT_WITH_IT = "checkpoints"  # in the state of a checkpoint: those that are kept beside it
 NOWHERE: Place = (-1, 1)  # before any checkpoint
 log = logging.getLogger("andiron")
-
-
-@runtime_checkable
-class Checkpointer(Protocol):
-    """What a learner saves its state with."""
-
-    cadence: Cadence
-    store: Store
-
-    def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Takes a copy of the state, which the caller may change afterwards."""
-        ...
-
-    def wait(self) -> bool:
-        """Returns once everything saved is written, or cannot be; whether it is."""
-        ...
-
-    def close(self) -> bool:
-        """Waits, and ends the checkpointer; whether everything is written."""
-        ...
-
-    def turn_back(self, updates: int) -> None:
-        """Sets checkpoints after `updates` aside, before the run continues from there."""
-        ...
-
-    def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
-        """Takes over the checkpoints of the run that resumes from this one."""
-        ...
 
 
 class FileCheckpointer:

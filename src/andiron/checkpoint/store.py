@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: a store of named folders of files, here on a local disk.
+"""The borders of checkpointing: what saves checkpoints, and the store that keeps them.
 
 A store for other places, such as object storage, is a class with the methods of `Store`; a
 configuration names it as `checkpoint.store`, and it is called with the folder of the run's
@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from andiron import files
+from andiron.cadence import Cadence
 from andiron.checkpoint import contents
+from andiron.checkpoint.contents import Checkpoint
+from andiron.protocols import Values
 
 LATEST = "latest.json"  # names the newest checkpoint, for people: nothing reads it
 
@@ -51,6 +54,34 @@ class Store(Protocol):
 
     def remove_leftovers(self) -> None:
         """Removes what killed processes left half written or half removed."""
+        ...
+
+
+@runtime_checkable
+class Checkpointer(Protocol):
+    """What a learner saves its state with."""
+
+    cadence: Cadence
+    store: Store
+
+    def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
+        """Takes a copy of the state, which the caller may change afterwards."""
+        ...
+
+    def wait(self) -> bool:
+        """Returns once everything saved is written, or cannot be; whether it is."""
+        ...
+
+    def close(self) -> bool:
+        """Waits, and ends the checkpointer; whether everything is written."""
+        ...
+
+    def turn_back(self, updates: int) -> None:
+        """Sets checkpoints after `updates` aside, before the run continues from there."""
+        ...
+
+    def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
+        """Takes over the checkpoints of the run that resumes from this one."""
         ...
 
 
