@@ -249,6 +249,16 @@ def test_every_test_belongs_to_a_tier():
     assert [path.as_posix() for path in (ROOT / "tests").rglob("__init__.py")] == []
 
 
+def test_the_fast_tier_starts_no_python():
+    signs = re.compile(r"sys\.executable|small_disks|train_processes|\bPopen\(")
+    offenders = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "tests" / "fast").rglob("*.py"))
+        if path != Path(__file__) and signs.search(path.read_text(encoding="utf-8"))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
 def test_nothing_tells_of_the_machine_it_was_written_on():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True)
     if listed.returncode:

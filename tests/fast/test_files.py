@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 
 from andiron import files
 
-ROOT = Path(__file__).resolve().parents[2]
 DISK_FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -105,21 +102,6 @@ def test_a_first_write_that_fails_leaves_nothing(
         with pytest.raises(OSError, match="No space left on device"):
             files.write(tmp_path / "status", b"the new content")
     assert names(tmp_path) == []
-
-
-def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -> None:
-    (tmp_path / "status").write_bytes(b"the old content")
-    program = (
-        "import os, sys; from pathlib import Path; from andiron import files\n"
-        "os.fsync = lambda descriptor: os._exit(9)\n"
-        "files.write(Path(sys.argv[1]), b'the new content')"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "status")], env=environment
-    )
-    assert done.returncode == 9
-    assert (tmp_path / "status").read_bytes() == b"the old content"
 
 
 def test_the_new_file_is_on_the_disk_before_it_has_the_name(
@@ -334,36 +316,3 @@ def test_a_folder_half_removed_has_its_name_no_more(
     assert name == "step-7" and names(tmp_path) == [partial.name]
     files.remove_partial(partial, CONTENTS)
     assert names(tmp_path) == []
-
-
-def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_like_it(
-    tmp_path: Path,
-) -> None:
-    program = (
-        "import os, sys; from pathlib import Path; from andiron import files\n"
-        "os.fsync = lambda descriptor: os._exit(9)\n"
-        "folder = Path(sys.argv[1])\n"
-        "if sys.argv[2] == 'folder':\n"
-        "    files.write_folder(folder / 'step-7', {'a': [b'half']})\n"
-        "files.write(folder / 'status', b'half')"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    for what in ("folder", "file"):
-        assert (
-            subprocess.run(
-                [sys.executable, "-c", program, str(tmp_path), what], env=environment
-            ).returncode
-            == 9
-        )
-    for name in (
-        ".step-7.partial",
-        ".step-7.0123456.partial",
-        "step-7.01234567.partial",
-        ".step-7.0123456z.partial",
-    ):
-        (tmp_path / name).write_bytes(b"somebody's")
-    found = files.partials(tmp_path)
-    assert sorted(found.values()) == ["status", "step-7"]
-    for path in found:
-        files.remove_partial(path, ["a"])
-    assert files.partials(tmp_path) == {} and len(names(tmp_path)) == 4

@@ -3,9 +3,6 @@
 import hashlib
 import importlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +13,6 @@ module = importlib.import_module(
     "andiron.data.sources.diabetes"
 )  # the package has a function of the same name
 diabetes = module.diabetes
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_diabetes.py"
 
 
 def shipped():
@@ -40,16 +36,6 @@ def test_the_numbers_are_scikit_learns_unscaled():
     assert torch.equal(shipped()["inputs"], torch.from_numpy(bundle.data).float())
     assert torch.equal(shipped()["targets"][:, 0], torch.from_numpy(bundle.target).float())
     assert list(module.COLUMNS) == bundle.feature_names
-
-
-def test_the_script_makes_the_file_byte_for_byte(tmp_path):
-    pytest.importorskip("sklearn")
-    made = tmp_path / "diabetes.safetensors"
-    done = subprocess.run(
-        [sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert made.read_bytes() == module.FILE.read_bytes()
-    assert done.stdout == f"{made}: {module.FILE.stat().st_size} bytes, SHA-256 {module.SHA256}\n"
 
 
 def test_the_parts_are_disjoint_and_make_up_all_the_patients():

@@ -2,10 +2,7 @@
 
 import hashlib
 import importlib
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +12,6 @@ from andiron import data, errors, serialization
 digits = importlib.import_module(
     "andiron.data.sources.digits"
 )  # the package has a function of the same name
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_digits.py"
 
 
 def samples(*datasets):
@@ -41,16 +37,6 @@ def test_the_images_are_scikit_learns():
     assert images.shape == (1797, 1, 8, 8)
     assert torch.equal(images[:, 0].double(), torch.from_numpy(bundle.images))
     assert torch.equal(targets.long(), torch.from_numpy(bundle.target))
-
-
-def test_the_script_makes_the_file_byte_for_byte(tmp_path):
-    pytest.importorskip("sklearn")
-    made = tmp_path / "digits.safetensors"
-    done = subprocess.run(
-        [sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert made.read_bytes() == digits.FILE.read_bytes()
-    assert done.stdout == f"{made}: {digits.FILE.stat().st_size} bytes, SHA-256 {digits.SHA256}\n"
 
 
 def test_the_parts_are_disjoint_and_make_up_all_the_digits():

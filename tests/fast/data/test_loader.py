@@ -1,12 +1,8 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
 import multiprocessing
-import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -28,7 +24,6 @@ INPUTS = torch.randint(
 )
 DATASET = ArrayDataset(INPUTS, torch.arange(SIZE))  # a target is its sample's index
 BATCHER = ImageBatcher(mean=0.25, std=0.5)
-SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 
 class Stored:
@@ -283,27 +278,6 @@ def test_the_workers_end_as_soon_as_their_loader_is_let_go():
         batches
     )  # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
     assert not any(worker.is_alive() for worker in workers)
-
-
-SCRIPT_THAT_ENDS_HALF_WAY = """
-import multiprocessing, torch
-from andiron.data import ArrayDataset, DataLoader, ImageBatcher
-dataset = ArrayDataset(torch.zeros(23, 1, 2, 2, dtype=torch.uint8), torch.arange(23))
-loader = DataLoader(dataset, ImageBatcher(mean=0.5, std=0.5), batch_size=5, num_workers=2)
-next(loader.epoch(0))
-print(*(child.pid for child in multiprocessing.active_children()))
-"""
-
-
-def test_a_script_that_ends_in_mid_epoch_leaves_no_worker_behind():
-    done = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", SCRIPT_THAT_ENDS_HALF_WAY],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    workers = done.stdout.split()
-    assert len(workers) == 2
-    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])

@@ -5,8 +5,6 @@ import hashlib
 import json
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 
-SOURCE = Path(__file__).resolve().parents[3] / "src"
 CPU = torch.device("cpu")
 POEM = "".join(
     f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40)
@@ -318,31 +315,3 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
     ]
     assert windows(made[0]) == windows(made[1]) == by_hand(list(range(13, 61)), 6, 4)
     assert [len(each) for each in made] == [11, 11]
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-from andiron.data.on_disk import character_tokens
-found = character_tokens.tokens(Path(sys.argv[1]), sha256="0" * 16, cache=None)
-print(len(found.tokens), type(found.tokens).__name__)
-"""
-
-
-def test_processes_that_make_the_tokens_at_once_all_find_them_whole(file, tmp_path):
-    path = file(POEM * 50)
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, path],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            stdout=subprocess.PIPE,
-        )
-        for _ in range(3)
-    ]
-    assert [process.communicate(timeout=120)[0].decode() for process in running] == [
-        f"{50 * len(POEM)} StoredArray\n"
-    ] * 3
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
-        "poem.txt",
-        f"poem.txt.{'0' * 16}.characters.safetensors",
-    ]

@@ -1,11 +1,7 @@
 """Recomputed activations: the same gradients and state, bit for bit, out of less memory."""
 
 import copy
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +10,6 @@ from torch import Tensor, nn
 from andiron import gradients, randomness
 from andiron.models import Dropout, activation_checkpointing
 
-ROOT = Path(__file__).resolve().parents[3]
 SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
 
@@ -249,41 +244,3 @@ def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
         str(error.value)
         == "'blocks(' is not a regular expression: missing ), unterminated subpattern at position 6"
     )
-
-
-def output_of(program: str) -> str:
-    """What it prints, in a process without the checks of shapes, which no compiler can follow."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def test_importing_it_imports_no_dynamo() -> None:
-    program = "import sys; from andiron.models import activation_checkpointing; print('torch._dynamo' in sys.modules)"
-    assert output_of(program) == "False\n"
-
-
-COMPILED = """
-import torch
-from torch import nn
-from andiron import gradients
-from andiron.models import activation_checkpointing
-found = []
-for recomputes in (False, True):
-    torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 32), nn.GELU(), nn.Linear(32, 6)) for _ in range(3)]
-    model = nn.Sequential(*blocks)
-    if recomputes:
-        activation_checkpointing.apply(model, r"^[0-9]$")
-        model.compile(backend="aot_eager", fullgraph=True)
-    loss = model(torch.randn(7, 6)).square().mean()
-    found.append([*gradients.backward(loss, model).values(), *model.buffers()])
-print(all(torch.equal(one, other) for one, other in zip(*found, strict=True)))
-"""
-
-
-@pytest.mark.slow
-def test_compiled_gradients_and_buffers_equal_the_plain_network() -> None:
-    assert output_of(COMPILED) == "True\n"

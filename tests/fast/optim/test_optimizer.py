@@ -2,9 +2,6 @@
 
 import functools
 import inspect
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import Optimizer
 
-ROOT = Path(__file__).resolve().parents[3]
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Adam": (torch.optim.Adam, {}),
     "Adam-amsgrad-decay": (
@@ -459,30 +455,6 @@ def test_a_model_without_a_trainable_parameter_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Adam, nn.Linear(3, 2).requires_grad_(False))
     assert str(error.value) == "Linear has no trainable parameter for Adam to own"
-
-
-def test_constructing_and_stepping_import_no_dynamo() -> None:
-    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process
-    # can tell
-    program = """
-import sys, torch
-from andiron import gradients
-from andiron.optim import Optimizer
-for name in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad"):
-    for options in ({}, {"foreach": False}):
-        model = torch.nn.Linear(3, 2)
-        optimizer = Optimizer(getattr(torch.optim, name), model, **options)
-        for update in range(2):
-            optimizer.step(0.1, model, gradients.backward(model(torch.ones(5, 3)).sum(), model))
-        optimizer.load_state_dict(optimizer.state_dict())
-        print(name, options, "torch._dynamo" in sys.modules)
-"""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert len(lines) == 10
-    assert [line for line in lines if not line.endswith(" False")] == []
 
 
 def test_another_model_is_refused_and_a_wrapper_is_not():

@@ -4,9 +4,6 @@ import json
 import logging
 import multiprocessing
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -90,58 +87,8 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
         }
 
 
-HOLDING = """
-import sys
-from pathlib import Path
-from andiron.run import claim
-from andiron.run_folder import RunFolder
-with claim.claimed(RunFolder(Path(sys.argv[1]))):
-    print("claimed", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
-    source = str(Path(claim.__file__).parents[2])
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": source},
-    )  # fmt: skip
-    assert process.stdout.readline() == "claimed\n"
-    (tmp_path / "metrics.jsonl").write_text("being written\n")
-
-    with pytest.raises(errors.RunFolderError) as caught, claim.claimed(RunFolder(tmp_path), overwrite=True):
-        raise AssertionError("not reached")
-    assert str(caught.value) == (
-        f"{tmp_path} holds a run that process {process.pid} still trains; end it first, or choose another hydra.run.dir"
-    )
-    assert (tmp_path / "metrics.jsonl").read_text() == "being written\n"
-    assert status(tmp_path)["pid"] == process.pid
-
-    process.kill()
-    process.communicate()
-    with claim.claimed(RunFolder(tmp_path), overwrite=True):
-        assert not (tmp_path / "metrics.jsonl").exists()
-
-
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
     (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
-    with claim.claimed(RunFolder(tmp_path), overwrite=True):
-        assert status(tmp_path)["pid"] == os.getpid()
-
-
-@pytest.mark.parametrize(
-    "own",
-    [False, True],
-    ids=["a process that is gone", "this process, after a container's restart"],
-)
-def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    (tmp_path / "status.json").write_text(
-        json.dumps({"status": "running", "pid": os.getpid() if own else process.pid})
-    )
-
     with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["pid"] == os.getpid()
 

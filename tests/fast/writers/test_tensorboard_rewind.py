@@ -7,7 +7,6 @@ import struct
 import time
 
 import pytest
-from small_disks import fill, mounted
 from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -288,22 +287,6 @@ def test_a_vanished_folder_is_made_again_and_positions_can_still_be_taken(tmp_pa
     assert events(file)[0].file_version == "brain.Event:2"
     assert len(caplog.messages) == 2
     assert all("was removed, with all that was in it" in message for message in caplog.messages)
-
-
-def test_a_full_disk_delays_what_is_shown_and_loses_nothing(tmp_path):
-    with mounted(tmp_path / "disk", mebibytes=1) as folder:
-        log_points(writer := TensorBoardWriter(folder / "run"), 1, 2)
-        filler = fill(folder)
-        log_points(writer, 3, 200)  # validation's folder is opened on the full disk
-        assert all_steps(folder / "run" / "train")[-1] < 200
-        position = writer.position()
-        filler.unlink()
-        log_points(writer, 201, 201)
-        assert loss(folder / "run" / "train") == [(n, n / 8) for n in range(1, 202)]
-        assert all_steps(folder / "run" / "valid") == list(range(3, 202, 3))
-        writer.close()
-        resumed(folder / "run", position, 200, 203).close()
-        assert all_steps(folder / "run" / "train") == list(range(1, 204))
 
 
 def test_a_writer_at_a_place_that_cannot_be_written_is_an_error(tmp_path):

@@ -1,12 +1,6 @@
 """TensorBoard's files, read back with TensorBoard's own readers."""
 
 import io
-import json
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy
 import pytest
@@ -22,7 +16,6 @@ from andiron import randomness
 from andiron.protocols import Point
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
-SOURCE = Path(__file__).resolve().parents[3] / "src"
 POINTS = [
     Point("train", 20, 1, {"loss": 0.5, "accuracy": 0.25, "lr/base": 0.125}),
     Point("train", 21, 1, {"loss": 0.25, "accuracy": 0.5, "lr/base": 0.125}),
@@ -318,32 +311,6 @@ def test_two_writers_of_one_process_share_no_file(tmp_path):
     other.close()
     assert len(list((tmp_path / "train").iterdir())) == 2
     assert {event.step for event in events(tmp_path / "train") if event.step} == {20, 41}
-
-
-SCRIPT_THAT_IS_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from andiron.protocols import Point
-from andiron.writers import JsonLinesWriter, TensorBoardWriter
-folder = Path(sys.argv[1])
-writers = [TensorBoardWriter(folder / "tensorboard"), JsonLinesWriter(folder / "metrics.jsonl")]
-for updates in range(1, 1001):
-    for writer in writers:
-        writer.write(Point("train", updates, 1, {"loss": updates / 8, "accuracy": 0.5}))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_process_has_lost_no_point(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT_THAT_IS_KILLED, tmp_path],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL
-    expected = [(updates, updates / 8) for updates in range(1, 1001)]
-    assert scalars(tmp_path / "tensorboard" / "train")["loss"] == expected
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [(line["updates"], line["loss"]) for line in lines] == expected
 
 
 def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
