@@ -56,7 +56,7 @@ def test_every_override_in_a_command_is_sound():
     """Shell lines only: run folders stand for the user's own, `--config-dir` for the user's files."""
     offenders = []
     for page in ALL:
-        for line in "".join(blocks(page, "bash")).splitlines():
+        for line in "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines():
             command = re.split(r"#|\|\|", line)[0]
             script = re.search(r"(?:train|scripts/plan|scripts/find_lr)\.py", command)
             if script is None or "--config-dir" in command:
