@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parents[1]
 STEP, EVALUATION_STEP, LOOP = "train_step", "valid_step", "fit"
-DRAWN = ".__getitems__"  # what a loader calls on its dataset
 
 
 class Call(NamedTuple):
@@ -87,11 +86,12 @@ def updates_of(calls: Iterable[Call]) -> list[list[Call]]:
 
 
 def _from_its_batch(calls: list[Call]) -> list[Call]:
-    """The calls of an update in the order of a batch: those that draw the next one stand for those that drew this one."""
-    drawn = next(n for n, call in enumerate(calls) if call.function.endswith(DRAWN))
-    while calls[drawn - 1].file.startswith("data/"):
-        drawn -= 1
-    return calls[drawn:] + calls[:drawn]
+    """The calls of an update in the order of a batch: fetching the next one stands for this one.
+
+    Batches of small samples are gathered several at a time; most updates then only take the next.
+    """
+    fetched = next(n for n, call in enumerate(calls) if call.file.startswith("data/"))
+    return calls[fetched:] + calls[:fetched]
 
 
 def measured(recorder: Recorder, log_every: int) -> Walks:
