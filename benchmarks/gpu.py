@@ -2,12 +2,14 @@
 
     python benchmarks/gpu.py [--only SECTION ...] [--device cuda] [--tiny]
 
-Sections: the tests marked `gpu`; steps a second and peak memory of five networks beside bare PyTorch loops, in fp32, tf32
-and bf16, compiled, and as a CUDA graph; how much of the copy to the device is hidden behind the step; how long a checkpoint
-holds the step up; whether a resumed run gives the same bits; an epoch of `experiment=cifar10_resnet` on made-up pictures.
-Every section has its own time limit: rows that would begin after it are left out and the table says so. A section that
-fails has its error in the table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a test
-does. Needs the packages of `requirements.txt` alone, from a checkout; the marked tests need those of `requirements-dev.txt`.
+Sections: the tests marked `gpu`; steps a second and peak memory of five networks beside bare
+PyTorch loops, in fp32, tf32 and bf16, compiled, and as a CUDA graph; how much of the copy to the
+device is hidden behind the step; how long a checkpoint holds the step up; whether a resumed run
+gives the same bits; an epoch of `experiment=cifar10_resnet` on made-up pictures. Every section has
+its own time limit: rows that would begin after it are left out and the table says so. A section
+that fails has its error in the table, and the exit code is 1. `--device cpu --tiny` runs the same
+code in small, as a test does. Needs the packages of `requirements.txt` alone, from a checkout; the
+marked tests need those of `requirements-dev.txt`.
 """
 
 import argparse
@@ -46,7 +48,9 @@ HEADER = ("what", "Andiron", "bare", "ratio", "peak MiB", "note")
 Row = tuple[str, str, str, str, str, str]
 
 
-def row(what: str, ours: str = "", bare: str = "", ratio: str = "", peak: str = "", note: str = "") -> Row:
+def row(
+    what: str, ours: str = "", bare: str = "", ratio: str = "", peak: str = "", note: str = ""
+) -> Row:
     return what, ours, bare, ratio, peak, note
 
 
@@ -106,7 +110,7 @@ def images(shape: tuple[int, ...], number: int) -> Splits:
 
 
 def text(place: Place, context: int, windows: int) -> Splits:
-    """Random bytes as text, cut into windows; a tenth of them to validate on, a tenth kept aside."""
+    """Random bytes as text, cut into windows; a tenth of it held out twice."""
     path = place.folder / f"text-{context}-{windows}"
     length = (context + 1) * (windows + 40)
     letters = torch.randint(97, 123, (length,), generator=torch.Generator().manual_seed(0))
@@ -175,7 +179,7 @@ class Bare:
 
 
 class Ours:
-    """The Learner over the same data, with metrics, log and a small validation after every epoch."""
+    """The Learner over the same data, with metrics, log and a small validation every epoch."""
 
     def __init__(self, work: Work, network: nn.Module, precision: str, place: Place):
         task = tasks.LanguageModel if work.is_language else tasks.Classifier
@@ -202,7 +206,9 @@ class Ours:
 
 
 def compared(work: Work, precision: str, place: Place, *, is_compiled: bool = False) -> Row:
-    """Steps a second of both sides, which take turns, and the peak memory of each; the first turn does not count."""
+    """Steps a second of both sides, which take turns, and the peak memory of each; the first turn
+    does not count.
+    """
     steps = len(work.loader(place)) * work.epochs
     rates: dict[str, list[float]] = {}
     peaks, first = {}, {}
@@ -225,7 +231,7 @@ def compared(work: Work, precision: str, place: Place, *, is_compiled: bool = Fa
 
 
 def graph(work: Work, place: Place) -> Row:
-    """A bare step captured as a CUDA graph, and replayed with new batches copied into its inputs."""
+    """A bare step captured as a CUDA graph, replayed with new batches copied into it."""
     name = f"{work.name}, fp32, CUDA graph"
     if place.device.type != "cuda":
         return row(name, note="needs CUDA")
@@ -265,7 +271,9 @@ def speed(place: Place) -> Iterator[Callable[[], Row]]:
 
 
 def compiled(place: Place) -> Iterator[Callable[[], Row]]:
-    """Every network compiled, in bf16; of the small ones, where everything is small, the first alone."""
+    """Every network compiled, in bf16; of the small ones, where everything is small, the first
+    alone.
+    """
     for work in itertools.islice(works(place), 1 if place.tiny else None):
         yield lambda work=work: compared(work, "bf16", place, is_compiled=True)
 
@@ -282,10 +290,13 @@ def copying(place: Place) -> Iterator[Callable[[], Row]]:
 
 
 def overlap(place: Place) -> Row:
-    """The time of steps over batches that are there, copied one by one, and copied ahead by `data.prefetch`."""
+    """The time of steps over batches that are there, copied one by one, and copied ahead by
+    `data.prefetch`.
+    """
     size, number = (64, 4) if place.tiny else (4096, 50)
     batcher = data.ImageBatcher(mean=0.5, std=0.25)
-    raw = data.RawBatch(torch.zeros(size, 3, 32, 32, dtype=torch.uint8), torch.zeros(size, dtype=torch.long))
+    pixels = torch.zeros(size, 3, 32, 32, dtype=torch.uint8)
+    raw = data.RawBatch(pixels, torch.zeros(size, dtype=torch.long))
     raw = prefetch.pinned(raw) if place.device.type == "cuda" else raw
     there = batcher(raw, place.device)
     network = models.ResNet((3, 32, 32), 10, depth=8, width=4 if place.tiny else 8).to(place.device)
@@ -305,8 +316,8 @@ def overlap(place: Place) -> Row:
             times[name].append(place.seconds(run))
     median = {name: 1000 * statistics.median(found[1:]) / number for name, found in times.items()}
     cost = median["one by one"] - median["there"]
-    hidden = (median["one by one"] - median["ahead"]) / cost if cost > 0 else float("nan")
-    note = f"{median['there']:.2f} ms where the batch is there; {hidden:.0%} of the copy hidden"
+    hidden = f"{(median['one by one'] - median['ahead']) / cost:.0%}" if cost > 0 else "nothing"
+    note = f"{median['there']:.2f} ms where the batch is there; {hidden} of the copy hidden"
     ours, bare = f"{median['ahead']:.2f} ms a step", f"{median['one by one']:.2f} ms a step"
     ratio = f"{median['ahead'] / median['one by one']:.2f}"
     return row("batch copied ahead, or by the step", ours, bare, ratio, note=note)
@@ -334,7 +345,8 @@ def checkpoint(place: Place, megabytes: int) -> Row:
     ours, theirs = 1000 * statistics.median(held[1:]), 1000 * statistics.median(bare)
     note = f"the first one {1000 * held[0]:.1f} ms; bare is torch.save"
     ratio = f"{ours / theirs:.2f}"
-    return row(f"step held up by {megabytes} MB", f"{ours:.1f} ms", f"{theirs:.1f} ms", ratio, note=note)
+    name = f"step held up by {megabytes} MB"
+    return row(name, f"{ours:.1f} ms", f"{theirs:.1f} ms", ratio, note=note)
 
 
 def resume(place: Place) -> Iterator[Callable[[], Row]]:
@@ -348,7 +360,8 @@ def resume(place: Place) -> Iterator[Callable[[], Row]]:
 
 def resumed(place: Place, name: str, overrides: str) -> Row:
     side = same_bits.Side(ROOT, {"cwd": str(place.folder)}, place.device.type)
-    straight, stopped = (place.folder / f"{kind}-{name.split()[0]}" for kind in ("straight", "stopped"))
+    own = name.split()[0]
+    straight, stopped = (place.folder / f"{kind}-{own}" for kind in ("straight", "stopped"))
     side.trained(same_bits.Case(name, overrides), straight)
     side.trained(same_bits.Case(name, overrides, then="", is_terminated=True), stopped)
     found = list(same_bits.differences(straight, stopped))
@@ -392,7 +405,8 @@ def tests(place: Place) -> Row:
     missing = [name for name in ("pytest", "beartype") if importlib.util.find_spec(name) is None]
     if missing:
         return row("tests marked gpu", note=f"not run: {', '.join(missing)} not installed")
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", *gpu_tests()]
+    options = ("-q", "-m", "gpu", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *options, *gpu_tests()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
     verdict = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
     if done.returncode:
@@ -430,7 +444,8 @@ def rows(name: str, place: Place) -> Iterator[tuple[Row, bool]]:
                 return
             yield measure(), True
     except Exception as error:  # noqa: BLE001 - the other sections are measured all the same
-        yield row(name, "FAILED", note=f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"), False
+        words = " ".join(str(error).split())[:150]
+        yield row(name, "FAILED", note=f"{type(error).__name__}: {words}"), False
 
 
 def main() -> int:
@@ -455,7 +470,8 @@ def main() -> int:
                 table.append(line)
                 is_sound &= is_right
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    print(f"{where}, {rounds.machine(torch.get_num_threads())}; {time.monotonic() - started:.0f} s\n")
+    seconds = time.monotonic() - started
+    print(f"{where}, {rounds.machine(torch.get_num_threads())}; {seconds:.0f} s\n")
     print(rounds.table(HEADER, table))
     return 0 if is_sound else 1
 

@@ -2,12 +2,14 @@
 
     python proofs/same_bits.py REFERENCE_CHECKOUT [--only NAME ...] [--keep FOLDER] [--jobs N]
 
-Each configuration below is trained by `train.py` of both checkouts, on the CPU with one thread. Then the two run folders
-are compared: every tensor of `model.safetensors` and of the averaged weights bit for bit, every value of `metrics.jsonl`
-apart from times and the machine's own readings, and every metric of `summary.json`, the test set's included. Some runs
-are resumed: after fewer epochs, after SIGTERM, or from a folder that the reference wrote. `--keep` keeps the reference's
-runs, so that they are made once. Needs the packages of `requirements-dev.txt`; the configurations that read
-`ANDIRON_DATA_DIR` are left out where it is not set. Exits with 1 if a run differs and `EXCEPTIONS` does not say why.
+Each configuration below is trained by `train.py` of both checkouts, on the CPU with one thread.
+Then the two run folders are compared: every tensor of `model.safetensors` and of the averaged
+weights bit for bit, every value of `metrics.jsonl` apart from times and the machine's own readings,
+and every metric of `summary.json`, the test set's included. Some runs are resumed: after fewer
+epochs, after SIGTERM, or from a folder that the reference wrote. `--keep` keeps the reference's
+runs, so that they are made once. Needs the packages of `requirements-dev.txt`; the configurations
+that read `ANDIRON_DATA_DIR` are left out where it is not set. Exits with 1 if a run differs and
+`EXCEPTIONS` does not say why.
 """
 
 import argparse
@@ -95,18 +97,21 @@ CASES = (
     Case("warmup_plateau", "num_epochs=4 scheduler=warmup_stable_decay model.dropout=0.3"),
     Case(
         "text",
-        "data=text data.path={text} num_epochs=2 data.context_length=32 model.layers=2 model.dim=32 "
-        "model.dropout=0.1 optimizer=adamw param_groups=no_decay scheduler=warmup clip=1.0",
+        "data=text data.path={text} num_epochs=2 data.context_length=32 model.layers=2 "
+        "model.dim=32 model.dropout=0.1 optimizer=adamw param_groups=no_decay "
+        "scheduler=warmup clip=1.0",
     ),
     Case(
         "text_shakespeare",
-        "data=text data.path={shakespeare} num_epochs=2 data.context_length=64 data.level=characters "
-        "data.cache={cache} model.layers=2 model.dim=32 optimizer=adamw log_every=10",
+        "data=text data.path={shakespeare} num_epochs=2 data.context_length=64 "
+        "data.level=characters data.cache={cache} model.layers=2 model.dim=32 "
+        "optimizer=adamw log_every=10",
     ),
     Case("gan", "experiment=gan_digits num_epochs=2 log_every=3"),
     Case(
         "convnet",
-        f"{SMALL} model=convnet model.hidden=64 augmentation=[shift,cutout] augmentation.cutout.size=3 optimizer=adamw",
+        f"{SMALL} model=convnet model.hidden=64 augmentation=[shift,cutout] "
+        "augmentation.cutout.size=3 optimizer=adamw",
     ),
     Case(
         "mnist_convnet",
@@ -141,7 +146,8 @@ CASES = (
     ),
     Case(
         "terminated",
-        "num_epochs=30 log_every=1 model.dropout=0.2 averages=ema scheduler=plateau histograms=true",
+        "num_epochs=30 log_every=1 model.dropout=0.2 averages=ema scheduler=plateau "
+        "histograms=true",
         then="",
         is_terminated=True,
     ),
@@ -154,8 +160,9 @@ CASES = (
     Case("old_finished", "num_epochs=2 averages=ema", then="num_epochs=4", is_old=True),
     Case(
         "old_terminated",
-        "num_epochs=20 log_every=1 model=convnet model.hidden=32 param_groups=muon averages=[ema,swa] "
-        "averages.swa.start=2epochs scheduler=warmup early_stopping=patience histograms=true "
+        "num_epochs=20 log_every=1 model=convnet model.hidden=32 param_groups=muon "
+        "averages=[ema,swa] averages.swa.start=2epochs scheduler=warmup "
+        "early_stopping=patience histograms=true "
         "augmentation=shift metrics=classification_full",
         then="",
         is_terminated=True,
@@ -308,7 +315,8 @@ def _tensor_differences(
     for name, tensor in expected.items():
         other = found[name]
         if (tensor.dtype, tensor.shape) != (other.dtype, other.shape):
-            yield f"{file}: {name} is {other.dtype} {[*other.shape]}, not {tensor.dtype} {[*tensor.shape]}"
+            found_kind, kind = (f"{each.dtype} {[*each.shape]}" for each in (other, tensor))
+            yield f"{file}: {name} is {found_kind}, not {kind}"
         elif not torch.equal(_bytes(tensor), _bytes(other)):
             yield f"{file}: {name} has other bits"
 

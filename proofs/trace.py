@@ -2,10 +2,11 @@
 
     python proofs/trace.py [--json] [--checkout FOLDER] [overrides of train.py ...]
 
-A run of train.py, in this process, with every call in its main thread recorded. The calls are cut into updates, from
-one training step to the next. Printed are the frames from `fit` to the task's `train_step`, the walk of a median update
-(file by file, in order of the first call, with what is called there), and how many files an update passes: between log
-points, at log points, and at the ends of epochs. What other threads do, such as writing checkpoints, is not counted.
+A run of train.py, in this process, with every call in its main thread recorded. The calls are cut
+into updates, from one training step to the next. Printed are the frames from `fit` to the task's
+`train_step`, the walk of a median update (file by file, in order of the first call, with what is
+called there), and how many files an update passes: between log points, at log points, and at the
+ends of epochs. What other threads do, such as writing checkpoints, is not counted.
 """
 
 import argparse
@@ -32,7 +33,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Walks:
-    """What was measured; the numbers of files are (median, maximum) over the updates of that kind."""
+    """What was measured; numbers of files are (median, maximum) over the updates of that kind."""
 
     frames: list[str]
     walk: dict[str, list[str]]
@@ -42,7 +43,7 @@ class Walks:
 
 
 class Recorder:
-    """Every call of a function below `package` in this thread, and the frames at the first training step."""
+    """Every call of a function below `package`, and the frames at the first training step."""
 
     def __init__(self, package: Path) -> None:
         self.calls: list[Call] = []
@@ -75,7 +76,7 @@ class Recorder:
 
 
 def updates_of(calls: Iterable[Call]) -> list[list[Call]]:
-    """The calls cut into updates: each from its training step to the next one, which draws the next batch last."""
+    """The calls cut into updates: from one training step to the next."""
     updates: list[list[Call]] = []
     for call in calls:
         if call.function.endswith(f".{STEP}"):

@@ -26,8 +26,10 @@ def rich(updates):
     torch.manual_seed(updates)
     square = torch.randn(5, 7)
     model = {
-        "half": torch.randn(3).bfloat16(), "transposed": square.t(), "tied": square, "again": square, "empty": square[:0],
-        "count": torch.tensor(2**40 + updates), "flags": torch.tensor([True, False]), "Gödel": torch.tensor(0.5),
+        "half": torch.randn(3).bfloat16(), "transposed": square.t(),
+        "tied": square, "again": square, "empty": square[:0],
+        "count": torch.tensor(2**40 + updates), "flags": torch.tensor([True, False]),
+        "Gödel": torch.tensor(0.5),
     }  # fmt: skip
     state = {
         "updates": updates,
@@ -74,7 +76,9 @@ def until(condition):
 
 
 def equal(found, expected):
-    """Whether two checkpoints are the same: names, types, shapes, bits, values; the list of those kept left out."""
+    """Whether two checkpoints are the same: names, types, shapes, bits, values; the list of those
+    kept left out.
+    """
     for a, b in zip(_parts(found), _parts(expected), strict=True):
         if set(a) != set(b) or not all(
             a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in b

@@ -1,4 +1,6 @@
-"""What every test shares: array shapes checked as annotated, one thread, and where real data may lie."""
+"""What every test shares: array shapes checked as annotated, one thread, and where real data may
+lie.
+"""
 
 import json
 import logging
@@ -41,7 +43,7 @@ def mnist_root() -> Path:
 
 
 class HostReads(TorchDispatchMode):
-    """Counts how often a tensor's value is read, which is when a GPU would have to be waited for."""
+    """Counts how often a tensor's value is read, which is when a GPU is waited for."""
 
     def __init__(self):
         super().__init__()
@@ -84,7 +86,9 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(here, monkeypatch, capsys):
-    """`python train.py` with some arguments, but in this process, which is afterwards as it was before."""
+    """`python train.py` with some arguments, but in this process, which is afterwards as it was
+    before.
+    """
     log = logging.getLogger("andiron")
     handlers, on_terminate = list(log.handlers), signal.getsignal(signal.SIGTERM)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # main sets it: have it taken back
@@ -105,6 +109,8 @@ def status(folder: Path) -> dict[str, str]:
 
 
 def without_time(state):
-    """A state less what tells of the clock; and of Python's generator, from which the checks of annotations draw here."""
+    """A state less what tells of the clock; and of Python's generator, from which the checks of
+    annotations draw here.
+    """
     log = {name: value for name, value in state["metric_log"].items() if name != "seconds"}
     return {**state, "metric_log": log, "random": state["random"]["numpy"]}

@@ -1,4 +1,6 @@
-"""The run-time type checker of the tests: an int is accepted where a float is annotated, as PEP 484 has it."""
+"""The run-time type checker of the tests: an int is accepted where a float is annotated, as PEP 484
+has it.
+"""
 
 from beartype import BeartypeConf, beartype
 

@@ -1,4 +1,6 @@
-"""`python train.py` as a process of its own: what it says can be read while it runs, and none is left behind."""
+"""`python train.py` as a process of its own: what it says can be read while it runs, and none is
+left behind.
+"""
 
 import contextlib
 import itertools
@@ -23,7 +25,9 @@ _numbers = itertools.count(1)
 
 
 class Training:
-    """One process, started in `cwd`, where modules of one's own may lie too; the leader of a group of its own."""
+    """One process, started in `cwd`, where modules of one's own may lie too; the leader of a group
+    of its own.
+    """
 
     def __init__(self, cwd, *overrides):
         self._said = cwd / f"said-{next(_numbers)}"
@@ -63,7 +67,8 @@ class Training:
         while not condition():
             if self.has_ended or time.monotonic() > deadline:
                 pytest.fail(
-                    f"it did not come to that (exit code {self.process.returncode}):\n{self.output}{self.errors}"
+                    f"it did not come to that (exit code {self.process.returncode}):\n"
+                    f"{self.output}{self.errors}"
                 )
             time.sleep(0.01)
 

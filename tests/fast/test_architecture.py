@@ -1,4 +1,5 @@
-"""The house: imports go down only and never in a circle; modules are small, have one name each, and no code is left over.
+"""The house: imports go down only and never in a circle; modules are small, have one name each, and
+no code is left over.
 
 Each test collects every offender, so that one failure names all there is to do.
 """
@@ -60,7 +61,9 @@ def parsed(below: Path = SOURCE) -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.Module, modules: set[str]) -> set[str]:
-    """The modules of `modules` that a module imports, anywhere in it: in functions and under TYPE_CHECKING too."""
+    """The modules of `modules` that a module imports, anywhere in it: in functions and under
+    TYPE_CHECKING too.
+    """
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -211,7 +214,9 @@ def test_no_code_is_left_that_only_tests_use():
 
 
 def names_used() -> set[str]:
-    """Every name that code outside the tests, a configuration or a page refers to; words of short strings count."""
+    """Every name that code outside the tests, a configuration or a page refers to; words of short
+    strings count.
+    """
     used: set[str] = set()
     for folder in ("src", "proofs", "benchmarks", "scripts"):
         for tree in parsed(ROOT / folder).values():

@@ -1,9 +1,11 @@
-"""The price of everything around a tiny step: at most so much of what a bare loop with torch's DataLoader takes.
+"""The price of everything around a tiny step: at most so much of what a bare loop with torch's
+DataLoader takes.
 
-Measured is CPU time of one thread, so that waiting for a core that others hold does not count. The sides take turns, and
-what counts is the median of the ratios of the rounds: a neighbour who fills the caches slows both sides of a round. More
-rounds are added to those measured, a few times, and none is ever dropped: noise averages out over more rounds, while a
-real regression moves the median of all rounds, however many there are. So trying again cannot hide it.
+Measured is CPU time of one thread, so that waiting for a core that others hold does not count. The
+sides take turns, and what counts is the median of the ratios of the rounds: a neighbour who fills
+the caches slows both sides of a round. More rounds are added to those measured, a few times, and
+none is ever dropped: noise averages out over more rounds, while a real regression moves the median
+of all rounds, however many there are. So trying again cannot hide it.
 """
 
 import json

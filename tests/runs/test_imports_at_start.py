@@ -1,4 +1,6 @@
-"""Nothing is imported before it is needed: torch after the configuration is checked, slow packages when a run names them."""
+"""Nothing is imported before it is needed: torch after the configuration is checked, slow packages
+when a run names them.
+"""
 
 import subprocess
 import sys
