@@ -3,10 +3,11 @@
     python benchmarks/accuracy.py --data digits --seeds 5 [--epochs N]
     python benchmarks/accuracy.py --data mnist --seeds 2 [--epochs N]
 
-Every run of Andiron is a process of its own, as it is for whoever types the command. On MNIST a bare loop does the same:
-the same images to train on, network, hyperparameters and epochs, with torch's DataLoader, dropout and Adam. Nothing is
-chosen by the test set: what is given is the accuracy of the last weights. MNIST is read from the folder that
-ANDIRON_DATA_DIR names (default: data).
+Every run of Andiron is a process of its own, as it is for whoever types the command. On MNIST a
+bare loop does the same: the same images to train on, network, hyperparameters and epochs, with
+torch's DataLoader, dropout and Adam. Nothing is chosen by the test set: what is given is the
+accuracy of the last weights. MNIST is read from the folder that ANDIRON_DATA_DIR names (default:
+data).
 """
 
 import argparse
@@ -38,7 +39,9 @@ GUIDE = ("data=mnist", "model=convnet", "optimizer=adam", f"lr={LR}", f"batch_si
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run came to. `training_seconds` leaves out validation; the others are the process's, None if it has none."""
+    """What one run came to. `training_seconds` leaves out validation; the others are the process's,
+    None if it has none.
+    """
 
     test_accuracy: float
     training_seconds: float
@@ -47,7 +50,9 @@ class Outcome:
 
 
 def andiron_run(seed: int, overrides: Sequence[str], split: str = "test") -> Outcome:
-    """The outcome of `python train.py seed=<seed> <overrides>`, its accuracy as measured on `split`."""
+    """The outcome of `python train.py seed=<seed> <overrides>`, its accuracy as measured on
+    `split`.
+    """
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
         command = [
             sys.executable,

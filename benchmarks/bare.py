@@ -14,7 +14,8 @@ def mlp() -> nn.Sequential:
 
 
 def convnet(dropout: Callable[[float], nn.Module] = nn.Dropout) -> nn.Sequential:
-    """The network of the Burn book's guide for 28x28 images; `dropout(p)` makes its dropout layers."""
+    """The network of the Burn book's guide for 28x28 images; `dropout(p)` makes its dropout layers.
+    """
     return nn.Sequential(
         nn.Conv2d(1, 8, 3), dropout(0.5),
         nn.Conv2d(8, 16, 3), dropout(0.5), nn.ReLU(),
@@ -26,7 +27,8 @@ def convnet(dropout: Callable[[float], nn.Module] = nn.Dropout) -> nn.Sequential
 def with_loader(
     model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int
 ) -> None:
-    """Trains as the tutorials do: torch's DataLoader over a TensorDataset, Adam with its defaults."""
+    """Trains as the tutorials do: torch's DataLoader over a TensorDataset, Adam with its defaults.
+    """
     loader = DataLoader(TensorDataset(inputs, targets), batch_size, shuffle=True)
     optimizer = torch.optim.Adam(model.parameters(), lr)
     for _ in range(epochs):
@@ -39,7 +41,9 @@ def with_loader(
 def in_memory(
     model: nn.Module, inputs: Tensor, targets: Tensor, *, lr: float, batch_size: int, epochs: int
 ) -> None:
-    """Trains with the least that PyTorch needs: each batch is one indexing of a tensor, and Adam is fused."""
+    """Trains with the least that PyTorch needs: each batch is one indexing of a tensor, and Adam is
+    fused.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr, fused=True)
     for _ in range(epochs):
         for chosen in torch.randperm(len(targets)).split(batch_size):

@@ -1,8 +1,10 @@
-"""The digits for one epoch with torch, torchvision and TensorBoard, written the way such scripts are written.
+"""The digits for one epoch with torch, torchvision and TensorBoard, written the way such scripts
+are written.
 
     python benchmarks/bare_script.py FOLDER [EPOCHS]      events and weights go to FOLDER
 
-The same network, optimizer, batch size and amount of data as `python train.py`; split at random, not by class.
+The same network, optimizer, batch size and amount of data as `python train.py`; split at random,
+not by class.
 """
 
 import sys
@@ -57,7 +59,9 @@ def train_epoch(
     writer: SummaryWriter,
     step: int,
 ) -> int:
-    """Trains for one epoch from update `step` on, logging the loss and accuracy of single batches; the updates since."""
+    """Trains for one epoch from update `step` on, logging the loss and accuracy of single batches;
+    the updates since.
+    """
     model.train()
     for images, targets in loader:
         logits = model(images)

@@ -42,7 +42,8 @@ def step_milliseconds(dropout: Dropout) -> float:
 
 
 def layer_milliseconds(dropout: Dropout) -> float:
-    """The mean time of the layer alone, forward and backward, on the second convolution's output."""
+    """The mean time of the layer alone, forward and backward, on the second convolution's output.
+    """
     layer = dropout(0.5)
     inputs = torch.randn(BATCH_SIZE, 16, 24, 24, requires_grad=True)
     gradient = torch.randn_like(inputs)

@@ -1,4 +1,5 @@
-"""Runs train.py up to its first update, and prints how many seconds after STARTED (in time.time()) that was done.
+"""Runs train.py up to its first update, and prints how many seconds after STARTED (in time.time())
+that was done.
 
 python benchmarks/first_update.py STARTED [OVERRIDE ...]
 """
@@ -20,7 +21,9 @@ TRAIN = Path(__file__).resolve().parents[1] / "train.py"
 
 
 class LearnerWatch(MetaPathFinder):
-    """Patches the learner's module when train.py comes to import it: importing it earlier would change what is timed."""
+    """Patches the learner's module when train.py comes to import it: importing it earlier would
+    change what is timed.
+    """
 
     def __init__(self, started: float):
         self._started = started

@@ -2,9 +2,10 @@
 
     python benchmarks/gan.py <GAN run> ... [--images N]
 
-A residual network is trained on the digits in the size of the images (a minute), and names the classes of as many generated
-ones: how many of the ten come at all, how evenly (the exponential of the entropy of their shares, 10 at most), and what
-part of the images is one digit with a probability above 0.9. The test digits stand beside.
+A residual network is trained on the digits in the size of the images (a minute), and names the
+classes of as many generated ones: how many of the ten come at all, how evenly (the exponential of
+the entropy of their shares, 10 at most), and what part of the images is one digit with a
+probability above 0.9. The test digits stand beside.
 """
 
 import argparse
@@ -56,7 +57,9 @@ def classifier(splits: data.Splits) -> nn.Module:
 
 
 def generated(run: Path, number: int) -> tuple[Tensor, data.Splits]:
-    """So many images of a run's generator, as its networks take them, and the data it was trained on."""
+    """So many images of a run's generator, as its networks take them, and the data it was trained
+    on.
+    """
     parts = components.build(Train.load(run / "config.json"))
     model: Adversarial = parts.model
     model.load_state_dict(serialization.load_tensors(run / "model.safetensors"))

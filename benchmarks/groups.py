@@ -1,4 +1,5 @@
-"""The cost of several optimizers: the whole Learner with one Adam, and with two that share the work.
+"""The cost of several optimizers: the whole Learner with one Adam, and with two that share the
+work.
 
     python benchmarks/groups.py [--case a|b|both] [--rounds N]
 

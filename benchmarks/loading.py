@@ -1,10 +1,11 @@
-"""Samples a second of the three ways to gather batches, beside torch's DataLoader over the same files.
+"""Samples a second of the three ways to gather batches, beside torch's DataLoader over the same
+files.
 
     python benchmarks/loading.py [--rounds N] [--images N]
 
-The files are pictures: the shipped digits, enlarged to 96 x 96 pixels and saved as PNG, in a folder of class folders. Each side
-goes through one shuffled epoch in batches of 64, as normalised floats on the CPU, and nothing is trained: this is the most
-that a step could be fed.
+The files are pictures: the shipped digits, enlarged to 96 x 96 pixels and saved as PNG, in a folder
+of class folders. Each side goes through one shuffled epoch in batches of 64, as normalised floats
+on the CPU, and nothing is trained: this is the most that a step could be fed.
 """
 
 import argparse
@@ -70,8 +71,14 @@ def sides(folder: Path) -> dict[str, Epoch]:
         data.image_folder(**options, decoded=how) for how in ("once", "workers")
     )
     stored = decoded.train
-    steps = [v2.Grayscale(), v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.ToImage(), v2.ToDtype(torch.float32, scale=True),
-             v2.Normalize([0.45], [0.225])]  # fmt: skip
+    steps = [
+        v2.Grayscale(),
+        v2.Resize(SIZE),
+        v2.CenterCrop(SIZE),
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.45], [0.225]),
+    ]
     files = datasets.ImageFolder(str(folder), v2.Compose(steps), allow_empty=True)
     files = torch_data.Subset(files, range(len(stored)))
 

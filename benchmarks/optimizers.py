@@ -1,10 +1,12 @@
 """All optimizers and some groups on MNIST: the guide's convnet, the same number of updates.
 
-    python benchmarks/optimizers.py [--seeds N] [--epochs E] [--jobs J] [--only NAME ...] [--record FILE]
+    python benchmarks/optimizers.py [--seeds N] [--epochs E] [--jobs J] [--only NAME ...] [--record
+    FILE]
 
 Each run is `python train.py` in its own process with one thread and the learning rate of its
-optimizer's file in conf/: default rates are compared, not tuned ones. Finished runs are added to the
-record and not repeated. MNIST is read from the folder that ANDIRON_DATA_DIR names (default: data).
+optimizer's file in conf/: default rates are compared, not tuned ones. Finished runs are added to
+the record and not repeated. MNIST is read from the folder that ANDIRON_DATA_DIR names (default:
+data).
 """
 
 import argparse
@@ -19,16 +21,30 @@ import accuracy
 import rounds
 
 SETUPS = {
-    **{name: [f"optimizer={name}"] for name in (
-        "sgd", "adam", "adamw", "nadam", "radam", "adamax", "rmsprop", "adagrad", "adadelta",
-        "adafactor", "asgd", "lion", "schedule_free_adamw",
-    )},
+    **{
+        name: [f"optimizer={name}"]
+        for name in (
+            "sgd",
+            "adam",
+            "adamw",
+            "nadam",
+            "radam",
+            "adamax",
+            "rmsprop",
+            "adagrad",
+            "adadelta",
+            "adafactor",
+            "asgd",
+            "lion",
+            "schedule_free_adamw",
+        )
+    },
     "adam, sam=0.05": ["optimizer=adam", "sam=0.05"],
     "adam, averages=ema": ["optimizer=adam", "averages=ema"],
     "adamw, param_groups=no_decay": ["optimizer=adamw", "param_groups=no_decay"],
     "adam, param_groups=layerwise": ["optimizer=adam", "param_groups=layerwise"],
     "param_groups=muon": ["param_groups=muon"],
-}  # fmt: skip
+}
 SPLIT = {"adam, averages=ema": "test-ema"}  # the split whose accuracy counts; else `test`
 COMPARED = ("param_groups=muon", "adam")
 
@@ -48,7 +64,8 @@ def run(name: str, seed: int, epochs: int) -> dict[str, object]:
 
 
 def table(results: list[dict[str, object]]) -> str:
-    """A row a setup, the most accurate first; then whether the first of COMPARED beats the second."""
+    """A row a setup, the most accurate first; then whether the first of COMPARED beats the second.
+    """
     by_setup: dict[str, list[dict[str, object]]] = {}
     for result in results:
         by_setup.setdefault(str(result["setup"]), []).append(result)
@@ -122,7 +139,10 @@ def main() -> None:
         result for result in done if (result["setup"], result["seed"], result["epochs"]) in wanted
     ]
     seeds = f"seeds 0 to {arguments.seeds - 1}, {arguments.jobs} runs at a time"
-    print(f"{arguments.epochs} epochs of batches of 64, {seeds}\n{rounds.machine()}\n\n{table(results)}")
+    print(
+        f"{arguments.epochs} epochs of batches of 64, "
+        f"{seeds}\n{rounds.machine()}\n\n{table(results)}"
+    )
 
 
 def _is_there(record: Path | None) -> bool:

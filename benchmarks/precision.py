@@ -76,9 +76,14 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_num_threads(min(2, torch.get_num_threads()))
-    sides = {"fp32": {}, "precision=bf16": {"precision": "bf16"}, "precision=fp16": {"precision": "fp16"},
-             "channels_last=true": {"channels_last": True}, "compile=true": {"compile": True},
-             "activation_checkpointing=features": {"checkpointing": True}}  # fmt: skip
+    sides = {
+        "fp32": {},
+        "precision=bf16": {"precision": "bf16"},
+        "precision=fp16": {"precision": "fp16"},
+        "channels_last=true": {"channels_last": True},
+        "compile=true": {"compile": True},
+        "activation_checkpointing=features": {"checkpointing": True},
+    }
     if device.type == "cuda":
         sides["precision=tf32"] = {"precision": "tf32"}
     runs, first = {}, {}
@@ -95,7 +100,8 @@ def main() -> None:
     )
     extra = {name: first[name] - statistics.median(measured[name]) / 1000 for name in runs}
     print(
-        f"convnet, batches of {BATCH}, on {device.type}\n{rounds.machine(torch.get_num_threads())}\n"
+        f"convnet, batches of {BATCH}, on "
+        f"{device.type}\n{rounds.machine(torch.get_num_threads())}\n"
     )
     print(rounds.compared(measured, unit="milliseconds a step"))
     slow = ", ".join(f"{name} {value:.1f} s" for name, value in extra.items() if value > 0.5)

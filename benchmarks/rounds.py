@@ -17,8 +17,8 @@ Seconds = dict[str, list[float]]  # by side, one of each round
 def interleaved(sides: Mapping[str, Callable[[], float]], rounds: int) -> Seconds:
     """The seconds of every side in every round; a side measures itself and returns its seconds.
 
-    A warm-up round fills caches and does lazy imports. Every round starts one side later, so that no
-    side always runs after the same other.
+    A warm-up round fills caches and does lazy imports. Every round starts one side later, so that
+    no side always runs after the same other.
     """
     seconds: Seconds = {side: [] for side in sides}
     names = list(sides)

@@ -1,9 +1,11 @@
-"""How long a run takes to begin, and how long the smallest whole one takes, in processes of their own.
+"""How long a run takes to begin, and how long the smallest whole one takes, in processes of their
+own.
 
     python benchmarks/startup.py [--rounds N]
 
-Everything is timed from just before the process is started. One round goes unmeasured, so that files come from the
-cache; torch chooses the number of threads, as it does for whoever types the command.
+Everything is timed from just before the process is started. One round goes unmeasured, so that
+files come from the cache; torch chooses the number of threads, as it does for whoever types the
+command.
 """
 
 import argparse
@@ -35,7 +37,9 @@ def until_exit(command: Callable[[str], list[str]]) -> float:
 
 
 def until_said(command: Callable[[str, float], list[str]]) -> float:
-    """Seconds that the process itself says, in its last line; `command` is also told when it starts."""
+    """Seconds that the process itself says, in its last line; `command` is also told when it
+    starts.
+    """
     with tempfile.TemporaryDirectory() as folder:
         return float(_run([sys.executable, *command(f"{folder}/run", time.time())]).split()[-1])
 
@@ -69,7 +73,8 @@ def verdicts(seconds: rounds.Seconds) -> str:
     within = "within" if later <= ALLOWED_SECONDS else "MORE THAN"
     shorter = "not longer than" if median[WHOLE] <= median[BARE] else "LONGER THAN"
     return (
-        f"first update: {later:.2f} s after torch is imported, {within} the {ALLOWED_SECONDS:.1f} s allowed\n"
+        f"first update: {later:.2f} s after torch is imported, {within} the {ALLOWED_SECONDS:.1f} "
+        "s allowed\n"
         f"one epoch: {median[WHOLE]:.2f} s, {shorter} the bare script's {median[BARE]:.2f} s "
         f"({median[WHOLE] / median[BARE]:.2f} of it)"
     )

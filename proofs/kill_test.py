@@ -31,13 +31,25 @@ from andiron.run_folder import RunFolder
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 # mostly training, little start-up, and checkpoints as often as they can be written
 DEFAULT = (
-    "batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every_updates=1",
-    "checkpoint.last=3", "device=cpu", "render=plain",
-)  # fmt: skip
+    "batch_size=20",
+    "num_epochs=40",
+    "averages=ema",
+    "checkpoint.every_updates=1",
+    "checkpoint.last=3",
+    "device=cpu",
+    "render=plain",
+)
 OWN = (
-    "resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=",
-    "hydra.run.dir=", "hydra.sweep.dir=", "-m", "--multirun",
-)  # fmt: skip
+    "resume=",
+    "resume_allow=",
+    "restart=",
+    "overwrite=",
+    "interrupted_exit_code=",
+    "hydra.run.dir=",
+    "hydra.sweep.dir=",
+    "-m",
+    "--multirun",
+)
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.main())"
 REQUEUED, TERMINATED = 75, 143  # exit codes after and before the configuration is read
 SECONDS_BETWEEN_LOOKS = 0.001
@@ -64,7 +76,8 @@ class Trial:
         ]
         if min(self.runs, self.kills, self.jobs) < 1:
             problems.append(
-                f"--runs {self.runs} --kills {self.kills} --jobs {self.jobs}: should be numbers from 1 up"
+                f"--runs {self.runs} --kills {self.kills} --jobs {self.jobs}: should be numbers "
+                "from 1 up"
             )
         if problems:
             raise errors.ConfigError(problems)
@@ -95,7 +108,8 @@ class Outcome:
 
 
 def show(trial: Trial, below: Path) -> list[Outcome]:
-    """Trains and kills the runs in a folder, prints each result, and removes those without problems.
+    """Trains and kills the runs in a folder, prints each result, and removes those without
+    problems.
 
     Raises: RunFolderError if the straight one fails.
     """
@@ -141,7 +155,9 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
             observed.look()
             phase = observed.phase
             at = (
-                observed_phase.END if observed.is_measured and phase != observed_phase.AFTER else phase
+                observed_phase.END
+                if observed.is_measured and phase != observed_phase.AFTER
+                else phase
             )  # whatever it writes there
             first.setdefault(at, observed.seconds_running)
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -183,7 +199,10 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
 
 
 def _hit(
-    process: "subprocess.Popen[bytes]", observed: ObservedProcess, aim: Aim | None, by: signal.Signals
+    process: "subprocess.Popen[bytes]",
+    observed: ObservedProcess,
+    aim: Aim | None,
+    by: signal.Signals,
 ) -> Hit | None:
     """Waits for the end of the process; returns how it was killed, if it was."""
     phase = None
@@ -232,8 +251,11 @@ def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[
     overrides = [*DEFAULT, *trial.overrides, "restart=requeued", place]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, *overrides],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        env=environment,
+    )
 
 
 def _text(said: IO[bytes]) -> str:

@@ -72,7 +72,5 @@ AIMS: dict[str, Callable[[random.Random, Lengths], Aim]] = {
         lambda process: process.is_measured, draw.uniform(0, lengths.end)
     ),
     "weights": lambda draw, lengths: _in_phase(observed_phase.WEIGHTS, _seconds_of_a_write(draw)),
-    "after": lambda draw, lengths: _in_phase(
-        observed_phase.AFTER, draw.uniform(0, lengths.after)
-    ),
+    "after": lambda draw, lengths: _in_phase(observed_phase.AFTER, draw.uniform(0, lengths.after)),
 }

@@ -35,7 +35,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a segment ended: its exit code, the moments it passed, its standard error, its duration."""
+    """How a segment ended: its exit code, the moments it passed, its standard error, its duration.
+    """
 
     code: int
     moments: Sequence[Moment]

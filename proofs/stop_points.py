@@ -10,7 +10,8 @@ from andiron import errors
 DEFAULT = ("0", "1", "mid", "edge", "validation", "end")
 SIGNAL = "signal"
 KINDS = (
-    "a number of updates, mid, edge, validation, epoch (of epoch n: validation:2), end, test or signal"
+    "a number of updates, mid, edge, validation, epoch (of epoch n: validation:2), end, test or "
+    "signal"
 )
 POINT = re.compile(r"\d+|mid|edge|end|test|signal|(validation|epoch)(:[1-9]\d*)?")
 
@@ -109,7 +110,9 @@ def _place(point: str, moments: Sequence[Moment]) -> int | None:
 
 
 def _second_batch(split: str, moments: Sequence[Moment], *, after: int) -> int | None:
-    """Before the second batch of the next pass over `split`; before the first if it is the only one."""
+    """Before the second batch of the next pass over `split`; before the first if it is the only
+    one.
+    """
     first = _first(moments, lambda moment: moment.split == split, after + 1)
     if first is None:
         return None

@@ -1,4 +1,5 @@
-"""Proof of exact resume: one run uninterrupted, one stopped again and again, compared bit by bit."""
+"""Proof of exact resume: one run uninterrupted, one stopped again and again, compared bit by bit.
+"""
 
 import argparse
 import itertools

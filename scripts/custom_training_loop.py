@@ -1,4 +1,5 @@
-"""The same training without the Learner: a loop by hand on the public parts, with three learning rates.
+"""The same training without the Learner: a loop by hand on the public parts, with three learning
+rates.
 
     python scripts/custom_training_loop.py [EPOCHS]
 
@@ -54,7 +55,8 @@ def train(num_epochs: int = 10) -> dict[str, float]:
             model = optimizer.step(lr, model, gradients)  # the remaining gradients
             updates += 1
         print(
-            f"epoch {epoch + 1}/{num_epochs}  update {updates}  valid {measure(model, valid_batches)}"
+            f"epoch {epoch + 1}/{num_epochs}  update {updates}  valid "
+            f"{measure(model, valid_batches)}"
         )
 
     test = measure(model, DataLoaderBuilder(splits.batcher).batch_size(256).build(splits.test))

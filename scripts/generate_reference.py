@@ -241,7 +241,8 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _editor_schema() -> dict[str, Any]:
-    """A JSON Schema for conf/train.yaml and experiments: options, and the arguments of each group."""
+    """A JSON Schema for conf/train.yaml and experiments: options, and the arguments of each group.
+    """
     options: dict[str, Any] = {"defaults": {"type": "array"}, "hydra": {"type": "object"}}
     for field, kind in fields():
         options[field.name] = {

@@ -31,7 +31,8 @@ def main(path: Path) -> None:
     }
     path.write_bytes(safetensors.torch.save(tensors, metadata={"about": ABOUT}))
     print(
-        f"{path}: {path.stat().st_size} bytes, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        f"{path}: {path.stat().st_size} bytes, SHA-256 "
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}"
     )
 
 

@@ -1,4 +1,6 @@
-"""Runs the step again that ended a run: `python scripts/replay.py <run folder>/nonfinite/update-<number>`."""
+"""Runs the step again that ended a run: `python scripts/replay.py <run
+folder>/nonfinite/update-<number>`.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Repeats a run from its record and compares: `python scripts/rerun.py outputs/<date>/<time>-<id>`."""
+"""Repeats a run from its record and compares: `python scripts/rerun.py outputs/<date>/<time>-<id>`.
+"""
 
 import sys
 from pathlib import Path

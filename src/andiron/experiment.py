@@ -1,4 +1,6 @@
-"""A run from a checked configuration: its parts built, its folder's record written, its model trained."""
+"""A run from a checked configuration: its parts built, its folder's record written, its model
+trained.
+"""
 
 import dataclasses
 import logging

@@ -43,7 +43,8 @@ class Gradients(Mapping[str, Tensor]):
         return len(self._tensors)
 
     def items(self) -> ItemsView[str, Tensor]:
-        """Names and tensors: the view of the dict, because `Mapping.items` costs a call an entry."""
+        """Names and tensors: the view of the dict, because `Mapping.items` costs a call an entry.
+        """
         return self._tensors.items()
 
     def values(self) -> ValuesView[Tensor]:
@@ -122,8 +123,8 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
 def _run_backward(loss: Tensor) -> None:
     """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a kept 1.
 
-    Tensor.backward makes that 1 anew and goes through three layers of Python: 16 us of a 300 us step.
-    Elsewhere it also hands its context on to the threads of the devices.
+    Tensor.backward makes that 1 anew and goes through three layers of Python: 16 us of a 300 us
+    step. Elsewhere it also hands its context on to the threads of the devices.
     """
     is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
     if IS_KNOWN_TORCH and is_plain and not torch._C._are_functorch_transforms_active():
@@ -157,7 +158,8 @@ def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
 
 
 def all_finite(gradients: Gradients) -> bool:
-    """Whether every gradient, and the loss if it is known, is finite; reads one value from the device.
+    """Whether every gradient, and the loss if it is known, is finite; reads one value from the
+    device.
 
     It uses the operation of torch.amp.GradScaler with a scale of 1: 4 us for a small network on a
     CPU, where norms and their sum take 11.
@@ -244,10 +246,11 @@ def _check_limit(name: str, value: float) -> None:
 def _named_parameters(
     module: nn.Module, prefix: str, found: dict[str, nn.Parameter]
 ) -> dict[str, nn.Parameter]:
-    """`dict(module.named_parameters())`, with all names of a shared parameter, in a sixth of the time.
+    """`dict(module.named_parameters())`, with all names of a shared parameter, in a sixth of the
+    time.
 
-    Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared parameter
-    is taken under its first name; under the others there is none left.
+    Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared
+    parameter is taken under its first name; under the others there is none left.
     """
     for name, parameter in module._parameters.items():
         if parameter is not None:

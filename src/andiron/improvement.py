@@ -1,4 +1,6 @@
-"""When a measured value is better than the best before it: one rule for all that wait for one to be."""
+"""When a measured value is better than the best before it: one rule for all that wait for one to
+be.
+"""
 
 import math
 from collections.abc import Mapping
@@ -14,10 +16,12 @@ def is_better(
     margin: float = 0,
     is_relative: bool = False,
 ) -> bool:
-    """Whether `value` is finite, and better than `best` by more than `margin`; of values before there is any, the first is.
+    """Whether `value` is finite, and better than `best` by more than `margin`; of values before
+    there is any, the first is.
 
-    lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best + margin, or
-    best * (1 + margin). Where best is negative the sign of a relative margin changes, so that it is never on the wrong side.
+    lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best
+    + margin, or best * (1 + margin). Where best is negative the sign of a relative margin changes,
+    so that it is never on the wrong side.
     """
     if best is None or not math.isfinite(value):
         return math.isfinite(value)
@@ -40,6 +44,7 @@ def measured(
             f"{split}/{metric}" for split, metrics in values.items() for metric in metrics
         )
         raise KeyError(
-            f"{waiting} waits for {split}/{metric}, which was not measured; there is: {there or 'nothing'}; "
+            f"{waiting} waits for {split}/{metric}, which was not measured; there is: "
+            f"{there or 'nothing'}; "
             "name one of these as split and metric"
         ) from None

@@ -76,12 +76,19 @@ class LearnerOptions:
         "action for an update with a NaN or an infinity, before the weights change",
         resume="ask",
     )
-    log_every: Every = option(20, "updates between log points; or 1epochs, 0.5minutes", resume="free")
+    log_every: Every = option(
+        20, "updates between log points; or 1epochs, 0.5minutes", resume="free"
+    )
     validate_every: Every = option(
-        "1epochs", "time between validations: 1epochs, or a number of updates", resume="ask", hparam="if set"
+        "1epochs",
+        "time between validations: 1epochs, or a number of updates",
+        resume="ask",
+        hparam="if set",
     )
     validate_first: bool = option(False, "validate before the first update too", resume="free")
-    histograms: bool = option(False, "record histograms of weights and gradients at log points", resume="free")
+    histograms: bool = option(
+        False, "record histograms of weights and gradients at log points", resume="free"
+    )
 
     def __post_init__(self) -> None:
         """Lets `num_updates` win over the default of `num_epochs`."""

@@ -1,4 +1,6 @@
-"""Every random stream as a function of counters: a seed, a purpose, and where in the run it is drawn."""
+"""Every random stream as a function of counters: a seed, a purpose, and where in the run it is
+drawn.
+"""
 
 import functools
 import hashlib
@@ -18,7 +20,8 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd
 
 
 def derive(seed: int, purpose: str, *counters: int) -> int:
-    """A 64-bit seed for one stream: (seed, purpose) hashed, then each counter mixed in with SplitMix64.
+    """A 64-bit seed for one stream: (seed, purpose) hashed, then each counter mixed in with
+    SplitMix64.
 
     Source: Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", figure 16.
     """
@@ -52,9 +55,11 @@ def permutation(size: int, seed: int, epoch: int) -> Int[Tensor, " size"]:
 def uniform(
     seed: int, purpose: str, epoch: int, indices: Int[Tensor, " batch"], number: int
 ) -> Float[Tensor, "batch number"]:
-    """`number` float32 in [0, 1) for each index, multiples of 2^-24: a function of the arguments alone, on any device.
+    """`number` float32 in [0, 1) for each index, multiples of 2^-24: a function of the arguments
+    alone, on any device.
 
-    The indices are the counters of `derive`, and the numbers of one index a counter more: SplitMix64, in tensors.
+    The indices are the counters of `derive`, and the numbers of one index a counter more:
+    SplitMix64, in tensors.
     """
     start = _signed(derive(seed, purpose, epoch))
     state = _mixed(start + (indices.long()[:, None] + 1) * _signed(GOLDEN))
@@ -63,7 +68,9 @@ def uniform(
 
 
 def _mixed(state: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """SplitMix64's finaliser on 64-bit words held as signed integers, whose products wrap as they should."""
+    """SplitMix64's finaliser on 64-bit words held as signed integers, whose products wrap as they
+    should.
+    """
     state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
     state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
     mixed: Tensor = state ^ _shifted(state, 31)
@@ -84,9 +91,10 @@ def _signed(word: int) -> int:
 def start_stream(seed: int, purpose: str, *counters: int) -> None:
     """Puts torch's default generators, CPU and GPU, at the start of the stream.
 
-    The learner does so at every update, so that dropout in anybody's network repeats after a resume and nothing
-    drawn in between (validation, a metric, a sampler) can disturb it. `torch.manual_seed` does the same but takes
-    0.2 ms on a CPU for the backends that are not there; these calls take 1 us.
+    The learner does so at every update, so that dropout in anybody's network repeats after a resume
+    and nothing drawn in between (validation, a metric, a sampler) can disturb it.
+    `torch.manual_seed` does the same but takes 0.2 ms on a CPU for the backends that are not there;
+    these calls take 1 us.
     """
     value = derive(seed, purpose, *counters)
     torch.default_generator.manual_seed(value)
@@ -97,13 +105,16 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
 
 
 def seed_others(seed: int) -> None:
-    """Seeds the generators that are not torch's and that users' code may draw from: Python's and NumPy's global ones."""
+    """Seeds the generators that are not torch's and that users' code may draw from: Python's and
+    NumPy's global ones.
+    """
     random.seed(derive(seed, "python"))
     np.random.seed(derive(seed, "numpy") % 2**32)
 
 
 def others() -> dict[str, Any]:
-    """Where those two stand, as plain values: 32-bit words in hexadecimal, which are copied and written sooner than numbers.
+    """Where those two stand, as plain values: 32-bit words in hexadecimal, which are copied and
+    written sooner than numbers.
 
     Torch's start anew at every update and need not be kept.
     """

@@ -8,7 +8,9 @@ from andiron import inference, randomness
 
 
 def network() -> nn.Sequential:
-    """A model in training that holds a frozen batch norm, and a part in evaluation that holds one in training."""
+    """A model in training that holds a frozen batch norm, and a part in evaluation that holds one
+    in training.
+    """
     randomness.start_stream(0, "init")
     model = nn.Sequential(
         nn.Linear(4, 6),
@@ -28,8 +30,16 @@ def modes(model: nn.Module) -> dict[str, bool]:
 
 
 MIXED = {
-    "": True, "0": True, "1": False, "2": False, "2.0": False, "2.1": False, "2.2": True, "2.2.0": True, "3": True
-}  # fmt: skip
+    "": True,
+    "0": True,
+    "1": False,
+    "2": False,
+    "2.0": False,
+    "2.1": False,
+    "2.2": True,
+    "2.2.0": True,
+    "3": True,
+}
 INPUTS = torch.arange(20.0).reshape(5, 4)
 
 

@@ -50,7 +50,8 @@ def test_a_second_counter_goes_on_from_the_first() -> None:
 
 
 def test_derived_seeds_never_change() -> None:
-    # by `printf 42/order | b2sum -l 64`, read from its last byte, and SplitMix64 in C: other numbers than these
+    # by `printf 42/order | b2sum -l 64`, read from its last byte, and SplitMix64 in C: other
+    # numbers than these
     # would silently give every recorded run another order and other dropout
     assert randomness.derive(42, "order") == 0x0FB72EFFE1D47902
     assert randomness.derive(42, "update") == 0x7A92339BE2B68028
@@ -206,7 +207,8 @@ def test_uniform_numbers_are_uniform_and_differ_by_seed_purpose_epoch_index_and_
     columns = torch.cat(drawn, dim=1).T  # eight series of 20,000
 
     assert columns.min() >= 0 and columns.max() < 1
-    # of n uniform numbers the mean has a standard deviation of sqrt(1 / 12n) = 0.002, the correlation of two series one of
+    # of n uniform numbers the mean has a standard deviation of sqrt(1 / 12n) = 0.002, the
+    # correlation of two series one of
     # sqrt(1 / n) = 0.007: five of them
     assert (columns.mean(dim=1) - 0.5).abs().max() < 0.011
     assert (columns.corrcoef() - torch.eye(8)).abs().max() < 0.036

@@ -672,7 +672,9 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (
             lambda: WarmupStableDecay(0.1, 4, 6, 9),
-            "warmup_updates=4 and decay_updates=6: together should be at most num_updates=9; shorten one of them, or train",
+            "warmup_updates=4 and decay_updates=6: together should be at most num_updates=9; "
+            "shorten one of "
+            "them, or train",
         ),
         (
             lambda: Plateau(0.1, 1.0),
@@ -691,7 +693,9 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (
             lambda: Sequential(TWO, [1, 2]),
-            "milestones=[1, 2]: 2 for 2 schedules, should be 1; give the update at which each schedule but the first begins",
+            "milestones=[1, 2]: 2 for 2 schedules, should be 1; give the update at which each "
+            "schedule but "
+            "the first begins",
         ),
         (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
         (

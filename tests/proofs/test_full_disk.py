@@ -1,4 +1,6 @@
-"""A disk that is full, for real: whole runs on a small file system of their own, and in folders that vanish or refuse."""
+"""A disk that is full, for real: whole runs on a small file system of their own, and in folders
+that vanish or refuse.
+"""
 
 import shutil
 import subprocess
@@ -10,9 +12,15 @@ from train_processes import Training, lines, status, trained, updates_saved
 from andiron.run import comparison
 
 RUN = (
-    "model.hidden=[64]", "batch_size=20", "num_epochs=60", "log_every=10", "checkpoint.every_updates=1", "checkpoint.last=3",
-    "device=cpu", "render=plain",
-)  # fmt: skip
+    "model.hidden=[64]",
+    "batch_size=20",
+    "num_epochs=60",
+    "log_every=10",
+    "checkpoint.every_updates=1",
+    "checkpoint.last=3",
+    "device=cpu",
+    "render=plain",
+)
 LAST_UPDATE = 65 * 60
 LAST_WORDS = (
     " could not be written (No space left on device); free space there, or make it writable: "
@@ -130,8 +138,8 @@ def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(tmp_pat
         assert process.end() == 0
         said = process.output
     assert (
-        f"{run_dir / 'metrics.jsonl'} was removed, with all that was in it; what comes goes to a new file"
-        in said
+        f"{run_dir / 'metrics.jsonl'} was removed, with all that was in it; what comes goes to a "
+        "new file" in said
     )
     assert (run_dir / "model.safetensors").read_bytes() == (
         straight / "model.safetensors"
@@ -173,8 +181,8 @@ def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_ha
         said = process.output
     shelf = run_dir / "checkpoints"
     assert (
-        f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there is step-"
-        in said
+        f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there "
+        "is step-" in said
     )
     assert saved and updates_saved(run_dir) == saved
     assert (

@@ -1,4 +1,6 @@
-"""A run that cannot be lost: processes that are killed, told to stop, or told twice, and the run that is finished after them."""
+"""A run that cannot be lost: processes that are killed, told to stop, or told twice, and the run
+that is finished after them.
+"""
 
 import json
 import os
@@ -119,8 +121,21 @@ def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_pa
 
 @pytest.mark.slow
 def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
-    command = [sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs", "1", "--seed", "1",
-               "--at", "training", "--keep", "runs"]  # fmt: skip
+    command = [
+        sys.executable,
+        SCRIPT,
+        *SHORT,
+        "num_epochs=60",
+        "model._target_=parts.Forgetful",
+        "--runs",
+        "1",
+        "--seed",
+        "1",
+        "--at",
+        "training",
+        "--keep",
+        "runs",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(parts)}
     done = subprocess.run(
         command, cwd=parts, env=environment, capture_output=True, text=True, timeout=400
@@ -164,10 +179,7 @@ def test_the_summary_counts_signals_phases_and_runs():
         "    0 in start-up",
         "    2 in training",
     ]
-    assert (
-        "    1 in writing a checkpoint" in said
-        and said[-1] == "2 of 3 runs end bit-identical"
-    )
+    assert "    1 in writing a checkpoint" in said and said[-1] == "2 of 3 runs end bit-identical"
     assert list(map(str, outcomes)) == [
         "run 1: SIGKILL in writing a checkpoint, SIGKILL in training: the same bits",
         "run 2: SIGTERM in training: metrics.jsonl differs",
@@ -203,9 +215,16 @@ def test_a_folder_shows_what_its_process_is_at(tmp_path):
     then("status.json", '{"status": "done", "pid": 7}')
 
     assert found == [
-        *[observed_phase.START] * 4, observed_phase.TRAINING, observed_phase.VALIDATION, observed_phase.TRAINING, observed_phase.WRITE, observed_phase.REMOVAL, observed_phase.END,
-        observed_phase.WEIGHTS, observed_phase.AFTER,
-    ]  # fmt: skip
+        *[observed_phase.START] * 4,
+        observed_phase.TRAINING,
+        observed_phase.VALIDATION,
+        observed_phase.TRAINING,
+        observed_phase.WRITE,
+        observed_phase.REMOVAL,
+        observed_phase.END,
+        observed_phase.WEIGHTS,
+        observed_phase.AFTER,
+    ]
     assert seen.is_measured
     assert (
         ObservedProcess(tmp_path, pid=8).phase == observed_phase.START
@@ -231,8 +250,10 @@ def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, res
         process.process.send_signal(getattr(signal, name))
         assert process.end() == code
         assert process.errors.splitlines()[1:] == [
-            f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run at once",
-            "interrupted; what was saved until then is in the run folder, and resume=<run folder> goes on",
+            f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run "
+            "at once",
+            "interrupted; what was saved until then is in the run folder, and resume=<run folder> "
+            "goes on",
         ]
     assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", name]
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
@@ -334,9 +355,10 @@ def test_a_run_that_is_done_is_left_alone_by_the_same_command(tmp_path):
     before = contents(tmp_path / "run")
 
     said = trained(tmp_path, *again)
-    assert (
-        said
-        == f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert said == (
+        f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... "
+        "trains "
+        "it for longer\n"
     )
     assert contents(tmp_path / "run") == before
 
@@ -356,7 +378,9 @@ def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, st
         ]
     assert sorted(codes) == [0, 1]
     assert refused == (
-        f"error: another process trains the run in this folder: it has {run_dir / 'experiment.log'} locked; end it first, "
+        "error: another process trains the run in this folder: it has "
+        f"{run_dir / 'experiment.log'} locked; "
+        "end it first, "
         "or choose another hydra.run.dir\n"
     )
     assert comparison.compare(straight, run_dir) == []

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy to build from: setuptools leaves its build folder in the sources, to be found by the next build."""
+    """A copy to build from: setuptools leaves its build folder in the sources, to be found by the
+    next build.
+    """
     sources = ("conf", "src", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
     copy = tmp_path / "checkout"
     for name in sources:
@@ -35,7 +37,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def environment(folder: Path) -> Path:
-    """A fresh virtual environment that also sees the packages of the one the tests run in; its python."""
+    """A fresh virtual environment that also sees the packages of the one the tests run in; its
+    python.
+    """
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "outer.pth").write_text(sysconfig.get_path("purelib"))

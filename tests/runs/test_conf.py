@@ -1,4 +1,6 @@
-"""The configuration as it ships: every file composes with all others and builds, and the command line has the last word."""
+"""The configuration as it ships: every file composes with all others and builds, and the command
+line has the last word.
+"""
 
 import dataclasses
 import functools
@@ -28,10 +30,17 @@ GROUPS = diagnosis.groups(CONF)
 CHOICES = [f"{group}={name}" for group, names in GROUPS.items() for name in names]
 MNIST = "MNIST/raw/train-images-idx3-ubyte"
 FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
-    "mnist": MNIST, "fashion_mnist": f"Fashion{MNIST}", "cifar10": "cifar-10-batches-bin",
-    "cifar100": "cifar-100-binary", "image_folder": "images", "convnet_mnist": MNIST, "mnist_strong": MNIST,
-    "cifar10_resnet": "cifar-10-batches-bin", "cifar10_cpu": "cifar-10-batches-bin", "text_bytes": "tinyshakespeare",
-}  # fmt: skip
+    "mnist": MNIST,
+    "fashion_mnist": f"Fashion{MNIST}",
+    "cifar10": "cifar-10-batches-bin",
+    "cifar100": "cifar-100-binary",
+    "image_folder": "images",
+    "convnet_mnist": MNIST,
+    "mnist_strong": MNIST,
+    "cifar10_resnet": "cifar-10-batches-bin",
+    "cifar10_cpu": "cifar-10-batches-bin",
+    "text_bytes": "tinyshakespeare",
+}
 PACKAGES = {"writers=wandb": "wandb", "writers=mlflow": "mlflow"}
 TABLE = "height,weight,tall\n" + "".join(
     f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60)
@@ -80,13 +89,23 @@ def asked_for(choice, folder):
         "data=text": text[1:],
         "data=safetensors": (f"data.path={folder}/arrays.safetensors",),
         "experiment=transfer_digits": (f"start_from={folder}/weights.safetensors",),
-        "task=binary": yes_or_no, "metrics=binary": yes_or_no, "loss=binary_cross_entropy": yes_or_no,
-        "task=multilabel": several, "metrics=multilabel": several,
-        "task=regression": regression, "metrics=regression": regression, "loss=mean_squared_error": regression,
-        "loss=huber": regression, "loss=mean_absolute_error": regression,
-        "task=language_model": text, "metrics=language": text, "metrics=token": text, "model=gpt": text,
-        "metrics=adversarial": ("task=adversarial",), "model=gan": ("task=adversarial",),
-    }.get(choice, ())  # fmt: skip
+        "task=binary": yes_or_no,
+        "metrics=binary": yes_or_no,
+        "loss=binary_cross_entropy": yes_or_no,
+        "task=multilabel": several,
+        "metrics=multilabel": several,
+        "task=regression": regression,
+        "metrics=regression": regression,
+        "loss=mean_squared_error": regression,
+        "loss=huber": regression,
+        "loss=mean_absolute_error": regression,
+        "task=language_model": text,
+        "metrics=language": text,
+        "metrics=token": text,
+        "model=gpt": text,
+        "metrics=adversarial": ("task=adversarial",),
+        "model=gan": ("task=adversarial",),
+    }.get(choice, ())
 
 
 def assert_states_what_it_says(choice, config):
@@ -118,7 +137,8 @@ def data_dir(request, monkeypatch):
 def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, data_dir, tmp_path):
     if choice == "optimizer=muon":
         pytest.skip(
-            "takes matrices alone, so that it cannot own a whole model; param_groups=muon is built here"
+            "takes matrices alone, so that it cannot own a whole model; param_groups=muon is "
+            "built here"
         )
     package = PACKAGES.get(choice)
     if package is not None:
@@ -166,7 +186,9 @@ def test_every_schedule_starts_from_the_one_learning_rate(name):
 def test_the_command_line_beats_the_experiment_and_the_experiment_the_groups_and_the_page(tmp_path):
     conf = shutil.copytree(CONF, tmp_path / "conf")
     (conf / "experiment" / "probe.yaml").write_text(
-        "# @package _global_\ndefaults:\n  - override /optimizer: sgd\nnum_epochs: 77\nlr: 0.5\nmodel:\n  hidden: [3]\n"
+        "# @package _global_\ndefaults:\n  - override /optimizer: sgd\nnum_epochs: 77\nlr: "
+        "0.5\nmodel:\n  "
+        "hidden: [3]\n"
     )
     page = OmegaConf.load(CONF / "train.yaml")
 

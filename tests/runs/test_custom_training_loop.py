@@ -42,7 +42,8 @@ def test_the_custom_loop_reaches_the_accuracy_of_the_learner(script, tmp_path):
 
     by_hand = script.train()["accuracy"]
 
-    # 359 test images: near 0.975 the standard error of one accuracy is 0.008, of the difference of two 0.012
+    # 359 test images: near 0.975 the standard error of one accuracy is 0.008, of the difference of
+    # two 0.012
     assert abs(by_hand - learned) < 3 * 0.012
     assert by_hand >= 0.95
 

@@ -1,4 +1,6 @@
-"""A whole run by its folder: everything about it is there and agrees, and it is a function of its config."""
+"""A whole run by its folder: everything about it is there and agrees, and it is a function of its
+config.
+"""
 
 import dataclasses
 import hashlib
@@ -57,9 +59,19 @@ def points(folder):
 def test_everything_about_the_run_is_in_its_folder(folder):
     names = {path.name for path in folder.iterdir()}
     assert names - {"dirty.patch"} == {
-        "config.json", ".hydra", "provenance.json", "data.json", "param_groups.json", "metrics.jsonl", "experiment.log",
-        "status.json", "tensorboard", "checkpoints", "model.safetensors", "summary.json",
-    }  # fmt: skip
+        "config.json",
+        ".hydra",
+        "provenance.json",
+        "data.json",
+        "param_groups.json",
+        "metrics.jsonl",
+        "experiment.log",
+        "status.json",
+        "tensorboard",
+        "checkpoints",
+        "model.safetensors",
+        "summary.json",
+    }
     assert {path.name for path in (folder / ".hydra").iterdir()} == {
         "config.yaml",
         "hydra.yaml",
@@ -281,13 +293,27 @@ def test_validating_on_the_test_set_is_said(tmp_path):
 def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
     flat = run_metadata.hyperparameters(Train.load(folder / "config.json"))
     assert flat == {
-        "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42,
-        "optimizer": "Adam", "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,
-        "optimizer.amsgrad": False, "model": "MLP", "model.hidden": "[512, 256]", "model.dropout": 0.0,
-        "data": "digits", "data.valid": 0.1, "data.split_seed": 0, "data.size": 8, "task": "Classifier",
-        "loss": "CrossEntropy", "loss.label_smoothing": 0.0,
+        "lr": 1e-3,
+        "batch_size": 64,
+        "num_epochs": 3,
+        "seed": 42,
+        "optimizer": "Adam",
+        "optimizer.betas": "[0.9, 0.999]",
+        "optimizer.eps": 1e-8,
+        "optimizer.weight_decay": 0.0,
+        "optimizer.amsgrad": False,
+        "model": "MLP",
+        "model.hidden": "[512, 256]",
+        "model.dropout": 0.0,
+        "data": "digits",
+        "data.valid": 0.1,
+        "data.split_seed": 0,
+        "data.size": 8,
+        "task": "Classifier",
+        "loss": "CrossEntropy",
+        "loss.label_smoothing": 0.0,
         "scheduler": "Constant",
-    }  # fmt: skip
+    }
 
 
 def test_auto_is_the_best_device_there_is():
@@ -321,8 +347,7 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
     assert (
         "5 tensors; initialised randomly: 'network.layers.1.weight' is 512x64 in the record, and "
-        "512x81 in the module"
-        in (other / "experiment.log").read_text()
+        "512x81 in the module" in (other / "experiment.log").read_text()
     )
 
 

@@ -49,7 +49,8 @@ class Stops(Interrupter):
 
 whole = train.train
 train.train = lambda *arguments: whole(*arguments[:3], Stops())
-assert train_py("hydra.run.dir=run", "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain") == 130
+options = "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain"
+assert train_py("hydra.run.dir=run", *options) == 130
 train.train = whole
 assert train_py("resume=run") == 0
 
@@ -60,10 +61,15 @@ learner = configured_learner.learner(config, built, run)
 for name, tensor in serialization.load_tensors(run / "model.safetensors").items():
     learner.model.state_dict()[name].copy_(tensor)
 found = learner.evaluator.measure(built.test, "test")
-rows = {row["metric"]: row["last"] for row in json.loads((run / "summary.json").read_text())["metrics"] if row["split"] == "test"}
+summary = json.loads((run / "summary.json").read_text())
+rows = {row["metric"]: row["last"] for row in summary["metrics"] if row["split"] == "test"}
 assert found == rows, (found, rows)
 
-recorders = {"m.safetensors": serialization.Recorder(), "m.json": serialization.Recorder(format="json"), "m.mpk.gz": serialization.CompactRecorder()}
+recorders = {
+    "m.safetensors": serialization.Recorder(),
+    "m.json": serialization.Recorder(format="json"),
+    "m.mpk.gz": serialization.CompactRecorder(),
+}
 for name, recorder in recorders.items():
     serialization.save_file(learner.model, run / name, recorder)
     serialization.load_file(learner.model, run / name)
@@ -95,7 +101,9 @@ def test_the_guard_would_see_it(tmp_path):
 
 
 def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
-    """The one is scripts/import_state_dict.py's, with weights_only=True; torchvision's own weights are read by torchvision."""
+    """The one is scripts/import_state_dict.py's, with weights_only=True; torchvision's own weights
+    are read by torchvision.
+    """
     naming = [
         path.relative_to(ROOT / "src" / "andiron").as_posix()
         for path in sorted((ROOT / "src").rglob("*.py"))

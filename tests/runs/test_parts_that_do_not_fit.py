@@ -1,4 +1,6 @@
-"""Parts that do not fit each other: found before the first step where they can be, never trained to a meaningless number."""
+"""Parts that do not fit each other: found before the first step where they can be, never trained to
+a meaningless number.
+"""
 
 import pytest
 import safetensors.torch
@@ -38,11 +40,14 @@ REFUSED = {  # with the exit code 2, and nothing left
             "early_stopping.patience.metric=accuracy",
             "early_stopping.patience.direction=lowest",
         ],
-        "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it null, or give highest",
+        "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it "
+        "null, or give "
+        "highest",
     ),
     "keeping the worst": (
         ["checkpoint.metric=accuracy", "checkpoint.direction=lowest"],
-        "checkpoint.direction=lowest: accuracy is better the other way; leave it null, or give highest",
+        "checkpoint.direction=lowest: accuracy is better the other way; leave it null, or give "
+        "highest",
     ),
 }
 ENDED = {  # with the exit code 1, and the status saying so
@@ -105,8 +110,13 @@ def test_targets_that_are_no_probabilities_are_no_classes(row):
 def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, here):
     goal = {"loss": 100.0, "accuracy": 0.01}[metric]  # reached at once, if one looks the right way
 
-    command("hydra.run.dir=run", "early_stopping=goal", f"early_stopping.goal.metric={metric}", f"early_stopping.goal.goal={goal}",
-            f"checkpoint.metric={metric}")  # fmt: skip
+    command(
+        "hydra.run.dir=run",
+        "early_stopping=goal",
+        f"early_stopping.goal.metric={metric}",
+        f"early_stopping.goal.goal={goal}",
+        f"checkpoint.metric={metric}",
+    )
 
     assert f"goal={goal} is reached" in (here / "run" / "experiment.log").read_text()
 

@@ -1,4 +1,6 @@
-"""The options that change how a run computes and not what: the same numbers, as far as they should be."""
+"""The options that change how a run computes and not what: the same numbers, as far as they should
+be.
+"""
 
 from pathlib import Path
 
@@ -78,9 +80,15 @@ def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )
     found = metadata.hyperparameters(Train.load(built.folder.config))
-    assert {name: found[name] for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")} == {
-        "clip": 1.0, "precision": "bf16", "param_groups.hidden.lr": 0.02, "param_groups.hidden.optimizer": "Muon",
-    }  # fmt: skip
+    assert {
+        name: found[name]
+        for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")
+    } == {
+        "clip": 1.0,
+        "precision": "bf16",
+        "param_groups.hidden.lr": 0.02,
+        "param_groups.hidden.optimizer": "Muon",
+    }
     assert (
         found["averages.ema"] == "Ema" and "sam" not in found and "grads_accumulation" not in found
     )

@@ -53,7 +53,8 @@ CONFIG_MISTAKES = {
     "option of another choice": (
         ["optimizer=sgd", "optimizer.betas=[0.9,0.99]"],
         [
-            "optimizer.betas: no such option; allowed here: momentum, dampening, weight_decay, nesterov"
+            "optimizer.betas: no such option; allowed here: momentum, dampening, weight_decay, "
+            "nesterov"
         ],
     ),
     "wrong type": (["lr=abc"], ["lr=abc: should be a valid number"]),
@@ -135,7 +136,9 @@ CONFIG_MISTAKES = {
     "everything frozen": (
         ["+param_groups.all={match:{name:network},frozen:true}"],
         [
-            "model._target_=andiron.models.MLP: no parameter to train: the groups freeze all of it; leave something to train"
+            "model._target_=andiron.models.MLP: no parameter to train: the groups freeze all of "
+            "it; leave "
+            "something to train"
         ],
     ),
     "two owners": (
@@ -145,27 +148,35 @@ CONFIG_MISTAKES = {
             "+param_groups.head={match:{tag:last},lr_scale:10}",
         ],
         [
-            "param_groups: parameter 'network.layers.5.bias' is claimed by groups 'no_decay' and 'head'; a parameter has one owner: "
+            "param_groups: parameter 'network.layers.5.bias' is claimed by groups 'no_decay' and "
+            "'head'; a "
+            "parameter has one owner: "
         ],
     ),
     "a rule that claims nothing": (
         ["+param_groups.norms={match:{module:LayerNorm},weight_decay:0.0}"],
         [
-            "param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']); remove the group, or match some of: "
+            "param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']); "
+            "remove the "
+            "group, or match some of: "
         ],
     ),
     "a parameter that is not there": (
         ["+param_groups.head={match:{parameters:[network.layers.5.wieght]},lr_scale:10}"],
         [
-            "param_groups.head: no parameter is named 'network.layers.5.wieght'; did you mean 'network.layers.5.weight'?",
-            "param_groups.head: claims no trainable parameter (match parameters: ['network.layers.5.wieght'])",
+            "param_groups.head: no parameter is named 'network.layers.5.wieght'; did you mean "
+            "'network.layers.5.weight'?",
+            "param_groups.head: claims no trainable parameter (match parameters: "
+            "['network.layers.5.wieght'])",
         ],
     ),
     "an optimizer that cannot take a parameter": (
         ["optimizer=muon"],
         [
-            "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512], 'network.layers.3.bias' [256], "
-            "'network.layers.5.bias' [10]; give them to another group (Muon only supports 2D parameters"
+            "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512], "
+            "'network.layers.3.bias' [256], "
+            "'network.layers.5.bias' [10]; give them to another group (Muon only supports 2D "
+            "parameters"
         ],
     ),
     "an option that the group's optimizer has not": (
@@ -179,13 +190,17 @@ CONFIG_MISTAKES = {
     "no criterion at all": (
         ["+param_groups.head={match:{}}"],
         [
-            "param_groups.head.match={}: names no criterion, and would claim every parameter; give one of name, parameters, "
+            "param_groups.head.match={}: names no criterion, and would claim every parameter; "
+            "give one of "
+            "name, parameters, "
         ],
     ),
     "no regular expression": (
         ["+param_groups.head={match:'('}"],
         [
-            "param_groups.head.match.name=(: is no regular expression: missing ), unterminated subpattern at position 0"
+            "param_groups.head.match.name=(: is no regular expression: missing ), unterminated "
+            "subpattern "
+            "at position 0"
         ],
     ),
     "two learning rates": (
@@ -199,21 +214,29 @@ CONFIG_MISTAKES = {
     "no module to compute again": (
         ["activation_checkpointing=featurs", "model=convnet"],
         [
-            "activation_checkpointing=featurs: no submodule of ConvNet has 'featurs' in its name; did you mean 'features'?"
+            "activation_checkpointing=featurs: no submodule of ConvNet has 'featurs' in its name; "
+            "did you "
+            "mean 'features'?"
         ],
     ),
     "a horizon that is none": (
         ["scheduler=linear", "scheduler.num_updates=2weeks"],
         [
-            "scheduler.num_updates=2weeks: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+            "scheduler.num_updates=2weeks: should be a number of updates (100) or of epochs "
+            "(2epochs, "
+            "0.5epochs)"
         ],
     ),
     "no such way to clip": (["clip={nrom:1.0}"], ["clip={'nrom': 1.0}: should be "]),
     "missing argument of a foreign target": (
         ["model._target_=torch.nn.Linear"],
         [
-            "model.hidden: Linear has no such argument; it takes: in_features, out_features, bias, device, dtype",
-            "model.dropout: Linear has no such argument; it takes: in_features, out_features, bias, device, dtype",
+            "model.hidden: Linear has no such argument; it takes: in_features, out_features, "
+            "bias, device, "
+            "dtype",
+            "model.dropout: Linear has no such argument; it takes: in_features, out_features, "
+            "bias, device, "
+            "dtype",
             "model.in_features: Linear needs it; give one as +model.in_features=...",
             "model.out_features: Linear needs it; give one as +model.out_features=...",
         ],
@@ -240,7 +263,9 @@ CONFIG_MISTAKES = {
     "patches that do not fit": (
         ["model=vit", "model.patch=3"],
         [
-            "model.patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a divisor of both sides"
+            "model.patch=3: an image of 8x8 is not divisible into patches of 3x3; choose a "
+            "divisor of both "
+            "sides"
         ],
     ),
     "no such depth": (
@@ -250,7 +275,9 @@ CONFIG_MISTAKES = {
     "no such torchvision network": (
         ["model=torchvision", "model.name=resnet19"],
         [
-            "model.name=resnet19: torchvision has no classification network of that name; did you mean 'resnet18'?"
+            "model.name=resnet19: torchvision has no classification network of that name; did you "
+            "mean "
+            "'resnet18'?"
         ],
     ),
     "more than the classes": (
@@ -283,7 +310,9 @@ FAILURES = {
     ),
     "images wanted": (
         ["data=diabetes", "augmentation=flip"],
-        "augmentation.flip: is for images of [channels, height, width], and a sample here is [10]; leave it out",
+        "augmentation.flip: is for images of [channels, height, width], and a sample here is "
+        "[10]; leave it "
+        "out",
     ),
     "no such GPU": (
         ["device=cuda:99"],
@@ -459,7 +488,8 @@ def test_a_run_folder_that_cannot_be_made_is_named_with_the_way_out(run, sweep, 
     said = run(*sweep, f"{option}=file/run")
 
     assert said.errors == (
-        f"error: {here}/file/run cannot be made (Not a directory); choose another place with {option}=...\n"
+        f"error: {here}/file/run cannot be made (Not a directory); choose another place with "
+        f"{option}=...\n"
     )
     assert said.code == 1
     assert files_below(here) == ["file"]

@@ -1,4 +1,5 @@
-"""What a configuration names, built: data, model, optimizer and schedule; nothing is recorded yet."""
+"""What a configuration names, built: data, model, optimizer and schedule; nothing is recorded yet.
+"""
 
 import dataclasses
 import math

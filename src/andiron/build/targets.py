@@ -80,7 +80,8 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     """An object that is called with `num_given` values, and those of `named` that it knows.
 
     A function whose first parameters are still open is taken as it is, with its other arguments
-    bound; anything else that the node names makes the object. Lists become tensors where the callable takes tensors, as losses take class weights.
+    bound; anything else that the node names makes the object. Lists become tensors where the
+    callable takes tensors, as losses take class weights.
     Raises: ConfigError if the target cannot be used or does not take its arguments.
     """
     function, arguments = _resolved(option, node, {})
@@ -174,7 +175,8 @@ def _called(option: str, name: str, function: Any, arguments: Mapping[str, Any])
 
 
 def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigError:
-    """What a constructor refuses, under the name of the argument where the message begins with it."""
+    """What a constructor refuses, under the name of the argument where the message begins with it.
+    """
     is_argument = str(error).partition("=")[0] in inspect.signature(function).parameters
     return errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"])
 

@@ -64,7 +64,8 @@ class FileCheckpointer:
             return self._kept(self._known)
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Takes a copy to be written; waits only for a write that is still under way after a second.
+        """Takes a copy to be written; waits only for a write that is still under way after a
+        second.
 
         `values` are empty for a checkpoint without a validation. A failing disk raises no error.
         Raises: ValueError if the state is that of another update; RunFolderError if the store holds
@@ -280,7 +281,9 @@ class FileCheckpointer:
             self._forget_written(vanished)
 
     def _warn_loudly(self, name: str, problem: str) -> None:
-        whole = max(self._written, key=lambda each: contents.step_place(each) or NOWHERE, default="")
+        whole = max(
+            self._written, key=lambda each: contents.step_place(each) or NOWHERE, default=""
+        )
         log.warning(
             "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest whole one there is %s. "
             "Training continues, and its newest state is written as soon as possible: free space "

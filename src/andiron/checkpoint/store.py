@@ -45,7 +45,8 @@ class Store(Protocol):
         ...
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
-        """Removes these files of a folder, and the folder if it is empty then; else what is left."""
+        """Removes these files of a folder, and the folder if it is empty then; else what is left.
+        """
         ...
 
     def note_latest(self, name: str) -> None:

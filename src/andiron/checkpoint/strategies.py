@@ -89,7 +89,10 @@ class KeepBest:
     def __post_init__(self) -> None:
         if self.direction not in improvement.DIRECTIONS:
             allowed = " or ".join(improvement.DIRECTIONS)
-            raise ValueError(f"direction={self.direction}: should be {allowed}; choose one of these")
+            raise ValueError(
+                f"direction={self.direction}: should be {allowed}; choose one of "
+                "these"
+            )
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         best, name = None, None

@@ -68,7 +68,8 @@ def _remedy(message: str) -> str:
     if kind:
         return (
             f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
-            "the file; where it was made, write torch.save(model.state_dict(), path) and import that"
+            "the file; where it was made, write torch.save(model.state_dict(), path) and import "
+            "that"
         )
     if "TorchScript" in message:
         command = "torch.save(torch.jit.load(path).state_dict(), other)"

@@ -27,7 +27,10 @@ def replay(folder: Path) -> bool:
     saved = checkpoint.load(folder)
     if "step" not in saved.state:
         example = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {example}")
+        raise errors.DataError(
+            f"{folder}: holds no update to replay; name a folder below "
+            f"{example}"
+        )
     names = [field.name for field in dataclasses.fields(nonfinite.Step)]
     step = nonfinite.Step(**{name: saved.state["step"][name] for name in names})
     config = Train.load(RunFolder(folder.parents[1]).config)

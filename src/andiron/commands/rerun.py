@@ -1,4 +1,6 @@
-"""A finished run repeated from its record, and compared bit for bit; what changed since comes first."""
+"""A finished run repeated from its record, and compared bit for bit; what changed since comes
+first.
+"""
 
 import argparse
 import dataclasses

@@ -98,7 +98,10 @@ def _group_problem(override: Override, known: dict[str, list[str]]) -> str | Non
         if option not in known[group]:
             hint = errors.nearest(option, known[group])
             instead = f"; ~{group} leaves it out" if option == "null" else ""
-            return f"{group}={option}: no such {group}{hint}; there is: {', '.join(known[group])}{instead}"
+            return (
+                f"{group}={option}: no such {group}{hint}; there is: "
+                f"{', '.join(known[group])}{instead}"
+            )
     return None
 
 

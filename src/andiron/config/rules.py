@@ -18,7 +18,8 @@ from andiron.ranges import Count, Horizon, Node, Positive
 
 @dataclass(frozen=True, kw_only=True)
 class ParamGroup:
-    """A rule and its settings; `match` and `exclude` are a `Match`, or only the text of its `name`."""
+    """A rule and its settings; `match` and `exclude` are a `Match`, or only the text of its `name`.
+    """
 
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
 
@@ -72,7 +73,8 @@ def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any])
             found |= node_checks.problems(f"{path}.{name}", node)
     if settings.get("lr") is not None and settings.get("lr_scale") is not None:
         found[f"{path}.lr"] = (
-            f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one of the two"
+            f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one "
+            "of the two"
         )
     if settings.get("frozen") is True and settings.get("optimizer"):
         found[f"{path}.frozen"] = (
@@ -88,7 +90,8 @@ def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]
     if not any(value not in (None, [], ()) for value in criteria.values()):
         names = ", ".join(field.name for field in dataclasses.fields(schema))
         found[path] = (
-            f"{path}={match}: names no criterion, and would claim every parameter; give one of {names}"
+            f"{path}={match}: names no criterion, and would claim every parameter; give one of "
+            f"{names}"
         )
     try:
         re.compile(criteria.get("name") or "")

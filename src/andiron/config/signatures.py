@@ -1,7 +1,7 @@
 """What the callable behind a `_target_` takes, read from its source: nothing is imported or run.
 
 The annotated signature of a constructor is the schema of its node in the configuration. Importing
-it would import torch, which a wrong command line need not wait for, so the source is parsed.
+it would import torch, so the source is parsed.
 
 >>> signature("andiron.models.MLP").parameters["input_shape"].is_required
 True
@@ -22,9 +22,8 @@ import pydantic
 from andiron import improvement, options, ranges
 from andiron.config.foreign_ranges import FOREIGN_RANGES
 
-KNOWN_MODULES = {
-    module.__name__: module for module in (typing, pydantic, improvement, options, ranges)
-}
+KNOWN = (typing, pydantic, improvement, options, ranges)
+KNOWN_MODULES = {module.__name__: module for module in KNOWN}
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
 FOREIGN_PACKAGES = {"torch", "torchvision", "torchmetrics"}  # large sources without ranges
 NOTHING_TO_READ = {"ABC", "Generic", "Protocol", "object"}  # bases without a constructor
@@ -217,10 +216,8 @@ def _fields(module: Module, statement: ast.ClassDef) -> Iterator[tuple[str, Para
         if "ClassVar" not in ast.unparse(field.annotation) and not is_made:
             is_field = isinstance(field.value, ast.Call) and _last_name(field.value.func) == "field"
             default = given.get("default") or given.get("default_factory")
-            yield (
-                field.target.id,
-                _parameter(module, field.annotation, default if is_field else field.value),
-            )
+            default = default if is_field else field.value
+            yield field.target.id, _parameter(module, field.annotation, default)
 
 
 def _parameter(module: Module, annotation: ast.expr | None, default: ast.expr | None) -> Parameter:

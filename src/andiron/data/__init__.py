@@ -11,7 +11,8 @@ from andiron.data.composed.folds import kfold, stratified_folds
 from andiron.data.composed.sampling import balanced, partial, sampled
 from andiron.data.composed.torch_dataset import from_torch
 from andiron.data.dataset import Batch, Dataset, RawBatch
-from andiron.data.loader import DataLoader, DataLoaderBuilder
+from andiron.data.loader import DataLoader
+from andiron.data.loader_builder import DataLoaderBuilder
 from andiron.data.on_disk.csv_file import csv
 from andiron.data.on_disk.image_folder import image_folder
 from andiron.data.on_disk.safetensors_arrays import safetensors

@@ -110,8 +110,7 @@ class DataLoader:
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
 
-        Batches before `first_batch` are not gathered. On the CPU, consecutive batches of small
-        samples may be slices of one tensor, made from at most 1 MiB of stored inputs.
+        On the CPU, small batches may be slices of one tensor, of at most 1 MiB of stored inputs.
         Raises: RuntimeError if worker processes have begun another epoch since.
         """
         if self.in_memory:
@@ -213,37 +212,6 @@ class DataLoader:
                 "iterate over loader.epoch(0), loader.epoch(1), ..."
             )
         return self.epoch(0)
-
-
-class DataLoaderBuilder:
-    """A DataLoader as Burn builds it; see this module's first lines."""
-
-    def __init__(self, batcher: Batcher):
-        self._batcher = batcher
-        self._options: dict[str, Any] = {}
-
-    def batch_size(self, size: int) -> "DataLoaderBuilder":
-        return self._with(batch_size=size)
-
-    def shuffle(self, seed: int) -> "DataLoaderBuilder":
-        return self._with(shuffle_seed=seed)
-
-    def num_workers(self, number: int) -> "DataLoaderBuilder":
-        return self._with(num_workers=number)
-
-    def device(self, device: torch.device | str) -> "DataLoaderBuilder":
-        return self._with(device=device)
-
-    def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
-        return self._with(augmentations=augmentations)
-
-    def build(self, dataset: Dataset) -> DataLoader:
-        """The loader over `dataset`."""
-        return DataLoader(dataset, self._batcher, **self._options)
-
-    def _with(self, **option: Any) -> "DataLoaderBuilder":
-        self._options |= option
-        return self
 
 
 class Request(NamedTuple):

@@ -19,7 +19,7 @@ class Agenda:
 
     def start(self, at: Position, updates_per_epoch: int) -> int:
         """Counts parts of an epoch in updates from here on; returns the run's length in epochs."""
-        for ticker in (self._logs, self._validations):
+        for ticker in (self._logs, self._validations, self._saves):
             ticker.resolve(updates_per_epoch)
         self.look_ahead(at)
         if self._options.num_updates is not None:

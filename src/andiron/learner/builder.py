@@ -84,7 +84,9 @@ class LearnerBuilder:
         cadence: Cadence | None = None,
         store: Callable[[Path], Store] = LocalStore,
     ) -> "LearnerBuilder":
-        """Saves in `run_dir`/checkpoints; by default after each epoch, keeping the last two and the best."""
+        """Saves in `run_dir`/checkpoints; by default after each epoch, keeping the last two and the
+        best.
+        """
         self._strategy, self._cadence = strategy, cadence or Cadence(epochs=1)
         self._store = store
         return self
@@ -117,7 +119,8 @@ class LearnerBuilder:
         return self
 
     def averages(self, **rules: Rule) -> "LearnerBuilder":
-        """Keeps averages of the weights, each under its name, and measures the model with them too."""
+        """Keeps averages of the weights, each under its name, and measures the model with them too.
+        """
         self._averages |= rules
         return self
 

@@ -35,11 +35,11 @@ class EarlyStopping:
     """Ends a run for lack of progress, at a goal, or on divergence of `metric` on `split`.
 
     It stops after `patience` validations in a row without a gain, at `goal`, and past `divergence`.
-    A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that part of
-    it). A goal is reached by a value as good or better; `divergence` is passed by a value that is worse.
-    A non-finite value always ends the run. Before update `not_before` nothing else does, and validations
-    do not count towards `patience`. With `restores_best` the run comes back with the weights of its
-    best validation.
+    A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that
+    part of it). A goal is reached by a value as good or better; `divergence` is passed by a value
+    that is worse. A non-finite value always ends the run. Before update `not_before` nothing else
+    does, and validations do not count towards `patience`. With `restores_best` the run comes back
+    with the weights of its best validation.
     Raises: ValueError for arguments that contradict each other or leave nothing to stop for.
     """
 
@@ -77,7 +77,8 @@ class EarlyStopping:
         self._last_update = 0
 
     def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
-        """Takes the values of a validation in `epoch`, counted from 1, after `updates`, and decides.
+        """Takes the values of a validation in `epoch`, counted from 1, after `updates`, and
+        decides.
 
         Raises: KeyError if the metric was not measured.
         """
@@ -164,7 +165,9 @@ class EarlyStopping:
         return f" (best {self.best:.4g} at epoch {self.epoch_of_best}{update})"
 
     def _check(self) -> None:
-        """Refuses what the types of the arguments cannot: a rule that never stops, or stops at once."""
+        """Refuses what the types of the arguments cannot: a rule that never stops, or stops at
+        once.
+        """
         stops = self.patience, self.goal, self.divergence
         if not self.restores_best and stops == (None, None, None):
             raise ValueError(
@@ -188,7 +191,9 @@ class EarlyStopping:
 
 
 class StoppingRules:
-    """Rules by name, observed after every validation; the run ends as soon as one of them decides so."""
+    """Rules by name, observed after every validation; the run ends as soon as one of them decides
+    so.
+    """
 
     def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
         self.rules = dict(rules)
@@ -209,7 +214,9 @@ class StoppingRules:
     def observe(
         self, latest: Mapping[str, Values], model: nn.Module, *, epoch: int, updates: int
     ) -> None:
-        """Gives every rule the values of a validation, and keeps the model's weights if they are the best."""
+        """Gives every rule the values of a validation, and keeps the model's weights if they are
+        the best.
+        """
         for rule in self.rules.values():
             rule.observe(latest, epoch, updates)
             if self.best is not None and rule.restores_best and rule.is_best:
@@ -220,7 +227,8 @@ class StoppingRules:
 
     @contextmanager
     def restored(self, model: nn.Module) -> Iterator[None]:
-        """Within it `model` has the best weights, where a rule restores them; afterwards its own."""
+        """Within it `model` has the best weights, where a rule restores them; afterwards its own.
+        """
         if self.best is None or not self.best.is_taken:
             yield
             return
@@ -240,7 +248,9 @@ class StoppingRules:
     def load_state_dict(
         self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
     ) -> None:
-        """Continues from a saved state; a rule that was not there, or observed another metric, begins now."""
+        """Continues from a saved state; a rule that was not there, or observed another metric,
+        begins now.
+        """
         known = {
             name: rule
             for name, rule in self.rules.items()

@@ -55,7 +55,8 @@ class Evaluator:
     def validate(self, loader: Loader, split: str = "valid") -> None:
         """Measures the model as `split`, and with each average of its weights as `split`-<average>.
 
-        After a pass over `valid`, shows the model's samples and lets schedules such as Plateau observe.
+        After a pass over `valid`, shows the model's samples and lets schedules such as Plateau
+        observe.
         """
         state = self.state
         with state.optimizer.evaluated():

@@ -30,8 +30,8 @@ from andiron.serialization import Recorder
 class Learner(AbstractContextManager["Learner"]):
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
-    Where the run stands is its `position`: completed updates and epochs, and the batches taken from the
-    epoch under way. Everything random is a function of the seed and those counters.
+    Where the run stands is its `position`: completed updates and epochs, and the batches taken from
+    the epoch under way. Everything random is a function of the seed and those counters.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Learner(AbstractContextManager["Learner"]):
         return self.updater.rates(self.position.updates)
 
     def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
-        """The model after training on `train`, validated on `valid`, and measured on `test` at the end.
+        """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
-        It has the weights to evaluate where an optimizer has its own, or the best where early stopping
-        restores them. Raises: TypeError for a loader without epochs; NonFiniteError as `on_nonfinite`
-        says; Interrupted, the state saved, when `interrupter` is asked to stop.
+        It has the weights to evaluate where an optimizer has its own, or the best where early
+        stopping restores them. Raises: TypeError for a loader without epochs; NonFiniteError as
+        `on_nonfinite` says; Interrupted, the state saved, when `interrupter` is asked to stop.
         """
         at, agenda, size = self.position, self._agenda, len(train)
         with self.training(train, valid, *([] if test is None else [test])):
@@ -117,7 +117,8 @@ class Learner(AbstractContextManager["Learner"]):
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
         """Within it the model trains, progress is shown, and the run can be asked to stop.
 
-        Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this too.
+        Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this
+        too.
         Raises: TypeError for a loader without epochs.
         """
         check_loaders(train, *others)
@@ -149,7 +150,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
-        """The batches left in the epoch, in groups that make one update; the last group may be short."""
+        """The batches left in the epoch, in groups for one update; the last may be short."""
         at = self.position
         self.metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
@@ -239,7 +240,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:
-        """If the pass within is interrupted, saves the state from before it; resuming repeats it."""
+        """If the pass within is interrupted, saves the state from before it, to repeat it."""
         before = self._state.measured()
         try:
             yield
@@ -263,17 +264,14 @@ class Learner(AbstractContextManager["Learner"]):
         return copy.deepcopy(self._state.capture())
 
     def load(self, saved: Checkpoint) -> None:
-        """Continues from a checkpoint: the next `fit` makes the updates that are left.
-
-        Raises: OwnershipError or ValueError if other groups, models, averages or metrics were saved.
-        """
+        """Continues from a checkpoint; OwnershipError or ValueError refuse another learner's."""
         self._evaluation.close()
         self._saver.load(saved)
 
     def resume(
         self, found: tuple[Path, Checkpoint] | None = None, *, is_changed: bool = False
     ) -> Path:
-        """Continues from the newest whole checkpoint, cutting the log back to it; returns its folder.
+        """Continues from the newest whole checkpoint and cuts the log back; returns its folder.
 
         `found` is that checkpoint if it is known; `fit` saves it again if it `is_changed`.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
@@ -282,7 +280,7 @@ class Learner(AbstractContextManager["Learner"]):
         return self._saver.resume(found, is_changed)
 
     def save_file(self, path: Path | str, recorder: Recorder | None = None) -> None:
-        """Writes the whole state to one file as `recorder` says; by default exactly, as safetensors."""
+        """Writes the whole state to one file, by default exactly, as safetensors."""
         (recorder or Recorder()).record(as_record(self._state.capture()), path)
 
     def load_file(self, path: Path | str) -> None:

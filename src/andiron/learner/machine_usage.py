@@ -22,8 +22,8 @@ class Usage:
     def readings(self) -> dict[str, float]:
         """Percent of one core since the last reading (two busy cores are 200), and GiB.
 
-        Values that cannot be read are missing. GPU memory is what tensors hold, now and at its peak.
-        `gpu_percent` counts all processes and needs pynvml.
+        Values that cannot be read are missing. GPU memory is what tensors hold, now and at its
+        peak. `gpu_percent` counts all processes and needs pynvml.
         """
         found = {"system/cpu_percent": self._cpu_percent(), **_memory(), **_gpu_memory(self.device)}
         if self._has_utilisation:

@@ -14,12 +14,15 @@ from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statist
 from andiron.render import plain
 from andiron.writers import Writers
 
-CheckLoss = Callable[..., None]  # (split, values, *, updates, epoch); raises where the run should end
+# (split, values, *, updates, epoch); raises where the run should end
+CheckLoss = Callable[..., None]
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
 class MetricLog:
-    """Counts the items of steps, and hands the values to every writer at log points and after passes."""
+    """Counts the items of steps, and hands the values to every writer at log points and after
+    passes.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,9 @@ class MetricLog:
     def start(
         self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int = 0
     ) -> None:
-        """Tells the renderer where the run starts: completed updates, epoch and batch counted from 0."""
+        """Tells the renderer where the run starts: completed updates, epoch and batch counted from
+        0.
+        """
         progress = self.progress
         progress.num_epochs = num_epochs
         self.throughput.start_epoch()
@@ -90,7 +95,9 @@ class MetricLog:
     def log_window(
         self, readings: Values | None = None, histograms: Mapping[str, Tensor] | None = None
     ) -> None:
-        """Records the means since the last log point, the readings of the last update, and the speed."""
+        """Records the means since the last log point, the readings of the last update, and the
+        speed.
+        """
         values = self.train_tally.close_window()
         progress = self.progress
         samples = self._batches * progress.num_items / max(progress.num_batches, 1)
@@ -101,7 +108,8 @@ class MetricLog:
             self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
 
     def close_epoch(self) -> bool:
-        """Records the short window that is left and the means of the training epoch, if it has any."""
+        """Records the short window that is left and the means of the training epoch, if it has any.
+        """
         self.log_window()
         self.throughput.close_epoch()
         values = self.train_tally.close_epoch()
@@ -140,7 +148,9 @@ class MetricLog:
             self.renderer.show(summary)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What was measured, with the open window and each writer's position: plain values, tensors."""
+        """What was measured, with the open window and each writer's position: plain values,
+        tensors.
+        """
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from andiron import errors, gradients
 from andiron.checkpoint import Checkpoint, write
@@ -42,11 +42,12 @@ class Step:
 
 
 class Nonfinite:
-    """Decides before the weights change: `stop` ends the run, `skip` leaves the update out and counts it.
+    """Decides before the weights change: `stop` ends the run, `skip` leaves the update out and
+    counts it.
 
-    Non-finite weights end the run under either policy. In fp16, gradients that overflowed although the
-    loss is finite are left out, and the loss scale is halved. `ignore` checks nothing else. Under
-    `stop`, the state before the update is saved in a folder of its own below `folder` for
+    Non-finite weights end the run under either policy. In fp16, gradients that overflowed although
+    the loss is finite are left out, and the loss scale is halved. `ignore` checks nothing else.
+    Under `stop`, the state before the update is saved in a folder of its own below `folder` for
     `scripts/replay.py`.
     """
 
@@ -74,7 +75,8 @@ class Nonfinite:
     ) -> None:
         """Acts on an update that does not pass: logs that it is left out, or stops.
 
-        Raises: NonFiniteError, with `snapshot()` and the step on the disk, if the policy is to stop.
+        Raises: NonFiniteError, with `snapshot()` and the step on the disk, if the policy is to
+        stop.
         """
         loss_is_finite = rejected.loss is None or math.isfinite(rejected.loss)
         if (
@@ -126,7 +128,9 @@ class Nonfinite:
     def _saved(
         self, step: Step, rejected: Gradients, snapshot: Callable[[], Checkpoint] | None
     ) -> str:
-        """Saves the step for `scripts/replay.py`; how to run it again, or why it could not be saved."""
+        """Saves the step for `scripts/replay.py`; how to run it again, or why it could not be
+        saved.
+        """
         if self.folder is None or snapshot is None:
             return ""
         name, number = f"update-{step.update}", 1

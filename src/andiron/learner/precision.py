@@ -1,4 +1,6 @@
-"""The arithmetic of the forward pass: full or mixed precision, and the loss scale of half precision."""
+"""The arithmetic of the forward pass: full or mixed precision, and the loss scale of half
+precision.
+"""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -17,8 +19,8 @@ UPDATES_TO_GROW = 2000  # as torch.amp.GradScaler; scales are powers of two, so 
 class Precision:
     """`fp32` as it is; `tf32` lets a GPU round factors of products; `bf16` and `fp16` are autocast.
 
-    With `fp16` the loss is scaled. The scale is halved after an update whose gradients overflowed, and
-    doubled after 2,000 that did not. Weights and gradients stay float32.
+    With `fp16` the loss is scaled. The scale is halved after an update whose gradients overflowed,
+    and doubled after 2,000 that did not. Weights and gradients stay float32.
     Source: Micikevicius et al. 2018, arXiv:1710.03740, section 3.2.
     """
 
@@ -31,7 +33,9 @@ class Precision:
         self._updates_since = 0  # the scale last changed
 
     def apply(self) -> None:
-        """Sets how a GPU multiplies float32 from here on, since an earlier run may have set it otherwise."""
+        """Sets how a GPU multiplies float32 from here on, since an earlier run may have set it
+        otherwise.
+        """
         if self.device_type == "cuda":
             torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
             torch.backends.cudnn.allow_tf32 = self.name == "tf32"

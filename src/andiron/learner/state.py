@@ -57,7 +57,8 @@ class LearnerState:
     def capture(
         self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None
     ) -> Checkpoint:
-        """The state after the last completed update; its model part has the weights to evaluate and export.
+        """The state after the last completed update; its model part has the weights to evaluate and
+        export.
 
         Where an optimizer trains other weights than those, they are in its own state. `measured` is
         `measured()` from before a validation that was interrupted.
@@ -151,7 +152,9 @@ class LearnerState:
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    """A state in the present format; format 1 validated after every epoch and named its parts otherwise."""
+    """A state in the present format; format 1 validated after every epoch and named its parts
+    otherwise.
+    """
     if state.get("format") == FORMAT:
         return state
     validated = state["updates"] if state["batch"] == 0 else -1

@@ -14,10 +14,12 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by by
 
 
 def as_record(saved: Checkpoint) -> Record:
-    """A checkpoint as one record; its values hold the dtype of each tensor, since a recorder may change it.
+    """A checkpoint as one record; its values hold the dtype of each tensor, since a recorder may
+    change it.
 
-    Tensors other than weights are stored as the integers of the same bits, which every recorder keeps:
-    in half precision the second moments of Adam would become zeros, and its next step divide by them.
+    Tensors other than weights are stored as the integers of the same bits, which every recorder
+    keeps: in half precision the second moments of Adam would become zeros, and its next step divide
+    by them.
     """
     named = {"model": saved.model, "optimizer": saved.optimizer, "metrics": saved.metrics}
     named |= {f"averages/{name}": average for name, average in saved.averages.items()}

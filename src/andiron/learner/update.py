@@ -62,7 +62,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Updated:
-    """A completed update: the items of its batches, the learning rates, and statistics if requested."""
+    """A completed update: the items of its batches, the learning rates, and statistics if
+    requested.
+    """
 
     items: list[Any]
     rates: dict[str, float]

@@ -17,8 +17,8 @@ class GAN(nn.Module):
     """`generator`: `latent` numbers to images in [-1, 1]; `discriminator`: images to a logit each.
 
     Images of at least 16 pixels a side, divisible by 4 (28x28), get convolutions of stride 2 with
-    batch norm: `width` channels next to the image, twice as many inside. Others, such as 8x8 digits,
-    get linear layers of 4 * `width` units.
+    batch norm: `width` channels next to the image, twice as many inside. Others, such as 8x8
+    digits, get linear layers of 4 * `width` units.
     Raises: ValueError if input_shape is not a shape of images.
     Source: Radford, Metz & Chintala 2016, arXiv:1511.06434, section 3 (the convolutions).
     """

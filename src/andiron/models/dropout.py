@@ -12,7 +12,8 @@ LEVELS = 2**16  # values of a lane: the resolution of the keep rate
 
 
 class Dropout(nn.Module):
-    """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest by 1/(1-p).
+    """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest by
+    1/(1-p).
 
     torch draws its CPU mask one element at a time, half of a small convolutional network's step; a
     word for four elements takes a tenth of that. The words come from torch's default generator,

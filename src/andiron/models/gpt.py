@@ -56,13 +56,19 @@ class GPT(nn.Module):
         return logits
 
     def generate(
-        self, tokens: Int[Tensor, "batch time"], number: int, *,
-        temperature: float = 1.0, top_k: int | None = None, generator: torch.Generator | None = None,
-    ) -> Int[Tensor, "batch number"]:  # fmt: skip
+        self,
+        tokens: Int[Tensor, "batch time"],
+        number: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Int[Tensor, "batch number"]:
         """The next `number` tokens, each drawn from softmax(logits / temperature) after the last.
 
-        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each is
-        computed anew from the last `context_length` tokens, in evaluation mode, without gradients.
+        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each
+        is computed anew from the last `context_length` tokens, in evaluation mode, without
+        gradients.
         Raises: ValueError if there is no token to follow, or a setting is out of range.
         """
         self._check_sampling(tokens, temperature, top_k)

@@ -18,10 +18,10 @@ Depth = Annotated[int, Field(ge=8)]  # and 6n + 2, which the constructor checks
 class ResNet(nn.Module):
     """Three stages of n residual blocks of 3x3 convolutions, depth = 6n + 2.
 
-    Each stage has half the size and twice the channels of the one before. `width` is the channels of
-    the first: 16 in the paper, with 0.27M parameters at depth 20, 0.46M at 32, 0.66M at 44, 0.85M at
-    56 and 1.7M at 110. Convolutions start from N(0, 2 / fan_in) (He et al. 2015, arXiv:1502.01852,
-    equation 10).
+    Each stage has half the size and twice the channels of the one before. `width` is the channels
+    of the first: 16 in the paper, with 0.27M parameters at depth 20, 0.46M at 32, 0.66M at 44,
+    0.85M at 56 and 1.7M at 110. Convolutions start from N(0, 2 / fan_in) (He et al. 2015,
+    arXiv:1502.01852, equation 10).
     Raises: ValueError if depth is not 6n + 2, or input_shape is not a shape of images.
     Source: He et al. 2015, arXiv:1512.03385, section 4.2.
     """
@@ -54,8 +54,8 @@ class ResNet(nn.Module):
 class Residual(nn.Module):
     """relu(x + F(x)), F two convolutions with batch norm and a ReLU between them.
 
-    Where channels double, F has stride 2; x is reduced to every second row and column and padded with
-    zeros for the new channels (option A of the paper: a shortcut has no parameters).
+    Where channels double, F has stride 2; x is reduced to every second row and column and padded
+    with zeros for the new channels (option A of the paper: a shortcut has no parameters).
     """
 
     def __init__(self, entering: int, leaving: int):

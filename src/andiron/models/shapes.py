@@ -10,7 +10,8 @@ def of_images(input_shape: Sequence[int], network: str) -> tuple[int, int, int]:
     """
     if len(input_shape) != 3 or min(input_shape) < 1:
         raise ValueError(
-            f"input_shape={tuple(input_shape)}: {network} reads images, of shape (channels, height, "
+            f"input_shape={tuple(input_shape)}: {network} reads images, of shape (channels, "
+            "height, "
             "width); choose data with images, or a network for vectors, such as MLP"
         )
     channels, height, width = input_shape

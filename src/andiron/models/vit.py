@@ -12,7 +12,8 @@ from andiron.ranges import Count, Fraction, Positive
 
 
 class ViT(nn.Module):
-    """Square patches as a sequence of vectors, `depth` transformer blocks, a linear layer on the mean.
+    """Square patches as a sequence of vectors, `depth` transformer blocks, a linear layer on the
+    mean.
 
     The mean over the patches replaces the paper's class token (Beyer et al. 2022, arXiv:2205.01580:
     no worse).

@@ -23,7 +23,8 @@ class Rule(Protocol):
     """How an average changes with the updates."""
 
     def weight(self, updates: int, count: int) -> float | None:
-        """The weight of the model after `updates` updates in an average of `count`; None to skip."""
+        """The weight of the model after `updates` updates in an average of `count`; None to skip.
+        """
         ...
 
 
@@ -116,7 +117,8 @@ class WeightAverage:
         return model_weights.swapped_in(self._unique, model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The averaged weights, under the names of the model's `state_dict()`, which can load them."""
+        """The averaged weights, under the names of the model's `state_dict()`, which can load them.
+        """
         return dict(self._tensors)
 
     def load_state_dict(self, state: Mapping[str, Tensor], count: int) -> None:

@@ -53,7 +53,8 @@ def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
 def placed(slot: str, saved: Tensor, parameter: nn.Parameter, counters_on_device: bool) -> Tensor:
     """A copy of a saved tensor on the device and in the memory layout that the optimizer needs.
 
-    Files are row-major. Fused kernels address parameter and state alike, so their strides must agree.
+    Files are row-major. Fused kernels address parameter and state alike, so their strides must
+    agree.
     """
     if slot.endswith((NUMBER, LENGTH)) or (slot in COUNTERS and not counters_on_device):
         return saved.clone()

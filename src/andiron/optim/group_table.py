@@ -13,8 +13,8 @@ def param_groups(
 ) -> dict[str, Any]:
     """The content of `param_groups.json`: by group its optimizer, options, rates and parameters.
 
-    `lr` is the learning rate of one update, from `rates` (None for a frozen group): `lr_scale` times
-    `schedule`, which is the group's own or, without one, that of the run.
+    `lr` is the learning rate of one update, from `rates` (None for a frozen group): `lr_scale`
+    times `schedule`, which is the group's own or, without one, that of the run.
     """
     return {
         name: {

@@ -5,15 +5,10 @@
 >>> model = nn.Linear(3, 1)
 >>> weight = Optimizer(torch.optim.AdamW, model, names=["weight"])
 >>> bias = Optimizer(torch.optim.SGD, model, names=["bias"])
->>> groups = GroupedOptimizer(
-...     model,
-...     [
-...         Group(name="weight", parameters=weight.parameters, optimizer=weight),
-...         Group(name="bias", parameters=bias.parameters, optimizer=bias, lr_scale=2.0),
-...     ],
-... )
->>> rates = groups.learning_rates(lr=0.1, updates=0)
->>> rates
+>>> first = Group(name="weight", parameters=weight.parameters, optimizer=weight)
+>>> second = Group(name="bias", parameters=bias.parameters, optimizer=bias, lr_scale=2.0)
+>>> groups = GroupedOptimizer(model, [first, second])
+>>> (rates := groups.learning_rates(lr=0.1, updates=0))
 {'weight': 0.1, 'bias': 0.2}
 >>> model = groups.step(rates, model, backward(model(torch.ones(2, 3)).mean(), model))
 """
@@ -102,12 +97,12 @@ class GroupedOptimizer:
         }
 
     def constant_rates(self, schedule: Schedule) -> Rates | None:
-        """The rates of every update where a single group has one rate for the whole run, else None."""
+        """The rates of all updates, if a single group has one rate for the whole run."""
         if self._sole is None or self._waiting or not isinstance(schedule, Constant):
             return None
         (group,) = self.groups.values()
-        varies = group.schedule is not None or group.every > 1
-        return None if varies else self.learning_rates(schedule(0), 0)
+        is_constant = group.schedule is None and group.every == 1
+        return self.learning_rates(schedule(0), 0) if is_constant else None
 
     def due(self, rates: Rates, updates: int) -> Rates:
         """The rates of the groups to step in the update after `updates` completed ones."""

@@ -81,9 +81,9 @@ class Optimizer:
 
         `closure` computes the gradients at the current weights, for optimizers that search (LBFGS,
         which moves all its parameters as one vector and takes a missing gradient for zeros).
-        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own; ValueError
-        if `model` lacks the parameters it owns, or a closure is required and missing; RuntimeError
-        inside `evaluated`.
+        Raises: KeyError if a gradient belongs to a parameter this optimizer does not own;
+        ValueError if `model` lacks the parameters it owns, or a closure is required and missing;
+        RuntimeError inside `evaluated`.
         """
         if model is not self._model:
             self._check_holds_parameters(model)
@@ -136,7 +136,9 @@ class Optimizer:
     def _evaluations(
         self, given: Gradients, closure: Callable[[], Gradients] | None
     ) -> Callable[[], Tensor]:
-        """The closure for torch: its first call returns the given gradients, later ones compute them."""
+        """The closure for torch: its first call returns the given gradients, later ones compute
+        them.
+        """
         if closure is None:
             raise ValueError(
                 f"{self.name} evaluates the loss several times a step: give `step` a closure that "
@@ -147,7 +149,8 @@ class Optimizer:
 
         def evaluate() -> Tensor:
             self._take_back()  # or the closure's own backward would add to the lent gradients
-            # schedulefree moves the weights before its first call: the given gradients are then stale
+            # schedulefree moves the weights before its first call: the given gradients are then
+            # stale
             is_given = next(evaluations) == 0 and self._versions() == versions
             with torch.enable_grad():
                 current = given if is_given else closure()
@@ -167,8 +170,8 @@ class Optimizer:
     def evaluated(self) -> Iterator[None]:
         """Inside it the parameters are the weights to evaluate, save and export.
 
-        For most optimizers they are the weights that are stepped. On exit those are restored bit for
-        bit. Inside another such block it changes nothing.
+        For most optimizers they are the weights that are stepped. On exit those are restored bit
+        for bit. Inside another such block it changes nothing.
         """
         if not self.has_evaluation_weights or self._trained is not None:
             yield
@@ -199,7 +202,8 @@ class Optimizer:
             )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state as `<parameter>/<slot>` to tensor; for most classes empty before the first step.
+        """The state as `<parameter>/<slot>` to tensor; for most classes empty before the first
+        step.
 
         State of the whole group stands with the first parameter. Where other weights are evaluated,
         the weights that are stepped are part of the state.

@@ -72,7 +72,8 @@ def needs_closure(step: Callable[..., Any]) -> bool:
 
 
 def overwrites_gradients(kind: Kind) -> bool:
-    """Whether `step` may compute in the gradients themselves: schedulefree's does, torch's do not."""
+    """Whether `step` may compute in the gradients themselves: schedulefree's does, torch's do not.
+    """
     return not _is_in_torch(kind.step)
 
 
@@ -85,8 +86,9 @@ def public_name(kind: Kind) -> str:
 def without_dynamo(kind: Kind) -> Kind:
     """The class without the wrappers that import torch._dynamo before the first step.
 
-    The import takes 1.4 s and serves only a compiled `step`. The wrappers also switch gradients off,
-    which `Optimizer.step` does itself. Of a class from elsewhere only torch's methods are unwrapped.
+    The import takes 1.4 s and serves only a compiled `step`. The wrappers also switch gradients
+    off, which `Optimizer.step` does itself. Of a class from elsewhere only torch's methods are
+    unwrapped.
     """
     methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
     plain = {
@@ -103,7 +105,8 @@ def without_dynamo(kind: Kind) -> Kind:
 def _skipped_on_a_cpu(
     check: Callable[[torch.optim.Optimizer], None],
 ) -> Callable[[torch.optim.Optimizer], None]:
-    """The check whether a GPU graph is being captured; it takes 3 us, and on a CPU there is none."""
+    """The check whether a GPU graph is being captured; it takes 3 us, and on a CPU there is none.
+    """
 
     def checked(optimizer: torch.optim.Optimizer) -> None:
         if not optimizer.param_groups[0]["params"][0].is_cpu:

@@ -1,4 +1,5 @@
-"""A run's folder in the hands of one process: claimed for a new run, or taken over to resume one."""
+"""A run's folder in the hands of one process: claimed for a new run, or taken over to resume one.
+"""
 
 import json
 import logging

@@ -33,7 +33,8 @@ def lines(folder: RunFolder) -> Logged:
         try:
             line = json.loads(content)
             split, epoch, over = (line.pop(name) for name in ("split", "epoch", "over"))
-            place = Place(line.pop("updates"), f"{path.name}: {split}, epoch {epoch}, of the {over}")
+            where = f"{path.name}: {split}, epoch {epoch}, of the {over}"
+            place = Place(line.pop("updates"), where)
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise errors.DataError(
                 f"{path}, line {number}: damaged ({error}); was it cut off or edited?"

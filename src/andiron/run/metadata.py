@@ -33,7 +33,9 @@ def record_start(
     groups: dict[str, Any],
     session: Sessions,
 ) -> None:
-    """Writes provenance, the data's facts and the owner of each parameter, as files and to `session`."""
+    """Writes provenance, the data's facts and the owner of each parameter, as files and to
+    `session`.
+    """
     origin, patch = _origin(config, splits, device)
     if patch:
         folder.uncommitted.write_bytes(patch)
@@ -56,7 +58,8 @@ def check_data(folder: RunFolder, splits: Splits) -> None:
     recorded = _provenance(folder)["data"]["sha256"]
     if recorded != splits.fingerprint:
         raise errors.DataError(
-            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} was "
+            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
+            "was "
             f"trained on {recorded}: it cannot be resumed with other data; restore them, or start "
             "another run, with start_from=<run folder> for its weights"
         )
@@ -135,7 +138,8 @@ def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
 
 
 def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
-    """What was not committed when the run was last started or resumed; empty if that was nothing."""
+    """What was not committed when the run was last started or resumed; empty if that was nothing.
+    """
     names = [entry["patch"] for entry in resumes if "patch" in entry]
     path = folder.path / (names[-1] or "") if names else folder.uncommitted
     return path.read_bytes() if path.is_file() else b""

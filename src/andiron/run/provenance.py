@@ -14,14 +14,16 @@ import torch
 import andiron
 
 PACKAGES = (
-    "torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic", "numpy",
+    "torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic",
+    "numpy",
 )  # fmt: skip
 
 
 def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[dict[str, Any], str]:
     """The content of provenance.json, and the patch from the commit to the code that ran.
 
-    The patch is empty if nothing is uncommitted. Its bytes that are not UTF-8 are surrogate escapes.
+    The patch is empty if nothing is uncommitted. Its bytes that are not UTF-8 are surrogate
+    escapes.
     """
     git, patch = _git(Path(andiron.__file__).parent)
     return {

@@ -1,4 +1,5 @@
-"""`resume=` on a command line: which run it names, and the configuration that the run resumes with."""
+"""`resume=` on a command line: which run it names, and the configuration that the run resumes with.
+"""
 
 import dataclasses
 import os
@@ -37,7 +38,9 @@ class ResumedRun:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments for Hydra: recorded overrides, replaced by those given now for the same key."""
+        """The arguments for Hydra: recorded overrides, replaced by those given now for the same
+        key.
+        """
         now = {_key(override) for override in self.overrides}
         below = tuple(f"{key}." for key in now)  # options of a group that is chosen anew or removed
         kept = [
@@ -82,7 +85,8 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
 def resumed_run(arguments: list[str]) -> ResumedRun | None:
     """The run that the arguments resume; None without `resume`, or with `resume=auto`.
 
-    Raises: ConfigError for a sweep; RunFolderError if there is no such run, or its record is damaged.
+    Raises: ConfigError for a sweep; RunFolderError if there is no such run, or its record is
+    damaged.
     """
     given = _values(arguments)
     target = given.get("resume")
@@ -126,7 +130,10 @@ def _checked_start(config: DictConfig) -> Train:
     checked = composition.checked(config)
     given = HydraConfig.get().overrides.hydra
     if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
-        remedy = "give hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+        remedy = (
+            "give hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a "
+            "sweep"
+        )
         raise errors.ConfigError(
             [f"resume=auto: without a fixed folder every start would be a new run; {remedy}"]
         )

@@ -27,14 +27,15 @@ REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
 class Combination(Protocol):
     """A schedule that contains others, and says how long each of them runs before any is built.
 
-    They are its attribute `schedules`, or the one `schedule`. A configuration may leave the length of
-    an inner schedule out: it is then the one that `inner_updates` gives; without this method, each
-    inner schedule has the whole length.
+    They are its attribute `schedules`, or the one `schedule`. A configuration may leave the length
+    of an inner schedule out: it is then the one that `inner_updates` gives; without this method,
+    each inner schedule has the whole length.
     """
 
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
-        """The number of updates of each inner schedule, where all of them together have `num_updates`.
+        """The number of updates of each inner schedule, where all of them together have
+        `num_updates`.
 
         `arguments` are those of the constructor by name; inner schedules are not built yet.
         Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
@@ -127,7 +128,9 @@ def inner_updates(
 
 
 def stateful(schedule: Schedule) -> list[Any]:
-    """The schedules with a state_dict inside `schedule`, or itself: depth first, in order, each once."""
+    """The schedules with a state_dict inside `schedule`, or itself: depth first, in order, each
+    once.
+    """
     has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
     found: list[Any] = [schedule] if has_state else []
     inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]

@@ -8,7 +8,8 @@ from typing import Literal
 from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability
 from andiron.schedules import argument_checks
 
-# the share of the distance between two values that is left when the share `done` of the time is over
+# the share of the distance between two values that is left when the share `done` of the time is
+# over
 LEFT: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
     "linear": lambda done: 1 - done,
@@ -24,7 +25,8 @@ class OneCycle:
     b = a / final_divisor: lr(t) = max_lr + (a - max_lr) * f(t / p) while t <= p, then
     b + (max_lr - b) * f((t - p) / (T - 1 - p)), and lr(T - 1) for t >= T;
     f(x) = (1 + cos(pi * x)) / 2, or 1 - x if shape is linear.
-    Source: Smith & Topin 2018, arXiv:1708.07120; defaults and cosine are those of torch's OneCycleLR.
+    Source: Smith & Topin 2018, arXiv:1708.07120; defaults and cosine are those of torch's
+    OneCycleLR.
     """
 
     max_lr: Positive
@@ -94,7 +96,8 @@ class WarmupStableDecay:
     With w = warmup_updates, d = decay_updates, T = num_updates: lr(t) = lr * min((t + 1) / w, 1) up
     to T - d, then min_lr + (lr - min_lr) * f(min((t - T + d) / d, 1)); f(x) = 1 - x, or 1 - sqrt(x)
     if shape is sqrt.
-    Source: Hu et al. 2024, arXiv:2404.06395 (phases); Haegele et al. 2024, arXiv:2405.18392 (decay).
+    Source: Hu et al. 2024, arXiv:2404.06395 (phases); Haegele et al. 2024, arXiv:2405.18392
+    (decay).
     """
 
     lr: Positive

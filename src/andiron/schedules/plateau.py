@@ -9,12 +9,14 @@ from andiron.schedules import argument_checks
 
 
 class Plateau:
-    """lr(t) = lr; after more than `patience` validations without a gain, lr = max(lr * factor, min_lr).
+    """lr(t) = lr; after more than `patience` validations without a gain, lr = max(lr * factor,
+    min_lr).
 
-    A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction` is
-    highest. If best is negative the sign of threshold changes, so that the margin stays on the right
-    side; torch's ReduceLROnPlateau is otherwise the same. State: lr, best, and the validations since
-    the last gain. It observes every validation, also while another part of a Sequential is active.
+    A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction`
+    is highest. If best is negative the sign of threshold changes, so that the margin stays on the
+    right side; torch's ReduceLROnPlateau is otherwise the same. State: lr, best, and the
+    validations since the last gain. It observes every validation, also while another part of a
+    Sequential is active.
     """
 
     def __init__(

@@ -14,7 +14,9 @@ MAX_TENSOR_BYTES = 2**32 - 1  # the format's longest string of bytes
 
 
 def content(stored: Stored) -> bytes:
-    """The content of a MessagePack file. Raises: DataError if a tensor is larger than the format can hold."""
+    """The content of a MessagePack file. Raises: DataError if a tensor is larger than the format
+    can hold.
+    """
     import msgpack  # not at the top: most runs do not need it
 
     tensors = {}
@@ -37,8 +39,8 @@ def content(stored: Stored) -> bytes:
 def read(content: bytes) -> Stored:
     """The record in the content of a MessagePack file.
 
-    Extension types and lengths beyond the file's own are refused, so that a file cannot ask for more
-    memory than its size.
+    Extension types and lengths beyond the file's own are refused, so that a file cannot ask for
+    more memory than its size.
     Raises: ValueError, or another of msgpack's errors, if it is not a record.
     """
     import msgpack

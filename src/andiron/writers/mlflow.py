@@ -86,7 +86,8 @@ class MlflowWriter:
             self._end("KILLED")
 
     def _running(self) -> str:
-        """The id of the MLflow run; it starts when it is first used, since `rewind` may set its id."""
+        """The id of the MLflow run; it starts when it is first used, since `rewind` may set its id.
+        """
         client = self._client
         if self._id is None:
             known = client.get_experiment_by_name(self._experiment)

@@ -127,10 +127,16 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
         on_disk.append(names(tmp_path))
     saver.close()
     assert on_disk == [
-        {"step-10"}, {"step-10", "step-20"}, {"step-20", "step-30"}, {"step-20", "step-30", "step-40"},
-        {"step-40", "step-50"}, {"step-50", "step-60"},
-    ]  # fmt: skip
-    assert all(equal(load(tmp_path / f"step-{updates}"), checkpoint(updates)) for updates in (50, 60))
+        {"step-10"},
+        {"step-10", "step-20"},
+        {"step-20", "step-30"},
+        {"step-20", "step-30", "step-40"},
+        {"step-40", "step-50"},
+        {"step-50", "step-60"},
+    ]
+    assert all(
+        equal(load(tmp_path / f"step-{updates}"), checkpoint(updates)) for updates in (50, 60)
+    )
 
 
 def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_path):
@@ -488,8 +494,8 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
     again = FileCheckpointer(tmp_path, KeepLast(3))
     again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
     assert (
-        "checkpoint step-30 is newer than step-10, from which the run resumes; it is kept as step-30.unused"
-        in caplog.text
+        "checkpoint step-30 is newer than step-10, from which the run resumes; it is kept as "
+        "step-30.unused" in caplog.text
     )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     save(again, 20)
@@ -515,9 +521,12 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
     resumed(tmp_path, KeepLast(1)).close()
     assert names(tmp_path) == {
-        "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial",
+        "step-10",
+        ".step-10.2.89abcdef.partial",
+        ".mine.01234567.partial",
+        ".step-30.partial",
         ".step-20.ffffffff.partial",
-    }  # fmt: skip
+    }
     assert names(tmp_path / ".step-10.2.89abcdef.partial") == {"notes"}
     assert names(tmp_path / ".mine.01234567.partial") == {"model.safetensors"}
 

@@ -53,7 +53,8 @@ def test_a_manifest_laid_out_otherwise_says_the_same(folder):
 def test_a_folder_that_was_renamed_is_refused_by_the_name_it_had(folder):
     renamed = folder.rename(folder.with_name("step-20"))
     assert refusal(renamed) == (
-        f"{renamed / 'manifest.json'}: belongs to step-10: the folder was renamed; give it its own name back"
+        f"{renamed / 'manifest.json'}: belongs to step-10: the folder was renamed; give it its "
+        "own name back"
     )
 
 
@@ -66,23 +67,40 @@ def test_a_step_kept_elsewhere_is_a_checkpoint_too(tmp_path):
     assert equal(load(tmp_path / "nonfinite" / "update-7"), checkpoint(7))
 
 
-@pytest.mark.parametrize("changes, why", [
-    ({"files": {}}, "does not list model.safetensors"),
-    ({"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
-     "lists '../../secret', not a file of a checkpoint"),
-    ({"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
-     "lists 'model-../x.safetensors', not a file of a checkpoint"),
-    ({"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}}, "not a file of a checkpoint"),
-    ({"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
-     "lists 'manifest.json', not a file of a checkpoint"),
-    ({"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
-     "bytes and sha256 of model.safetensors are missing"),
-    ({"files": {"model.safetensors": [1, "0"]}}, "bytes and sha256 of model.safetensors are missing"),
-    ({"files": 7}, "name, updates or files have another type"),
-    ({"updates": "10"}, "name, updates or files have another type"),
-    ({"updates": True}, "name, updates or files have another type"),
-    ({"name": None}, "name, updates or files have another type"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"files": {}}, "does not list model.safetensors"),
+        (
+            {"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
+            "lists '../../secret', not a file of a checkpoint",
+        ),
+        (
+            {"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
+            "lists 'model-../x.safetensors', not a file of a checkpoint",
+        ),
+        (
+            {"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}},
+            "not a file of a checkpoint",
+        ),
+        (
+            {"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
+            "lists 'manifest.json', not a file of a checkpoint",
+        ),
+        (
+            {"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
+            "bytes and sha256 of model.safetensors are missing",
+        ),
+        (
+            {"files": {"model.safetensors": [1, "0"]}},
+            "bytes and sha256 of model.safetensors are missing",
+        ),
+        ({"files": 7}, "name, updates or files have another type"),
+        ({"updates": "10"}, "name, updates or files have another type"),
+        ({"updates": True}, "name, updates or files have another type"),
+        ({"name": None}, "name, updates or files have another type"),
+    ],
+)
 def test_a_manifest_that_somebody_made_up_is_refused(folder, changes, why):
     rewritten(folder, **changes)
     said = refusal(folder)
@@ -106,18 +124,21 @@ def with_state(folder, content):
     rewritten(folder, files=entries)
 
 
-@pytest.mark.parametrize("content, why", [
-    (b"[" * 100_000 + b"]" * 100_000, "damaged (maximum recursion depth exceeded"),
-    (b'{"updates": ' + b"1" * 5000 + b"}", "damaged (Exceeds the limit"),
-    (b'{"updates": "\xff"}', "damaged ('utf-8' codec can't decode"),
-    (b"\xff\xfe{\x00}\x00", "damaged ('utf-8' codec can't decode"),
-    (b"", "damaged (Expecting value"),
-    (b"null", "updates are None, not 10: damaged"),
-    (b"[10]", "updates are None, not 10: damaged"),
-    (b"{}", "updates are None, not 10: damaged"),
-    (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
-    (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content, why",
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "damaged (maximum recursion depth exceeded"),
+        (b'{"updates": ' + b"1" * 5000 + b"}", "damaged (Exceeds the limit"),
+        (b'{"updates": "\xff"}', "damaged ('utf-8' codec can't decode"),
+        (b"\xff\xfe{\x00}\x00", "damaged ('utf-8' codec can't decode"),
+        (b"", "damaged (Expecting value"),
+        (b"null", "updates are None, not 10: damaged"),
+        (b"[10]", "updates are None, not 10: damaged"),
+        (b"{}", "updates are None, not 10: damaged"),
+        (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
+        (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
+    ],
+)
 def test_a_state_that_is_absurd_is_refused_even_if_the_manifest_vouches_for_it(
     folder, content, why
 ):
@@ -202,9 +223,9 @@ def test_sizes_are_looked_at_before_anything_is_read(folder, monkeypatch):
         file.write(b" ")
     monkeypatch.setattr(manifest, "_digest", lambda path, past_cache: pytest.fail("read"))
     size = (folder / "state.json").stat().st_size
-    assert (
-        refusal(folder)
-        == f"{folder / 'state.json'}: has {size} bytes, not {size - 1}: damaged; use another checkpoint"
+    assert refusal(folder) == (
+        f"{folder / 'state.json'}: has {size} bytes, not {size - 1}: damaged; use another "
+        "checkpoint"
     )
 
 

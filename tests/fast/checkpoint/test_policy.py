@@ -23,9 +23,15 @@ def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():
 
 def test_every_argument_reaches_its_rule():
     made = checkpointing(
-        last=3, metric="accuracy", split="train", direction="highest", keep_every_updates=50, every_updates=7,
-        every_epochs=None, every_minutes=2.5,
-    )  # fmt: skip
+        last=3,
+        metric="accuracy",
+        split="train",
+        direction="highest",
+        keep_every_updates=50,
+        every_updates=7,
+        every_epochs=None,
+        every_minutes=2.5,
+    )
     assert made.strategy == Composed(
         (KeepLast(3), KeepBest("accuracy", "train", "highest"), KeepEvery(50))
     )
@@ -39,29 +45,35 @@ def test_a_rule_that_is_null_is_left_out():
     )
 
 
-@pytest.mark.parametrize("arguments, said", [
-    ({"last": 0}, "last=0: should be 1 or more"),
-    ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
-    ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
-    ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
-    ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
-    ({"every_minutes": math.inf}, "minutes=inf: should be a finite number above 0"),
-    ({"every_minutes": math.nan}, "minutes=nan: should be a finite number above 0"),
-    ({"every_epochs": None}, "nothing is ever due; give updates, epochs or minutes"),
-    ({"every": {"updates": 0}}, "updates=0: should be a finite number above 0"),
-    ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ({"last": 0}, "last=0: should be 1 or more"),
+        ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
+        ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
+        ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
+        ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
+        ({"every_minutes": math.inf}, "minutes=inf: should be a finite number above 0"),
+        ({"every_minutes": math.nan}, "minutes=nan: should be a finite number above 0"),
+        ({"every_epochs": None}, "nothing is ever due; give updates, epochs or minutes"),
+        ({"every": {"updates": 0}}, "updates=0: should be a finite number above 0"),
+        ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
+    ],
+)
 def test_what_could_keep_or_make_no_checkpoint_is_refused(arguments, said):
     with pytest.raises(ValueError) as raised:
         checkpointing(**arguments)
     assert str(raised.value).startswith(said)
 
 
-@pytest.mark.parametrize("every, cadence", [
-    (500, Cadence(updates=500)),
-    ("2epochs", Cadence(epochs=2.0)),
-    ({"updates": 7, "epochs": None, "minutes": 2.5}, Cadence(updates=7, minutes=2.5)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "every, cadence",
+    [
+        (500, Cadence(updates=500)),
+        ("2epochs", Cadence(epochs=2.0)),
+        ({"updates": 7, "epochs": None, "minutes": 2.5}, Cadence(updates=7, minutes=2.5)),
+    ],
+)
 def test_every_replaces_the_three_options_that_say_the_same(every, cadence):
     assert checkpointing(every=every).cadence == cadence
     assert checkpointing(every=every, every_updates=3, every_minutes=1.0).cadence == cadence

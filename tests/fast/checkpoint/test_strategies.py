@@ -126,13 +126,19 @@ def test_of_two_at_the_same_updates_the_first_is_the_milestone():
 
 
 STRATEGIES = [
-    KeepLast(1), KeepLast(3), KeepBest("loss"), KeepBest("loss", direction="highest"), KeepEvery(30),
+    KeepLast(1),
+    KeepLast(3),
+    KeepBest("loss"),
+    KeepBest("loss", direction="highest"),
+    KeepEvery(30),
     Composed((KeepLast(2), KeepBest("loss"), KeepEvery(40))),
-]  # fmt: skip
+]
 
 
 def histories():
-    """Twenty runs of random lengths, paces and losses; some checkpoints are in the middle of an epoch."""
+    """Twenty runs of random lengths, paces and losses; some checkpoints are in the middle of an
+    epoch.
+    """
     draw = random.Random(5)
     for _ in range(20):
         updates = itertools.accumulate(draw.randint(1, 25) for _ in range(draw.randint(1, 30)))
@@ -183,7 +189,8 @@ def test_strategies_are_data():
         ),
         (
             lambda: KeepEvery(-5),
-            "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule out",
+            "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule "
+            "out",
         ),
         (
             lambda: KeepBest("loss", direction="up"),

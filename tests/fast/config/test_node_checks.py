@@ -14,7 +14,9 @@ OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
 
 
 def stated(node: dict[str, Any]) -> dict[str, Any]:
-    """The node with what its defaults list brings in: `/group@argument: choice` states that argument."""
+    """The node with what its defaults list brings in: `/group@argument: choice` states that
+    argument.
+    """
     entries = [
         key for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry
     ]
@@ -175,7 +177,9 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
 )
 def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(value):
     assert said({**COSINE, "num_updates": value}) == [
-        f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+        f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs "
+        "(2epochs, "
+        "0.5epochs)"
     ]
 
 
@@ -223,19 +227,21 @@ def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
         "or a function's dotted name"
     ]
     assert said(sequential(COSINE, inside)) == [
-        f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and its arguments"
+        f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and "
+        "its "
+        "arguments"
     ]
 
 
 def test_a_node_inside_names_its_target():
     assert said(warmup({**STEP, "_target_": None})) == [
-        "scheduler.schedule._target_=None: names no class or function; give its dotted name, such as torch.optim.Adam"
+        "scheduler.schedule._target_=None: names no class or function; give its dotted name, such "
+        "as "
+        "torch.optim.Adam"
     ]
 
 
 def test_a_combination_of_no_schedule_is_refused():
     assert said(
         {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
-    ) == [
-        "scheduler.schedules=[]: should be a list of nodes, each a _target_ and its arguments"
-    ]
+    ) == ["scheduler.schedules=[]: should be a list of nodes, each a _target_ and its arguments"]

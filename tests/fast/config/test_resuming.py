@@ -1,4 +1,6 @@
-"""Options beside resume: what is free, what has to be allowed, what is refused, and how they are put on the record."""
+"""Options beside resume: what is free, what has to be allowed, what is refused, and how they are
+put on the record.
+"""
 
 import pytest
 from hypothesis import given
@@ -8,11 +10,18 @@ from andiron import errors
 from andiron.run import resume_policy
 
 RECORD = {
-    "lr": 0.1, "num_epochs": 2, "batch_size": 64, "clip": None, "metrics": {"loss": {"_target_": "Loss"}},
-    "data": {"_target_": "mnist", "root": "/a", "valid": 0.1}, "model": {"_target_": "MLP", "hidden": [64, 32]},
-    "optimizer": {"_target_": "Adam", "eps": 1e-8}, "scheduler": {"_target_": "Cosine", "initial_lr": 0.1, "min_lr": 0.0},
-    "averages": None, "resume": None,
-}  # fmt: skip
+    "lr": 0.1,
+    "num_epochs": 2,
+    "batch_size": 64,
+    "clip": None,
+    "metrics": {"loss": {"_target_": "Loss"}},
+    "data": {"_target_": "mnist", "root": "/a", "valid": 0.1},
+    "model": {"_target_": "MLP", "hidden": [64, 32]},
+    "optimizer": {"_target_": "Adam", "eps": 1e-8},
+    "scheduler": {"_target_": "Cosine", "initial_lr": 0.1, "min_lr": 0.0},
+    "averages": None,
+    "resume": None,
+}
 
 
 def changed(**options):
@@ -77,14 +86,19 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
 
 @pytest.mark.parametrize(
     "option, value",
-    [("model__hidden", [8]), ("data__valid", 0.2), ("metrics", {"loss": {"_target_": "Other"}}), ("optimizer___target_", "SGD"),
-     ("averages", {"ema": {"_target_": "Ema"}})],
-)  # fmt: skip
+    [
+        ("model__hidden", [8]),
+        ("data__valid", 0.2),
+        ("metrics", {"loss": {"_target_": "Other"}}),
+        ("optimizer___target_", "SGD"),
+        ("averages", {"ema": {"_target_": "Ema"}}),
+    ],
+)
 def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, value):
     (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
     assert (
-        "and a resumed run keeps it; start another run, with start_from=<run folder> for its weights"
-        in problem
+        "and a resumed run keeps it; start another run, with start_from=<run folder> for its "
+        "weights" in problem
     )
 
 

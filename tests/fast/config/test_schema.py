@@ -1,4 +1,6 @@
-"""A run's configuration: what it takes, what it refuses and in which words, and that its record reads back equal."""
+"""A run's configuration: what it takes, what it refuses and in which words, and that its record
+reads back equal.
+"""
 
 import dataclasses
 import json
@@ -305,5 +307,7 @@ def test_an_option_of_a_named_part_that_was_not_chosen_says_how_to_choose_it():
 
     assert told == [
         "averages.ema: has options and no _target_; say averages=ema too, or give it one",
-        "early_stopping.patience: has options and no _target_; say early_stopping=patience too, or give it one",
+        "early_stopping.patience: has options and no _target_; say early_stopping=patience too, "
+        "or give it "
+        "one",
     ]

@@ -1,4 +1,6 @@
-"""From a config node to what it names: what is filled in, what is refused, and that nothing of Hydra's stays around it."""
+"""From a config node to what it names: what is filled in, what is refused, and that nothing of
+Hydra's stays around it.
+"""
 
 import sys
 from pathlib import Path
@@ -139,7 +141,8 @@ def test_an_unknown_argument_is_answered_by_the_nearest_or_by_all(own):
         "model.widht: Network has no such argument; did you mean 'width'?"
     ]
     assert problems({**node, "activation": 3}) == [
-        "model.activation: Network has no such argument; it takes: input_shape, num_classes, width, depth"
+        "model.activation: Network has no such argument; it takes: input_shape, num_classes, "
+        "width, depth"
     ]
 
 
@@ -197,7 +200,9 @@ def test_a_target_that_is_not_there_or_cannot_be_called_is_named(own, name, word
 
 def test_a_target_that_does_not_tell_its_arguments_is_refused():
     assert problems({"_target_": "builtins.dict"}) == [
-        "model._target_=builtins.dict: does not tell which arguments it takes; name a Python function or class"
+        "model._target_=builtins.dict: does not tell which arguments it takes; name a Python "
+        "function or "
+        "class"
     ]
 
 
@@ -337,7 +342,8 @@ def test_what_a_constructor_refuses_is_told_by_the_option():
     assert refused(
         node("WarmupStableDecay", lr=0.5, warmup_updates="8epochs", decay_updates="3epochs")
     ).startswith(
-        "scheduler.warmup_updates=80 and decay_updates=30: together should be at most num_updates=100; "
+        "scheduler.warmup_updates=80 and decay_updates=30: together should be at most "
+        "num_updates=100; "
     )
     wrong = node("Composed", schedules=[CONSTANT, {**LINEAR, "num_updates": 0}], reduction="sum")
     assert refused(node("Warmup", schedule=wrong, warmup_updates=1)).startswith(
@@ -374,7 +380,8 @@ def test_a_milestone_that_the_run_never_passes_is_refused(milestone):
 
     number = 100 if milestone == "10epochs" else milestone
     assert line == (
-        f"scheduler.milestones=[{number}]: the last should be below 100, the number of updates, or the "
+        f"scheduler.milestones=[{number}]: the last should be below 100, the number of updates, "
+        "or the "
         "schedule after it never runs; set it earlier, or train for longer"
     )
     assert schedule(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[99])).schedules[
@@ -392,7 +399,9 @@ def test_a_milestone_inside_a_part_is_held_to_the_length_of_that_part():
 
 def test_a_warmup_longer_than_the_run_is_refused():
     assert refused(node("Warmup", schedule=CONSTANT, warmup_updates="11epochs")) == (
-        "scheduler.warmup_updates=110: should be at most 100, the number of updates; shorten it, or train for longer"
+        "scheduler.warmup_updates=110: should be at most 100, the number of updates; shorten it, "
+        "or train "
+        "for longer"
     )
     assert schedule(node("Warmup", schedule=CONSTANT, warmup_updates="10epochs")) == Warmup(
         Constant(0.5), 100
@@ -405,7 +414,8 @@ def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path(
         schedule(node("Composed", schedules=[CONSTANT, inner]))
     assert list(caught.value.problems) == [
         "scheduler.schedules.1.initial_rl: Cosine has no such argument; did you mean 'initial_lr'?",
-        "scheduler.schedules.1.initial_lr: Cosine needs it; give one as +scheduler.schedules.1.initial_lr=...",
+        "scheduler.schedules.1.initial_lr: Cosine needs it; give one as "
+        "+scheduler.schedules.1.initial_lr=...",
     ]
     assert refused(node("Warmup", schedul=CONSTANT, schedule=CONSTANT, warmup_updates=1)) == (
         "scheduler.schedul: Warmup has no such argument; did you mean 'schedule'?"
@@ -414,7 +424,9 @@ def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path(
 
 def test_what_is_no_schedule_is_refused(own):
     assert refused({"_target_": f"{own}.anything", "rate": 0.5}) == (
-        "scheduler._target_=users_own.anything: gives {'rate': 0.5}, no schedule; return a function of the completed updates"
+        "scheduler._target_=users_own.anything: gives {'rate': 0.5}, no schedule; return a "
+        "function of the "
+        "completed updates"
     )
 
 

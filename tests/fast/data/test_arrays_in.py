@@ -1,4 +1,6 @@
-"""The header of a safetensors file: the arrays as the format's own library has them, and files that are damaged."""
+"""The header of a safetensors file: the arrays as the format's own library has them, and files that
+are damaged.
+"""
 
 import json
 
@@ -55,9 +57,9 @@ def entry(shape, begin, end, dtype="F32"):
 def test_a_truncated_file_is_told_by_the_first_array_that_it_cuts(tmp_path):
     file = written(tmp_path, {"a": entry([2], 0, 8), "b": entry([3, 2], 8, 32)}, bytes(31))
     size = file.stat().st_size
-    assert (
-        refused(file)
-        == f"FILE: not a whole safetensors file: 'b' ends at byte {size + 1}, the file at {size}; {REMEDY}"
+    assert refused(file) == (
+        f"FILE: not a whole safetensors file: 'b' ends at byte {size + 1}, the file at "
+        f"{size}; {REMEDY}"
     )
 
 
@@ -69,16 +71,35 @@ def test_a_file_without_a_header_is_refused(tmp_path, content, header):
     file = tmp_path / "x.safetensors"
     file.write_bytes(content)
     assert refused(file) == (
-        f"FILE: not a whole safetensors file: its header would be {header} of its {len(content)} bytes; {REMEDY}"
+        f"FILE: not a whole safetensors file: its header would be {header} of its {len(content)} "
+        "bytes; "
+        f"{REMEDY}"
     )
 
 
 @pytest.mark.parametrize(
     "header",
-    [b"{no json", b"[1, 2]", {"a": {"dtype": "F32"}}, {"a": 3}, {"a": entry([2], 0, 4)}, {"a": entry([2], -8, 0)},
-     {"a": entry(["x"], 0, 4)}, b"\xff\xfe"],
-    ids=["no JSON", "a list", "no shape", "no entry", "too few bytes", "before the data", "no size", "no text"],
-)  # fmt: skip
+    [
+        b"{no json",
+        b"[1, 2]",
+        {"a": {"dtype": "F32"}},
+        {"a": 3},
+        {"a": entry([2], 0, 4)},
+        {"a": entry([2], -8, 0)},
+        {"a": entry(["x"], 0, 4)},
+        b"\xff\xfe",
+    ],
+    ids=[
+        "no JSON",
+        "a list",
+        "no shape",
+        "no entry",
+        "too few bytes",
+        "before the data",
+        "no size",
+        "no text",
+    ],
+)
 def test_a_damaged_header_is_refused(tmp_path, header):
     message = refused(written(tmp_path, header, bytes(64)))
     assert message.startswith("FILE: not a whole safetensors file: its header is damaged: ")

@@ -1,4 +1,6 @@
-"""Images moved, mirrored, turned, covered and mixed: against loops by hand, and the same whoever gathers them."""
+"""Images moved, mirrored, turned, covered and mixed: against loops by hand, and the same whoever
+gathers them.
+"""
 
 import math
 
@@ -89,9 +91,13 @@ def test_bytes_and_floats_become_the_same_image_each_of_its_own_type(augmentatio
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_worker_processes_give_what_the_draws_give_by_hand(augmentation, num_workers):
     loader = DataLoader(
-        ArrayDataset(IMAGES, TARGETS), ImageBatcher(0.0, 1.0, scale=1.0), batch_size=5, shuffle_seed=7,
-        num_workers=num_workers, augmentations=[augmentation],
-    )  # fmt: skip
+        ArrayDataset(IMAGES, TARGETS),
+        ImageBatcher(0.0, 1.0, scale=1.0),
+        batch_size=5,
+        shuffle_seed=7,
+        num_workers=num_workers,
+        augmentations=[augmentation],
+    )
     whole = apply(augmentation, epoch=2)
     order = randomness.permutation(SIZE, 7, 2)
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(2)]), whole[order].float())
@@ -247,7 +253,8 @@ def test_what_is_no_image_is_refused_by_the_name_of_the_augmentation(augmentatio
         apply(augmentation, torch.zeros(4, 6))
     message = str(raised.value)
     assert message.startswith(
-        f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a sample"
+        f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a "
+        "sample"
     )
     assert message.endswith("here is [6]; leave it out")
 
@@ -327,7 +334,8 @@ def test_shares_are_distributed_as_beta(alpha):
     density = torch.distributions.Beta(
         torch.tensor(alpha, dtype=torch.float64), torch.tensor(alpha, dtype=torch.float64)
     )
-    # moments exact: E x = 1/2, var = 1 / (4 (2a + 1)); four standard deviations, the fourth moment bounded by that of a coin
+    # moments exact: E x = 1/2, var = 1 / (4 (2a + 1)); four standard deviations, the fourth moment
+    # bounded by that of a coin
     variance = float(density.variance)
     assert abs(found.mean() - 0.5) < 4 * math.sqrt(variance / number)
     assert abs(found.var() - variance) < 4 * 0.25 / math.sqrt(number)
@@ -357,7 +365,8 @@ def test_no_augmentation_waits_for_the_device(augmentation, host_reads):
 
 
 def test_a_square_that_would_cover_all_is_refused():
-    # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it lies in the middle
+    # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it
+    # lies in the middle
     with pytest.raises(
         errors.DataError,
         match=r"^augmentation.cutout.size=7: should be below 7, as images are 7x9$",

@@ -1,4 +1,6 @@
-"""CIFAR-10 and CIFAR-100: files as their authors laid them out, archives, and what is missing or damaged."""
+"""CIFAR-10 and CIFAR-100: files as their authors laid them out, archives, and what is missing or
+damaged.
+"""
 
 import dataclasses
 import hashlib
@@ -25,7 +27,9 @@ def images(number, seed):
 
 
 def rows(pixels, labels, superclasses=None):
-    """Images as the archives hold them: labels, then all of red, of green, of blue, each row by row."""
+    """Images as the archives hold them: labels, then all of red, of green, of blue, each row by
+    row.
+    """
     content = b""
     for number, (image, label) in enumerate(zip(pixels, labels, strict=True)):
         content += bytes([label]) if superclasses is None else bytes([superclasses[number], label])
@@ -184,8 +188,11 @@ def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download
         load(tmp_path, name)
     url = getattr(module, name.upper()).url
     assert str(raised.value) == (
-        f"{name.upper()} is not in {tmp_path / FOLDERS[name]} and could not be downloaded (<urlopen error no route to host>); "
-        f"put the files of {url} there, point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs "
+        f"{name.upper()} is not in {tmp_path / FOLDERS[name]} and could not be downloaded "
+        "(<urlopen error "
+        "no route to host>); "
+        f"put the files of {url} there, point ANDIRON_DATA_DIR at the folder that holds it, or use "
+        "data=digits, which needs "
         "no download"
     )
     assert offline == [url]
@@ -225,7 +232,9 @@ def test_a_file_of_the_wrong_length_is_refused(tmp_path, change):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, "cifar10")
     assert str(raised.value) == (
-        f"{folder}: a file there is damaged (data_batch_3.bin has {6 * 3073 + change} bytes instead of {6 * 3073}); "
+        f"{folder}: a file there is damaged (data_batch_3.bin has {6 * 3073 + change} bytes "
+        "instead of "
+        f"{6 * 3073}); "
         "remove the folder to download it again"
     )
 

@@ -221,31 +221,79 @@ def with_line(number, line, table=HOUSES):
 @pytest.mark.parametrize(
     "content, said",
     [
-        (with_line(5, "49,many,3008.5"), "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
-                                         "column out of data.features"),
-        (with_line(5, "49,,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
-        (with_line(5, "49, ,3008.5"), "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row"),
-        (with_line(5, "49,4,"), "table.csv, line 5, column 'price': has no value; fill it in, or remove the row"),
-        (with_line(6, "nan,4,3"), "table.csv, line 6, column 'area': 'nan' is not a finite number; correct or remove the row"),
-        (with_line(6, "4,-inf,3"), "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove the row"),
-        (with_line(6, "4,1e999,3"), "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove the row"),
-        (with_line(6, "1_000,4,3"), "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove the row"),
-        (with_line(7, "4,NaN,3\n5,6"), "table.csv, line 7, column 'rooms': 'NaN' is not a finite number; correct or remove the row"),
+        (
+            with_line(5, "49,many,3008.5"),
+            "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
+            "column out of data.features",
+        ),
+        (
+            with_line(5, "49,,3008.5"),
+            "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row",
+        ),
+        (
+            with_line(5, "49, ,3008.5"),
+            "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row",
+        ),
+        (
+            with_line(5, "49,4,"),
+            "table.csv, line 5, column 'price': has no value; fill it in, or remove the row",
+        ),
+        (
+            with_line(6, "nan,4,3"),
+            "table.csv, line 6, column 'area': 'nan' is not a finite number; correct or remove "
+            "the row",
+        ),
+        (
+            with_line(6, "4,-inf,3"),
+            "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove "
+            "the row",
+        ),
+        (
+            with_line(6, "4,1e999,3"),
+            "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove "
+            "the row",
+        ),
+        (
+            with_line(6, "1_000,4,3"),
+            "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove "
+            "the row",
+        ),
+        (
+            with_line(7, "4,NaN,3\n5,6"),
+            "table.csv, line 7, column 'rooms': 'NaN' is not a finite number; correct or remove "
+            "the row",
+        ),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),
         (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names"),
         ("", "table.csv: is empty; its first line should have the names of the columns"),
         ("\n\n", "table.csv: is empty; its first line should have the names of the columns"),
-        ("area,rooms,price\n", "table.csv: has a header and no rows; there is nothing to learn from"),
-        ("area,rooms,area,price\n1,2,3,4\n", "table.csv, line 1: the header has the name 'area' twice; give each column a "
-                                             "name of its own"),
-        ("area,,price\n1,2,3\n", "table.csv, line 1: the header has no name for column 2; give each column a name of its own"),
+        (
+            "area,rooms,price\n",
+            "table.csv: has a header and no rows; there is nothing to learn from",
+        ),
+        (
+            "area,rooms,area,price\n1,2,3,4\n",
+            "table.csv, line 1: the header has the name 'area' twice; give each column a "
+            "name of its own",
+        ),
+        (
+            "area,,price\n1,2,3\n",
+            "table.csv, line 1: the header has no name for column 2; give each column a name of "
+            "its own",
+        ),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
-        ("area,prize\n1,2\n", "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
+        (
+            "area,prize\n1,2\n",
+            "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize",
+        ),
         ("area,cost\n1,2\n", "table.csv: has no column 'price'; its columns are: area, cost"),
-        (with_line(4, '4,"5,6'), "table.csv, after line 44: cannot be read (unexpected end of data); correct it"),
+        (
+            with_line(4, '4,"5,6'),
+            "table.csv, after line 44: cannot be read (unexpected end of data); correct it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_table_of_numbers_is_told_by_its_place(file, content, said):
     assert refused(file(content), kind="regression") == said
 
@@ -259,13 +307,16 @@ def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
 def test_what_is_not_utf_8_is_told(file):
     found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
     assert found.startswith(
-        "table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in position 6"
+        "table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in "
+        "position 6"
     )
 
 
 def test_a_class_of_a_single_row_is_told_by_its_line(file):
     assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
-        "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in both training and "
+        "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in "
+        "both "
+        "training and "
         "test set; add rows of it, or remove it"
     )
 
@@ -280,19 +331,43 @@ def test_one_class_alone_is_refused(file):
     "options, said",
     [
         ({"target": []}, "data.target=[]: should name one column, or several different ones"),
-        ({"target": ["price", "price"]}, "data.target=['price', 'price']: should name one column, or several different ones"),
-        ({"target": ["price", "area"], "kind": "classification"},
-         "data.target=['price', 'area']: a classification has one target column; name one"),
-        ({"features": ["area", "price"]}, "data.features: 'price' is also the target; name each column of table.csv once"),
-        ({"features": ["area", "area"]}, "data.features: 'area' is listed twice; name each column of table.csv once"),
-        ({"features": []}, "data.features=[]: names no column; name some, or leave it null for all but the target"),
-        ({"features": ["room"]}, "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, rooms, price"),
-        ({"test": 0.001}, "data.test=0.001: divides 43 samples into 43 and 0; choose a "
-                          "fraction that leaves samples on both sides"),
-        ({"valid": 0.001}, "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
-                           "leaves samples on both sides"),
+        (
+            {"target": ["price", "price"]},
+            "data.target=['price', 'price']: should name one column, or several different ones",
+        ),
+        (
+            {"target": ["price", "area"], "kind": "classification"},
+            "data.target=['price', 'area']: a classification has one target column; name one",
+        ),
+        (
+            {"features": ["area", "price"]},
+            "data.features: 'price' is also the target; name each column of table.csv once",
+        ),
+        (
+            {"features": ["area", "area"]},
+            "data.features: 'area' is listed twice; name each column of table.csv once",
+        ),
+        (
+            {"features": []},
+            "data.features=[]: names no column; name some, or leave it null for all but the target",
+        ),
+        (
+            {"features": ["room"]},
+            "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, "
+            "rooms, price",
+        ),
+        (
+            {"test": 0.001},
+            "data.test=0.001: divides 43 samples into 43 and 0; choose a "
+            "fraction that leaves samples on both sides",
+        ),
+        (
+            {"valid": 0.001},
+            "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
+            "leaves samples on both sides",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_choice_of_columns_or_fractions_that_cannot_be_met_is_refused(file, options, said):
     assert refused(file(HOUSES), **options) == said
 

@@ -1,4 +1,6 @@
-"""The diabetes that comes with the package: the file, its parts, and what happens when it is not as shipped."""
+"""The diabetes that comes with the package: the file, its parts, and what happens when it is not as
+shipped.
+"""
 
 import hashlib
 import importlib
@@ -117,7 +119,9 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     with pytest.raises(errors.DataError) as raised:
         diabetes(valid=0.1, split_seed=0)
     assert str(raised.value) == (
-        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {module.SHA256}: the file is damaged; "
+        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {module.SHA256}: the "
+        "file is "
+        "damaged; "
         "restore it from the repository or install the package again"
     )
 

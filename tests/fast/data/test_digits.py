@@ -1,4 +1,6 @@
-"""The digits that come with the package: the file, its parts, and what happens when it is not as shipped."""
+"""The digits that come with the package: the file, its parts, and what happens when it is not as
+shipped.
+"""
 
 import hashlib
 import importlib
@@ -56,8 +58,10 @@ def test_a_fifth_of_each_class_is_kept_aside_and_a_tenth_of_the_rest_validates()
 
 def test_the_same_images_are_kept_aside_however_the_rest_is_split():
     one, other, all_ = (
-        data.digits(valid=0.1, split_seed=0), data.digits(valid=0.3, split_seed=1), data.digits(valid="test", split_seed=0)
-    )  # fmt: skip
+        data.digits(valid=0.1, split_seed=0),
+        data.digits(valid=0.3, split_seed=1),
+        data.digits(valid="test", split_seed=0),
+    )
     assert torch.equal(one.test.inputs, other.test.inputs)
     assert torch.equal(one.test.inputs, all_.test.inputs)
     assert samples(one.valid) != samples(data.digits(valid=0.1, split_seed=1).valid)
@@ -95,7 +99,9 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     with pytest.raises(errors.DataError) as raised:
         data.digits(valid=0.1, split_seed=0)
     assert str(raised.value) == (
-        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {digits.SHA256}: the file is damaged; "
+        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {digits.SHA256}: the "
+        "file is "
+        "damaged; "
         "restore it from the repository or install the package again"
     )
 

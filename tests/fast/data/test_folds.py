@@ -165,7 +165,5 @@ def test_targets_that_are_no_classes_are_divided_by_chance_alone(targets):
 
 @pytest.mark.parametrize("fold", [-1, 5])
 def test_a_fold_that_there_is_not_is_refused(fold):
-    with pytest.raises(
-        ValueError, match=f"^fold={fold}: should be from 0 to 4, as num_folds=5$"
-    ):
+    with pytest.raises(ValueError, match=f"^fold={fold}: should be from 0 to 4, as num_folds=5$"):
         kfold(splits(), fold=fold, num_folds=5, split_seed=0)

@@ -28,7 +28,8 @@ def test_every_pixel_value_is_within_rounding_of_the_formula(mean, std, scale):
     reference = torch.tensor(
         [(pixel / scale - mean) / std for pixel in pixels.tolist()], dtype=torch.float64
     )
-    # four roundings to float32 (slope, offset, product, difference), each at most 2**-24 of something below 1 / std
+    # four roundings to float32 (slope, offset, product, difference), each at most 2**-24 of
+    # something below 1 / std
     tolerance = 4 * 2**-24 / std
     assert batch.inputs.dtype == torch.float32
     torch.testing.assert_close(batch.inputs.double(), reference, rtol=0, atol=tolerance)
@@ -84,7 +85,8 @@ def test_every_pixel_of_every_channel_is_within_rounding_of_the_formula(dtype):
     batch = ImageBatcher(mean=mean, std=std)(RawBatch(pixels, torch.arange(2)), CPU)
     means, stds = (torch.tensor(each, dtype=torch.float64)[:, None, None] for each in (mean, std))
     reference = (pixels.double() / 255 - means) / stds
-    # four roundings to float32 (slope, offset, product, sum), each at most 2**-24 of something below 1 / std
+    # four roundings to float32 (slope, offset, product, sum), each at most 2**-24 of something
+    # below 1 / std
     torch.testing.assert_close(batch.inputs.double(), reference, rtol=0, atol=4 * 2**-24 / min(std))
     assert batch.inputs.dtype == torch.float32
 

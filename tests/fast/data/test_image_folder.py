@@ -1,4 +1,6 @@
-"""A folder of images: which are found, how they are split, and what decoding them gives, at every batch or once."""
+"""A folder of images: which are found, how they are split, and what decoding them gives, at every
+batch or once.
+"""
 
 import json
 import logging
@@ -77,13 +79,21 @@ def load(
     cache=None,
 ):
     return image_folder(
-        path=str(root), size=size, channels=channels, valid=valid, test=test, split_seed=split_seed, decoded=decoded,
+        path=str(root),
+        size=size,
+        channels=channels,
+        valid=valid,
+        test=test,
+        split_seed=split_seed,
+        decoded=decoded,
         cache=None if cache is None else str(cache),
-    )  # fmt: skip
+    )
 
 
 def expected(root, size=SIZE, mode="RGB"):
-    """Every image by torchvision's transforms of Pillow's images, in the order of their names, with the classes."""
+    """Every image by torchvision's transforms of Pillow's images, in the order of their names, with
+    the classes.
+    """
     transform = v2.Compose([v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()])
     images, classes = [], []
     for number, name in enumerate(sorted(COUNTS)):
@@ -121,7 +131,8 @@ def test_the_facts_tell_shape_classes_and_how_many_train(root, decoded):
     assert splits.name == "pictures"
     assert (splits.input_shape, splits.num_classes) == ((3, SIZE, SIZE), 3)
     assert splits.facts["class_names"] == ["ant", "bee", "cat"]
-    # of 7, 5 and 9: a fifth is kept aside (1, 1, 2), a quarter of the rest validates (round half to even: 2, 1, 2)
+    # of 7, 5 and 9: a fifth is kept aside (1, 1, 2), a quarter of the rest validates (round half to
+    # even: 2, 1, 2)
     assert splits.offered["class_counts"] == [4, 3, 5]
     assert (len(splits.train), len(splits.valid), len(splits.test)) == (12, 5, 4)
     assert json.dumps(dict(splits.facts))
@@ -220,7 +231,8 @@ def test_a_folder_beside_train_that_is_no_part_is_refused(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(root)
     assert str(raised.value) == (
-        f"{root}: has a folder 'val' beside train/; folders there are train, valid, test: rename or remove it"
+        f"{root}: has a folder 'val' beside train/; folders there are train, valid, test: rename "
+        "or remove it"
     )
 
 
@@ -238,7 +250,11 @@ def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
 def test_a_missing_folder_is_told_with_the_option(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path / "nowhere")
-    expected = f"{tmp_path / 'nowhere'}: no such folder; set data.path to one with a folder of images for each class"
+    expected = (
+        f"{tmp_path / 'nowhere'}: no such folder; set data.path to one with a folder of images "
+        "for each "
+        "class"
+    )
     assert str(raised.value) == expected
 
 
@@ -247,7 +263,8 @@ def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path}: has no folder of images; put the images of each class into one, such as {tmp_path / 'cat' / '1.png'}"
+        f"{tmp_path}: has no folder of images; put the images of each class into one, such as "
+        f"{tmp_path / 'cat' / '1.png'}"
     )
 
 
@@ -264,7 +281,9 @@ def test_a_class_without_images_is_refused_by_name(root):
     with pytest.raises(errors.DataError) as raised:
         load(root)
     assert str(raised.value) == (
-        f"{root / 'dog'}: a class without images (.png, .jpg, .jpeg, .bmp, .webp); put some there, or remove it"
+        f"{root / 'dog'}: a class without images (.png, .jpg, .jpeg, .bmp, .webp); put some "
+        "there, or "
+        "remove it"
     )
 
 
@@ -287,12 +306,13 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused_with_what_it_gives(root)
     with pytest.raises(errors.DataError) as raised:
         load(root, test=0.01)
     assert str(raised.value) == (
-        "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves samples on both sides, "
+        "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves samples "
+        "on both "
+        "sides, "
         f"or make a folder {root / 'test'}"
     )
     with pytest.raises(
-        errors.DataError,
-        match=r"^data.valid=0.99: divides 17 samples into 0 and 17",
+        errors.DataError, match=r"^data.valid=0.99: divides 17 samples into 0 and 17"
     ):
         load(root, valid=0.99)
 
@@ -358,7 +378,8 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
     upright.save(tmp_path / "upright.png")
     held, seen = (
-        image_decoding.decode(tmp_path / name, size=6, channels=3) for name in ("held.png", "upright.png")
+        image_decoding.decode(tmp_path / name, size=6, channels=3)
+        for name in ("held.png", "upright.png")
     )
     assert torch.equal(held, seen)
 
@@ -370,7 +391,9 @@ def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
     reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(
         image.convert("RGB")
     )
-    assert torch.equal(image_decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference)
+    assert torch.equal(
+        image_decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference
+    )
 
 
 def cached(root):
@@ -412,7 +435,9 @@ def test_a_changed_image_makes_another_file(root):
     assert after.fingerprint != before.fingerprint
     assert set(names) < set(cached(root))
     whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
-    assert any(torch.equal(image, image_decoding.decode(file, size=SIZE, channels=3)) for image in whole)
+    assert any(
+        torch.equal(image, image_decoding.decode(file, size=SIZE, channels=3)) for image in whole
+    )
 
 
 def test_an_image_that_changes_within_its_time_stamp_is_seen_if_it_was_new(root):
@@ -474,7 +499,9 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_
     with pytest.raises(errors.DataError) as raised:
         load(root, decoded="once", cache=tmp_path / "file")
     assert str(raised.value) == (
-        f"{tmp_path / 'file'}: cannot be written to (File exists); name another folder with data.cache, make room, or decode "
+        f"{tmp_path / 'file'}: cannot be written to (File exists); name another folder with "
+        "data.cache, "
+        "make room, or decode "
         "the images at every batch: data.decoded=workers"
     )
 

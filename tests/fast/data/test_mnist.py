@@ -162,7 +162,8 @@ def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download
     )
     assert "no route to host" in message
     assert message.endswith(
-        "); put its four files there, point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, "
+        "); put its four files there, point ANDIRON_DATA_DIR at the folder that holds it, or use "
+        "data=digits, "
         "which needs no download"
     )
     assert len(offline) == len(
@@ -213,17 +214,19 @@ def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, fil
     assert message.endswith("); remove the folder to download it again")
 
 
-@pytest.mark.parametrize("file, number, said", [(FILES[0], 6, "6 images and 7 labels instead of 7"),
-                                                (FILES[1], 8, "7 images and 8 labels instead of 7"),
-                                                (FILES[2], 4, "4 images and 3 labels instead of 3"),
-                                                (FILES[3], 2, "3 images and 2 labels instead of 3")])  # fmt: skip
+@pytest.mark.parametrize(
+    "file, number, said",
+    [
+        (FILES[0], 6, "6 images and 7 labels instead of 7"),
+        (FILES[1], 8, "7 images and 8 labels instead of 7"),
+        (FILES[2], 4, "4 images and 3 labels instead of 3"),
+        (FILES[3], 2, "3 images and 2 labels instead of 3"),
+    ],
+)
 def test_a_whole_file_of_the_wrong_length_is_refused(small, file, number, said):
     folder = small / "MNIST" / "raw"
     content = images(number) if "images" in file else torch.ones(number, dtype=torch.uint8)
     (folder / file).write_bytes(idx(content))
     with pytest.raises(errors.DataError) as raised:
         load(small)
-    assert (
-        str(raised.value)
-        == f"{folder}: {said} of each; remove the folder to download it again"
-    )
+    assert str(raised.value) == f"{folder}: {said} of each; remove the folder to download it again"

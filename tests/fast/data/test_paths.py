@@ -1,4 +1,6 @@
-"""The three ways to gather: the same images in the same order, augmented the same, whoever gathers them and from where on."""
+"""The three ways to gather: the same images in the same order, augmented the same, whoever gathers
+them and from where on.
+"""
 
 import pytest
 import torch
@@ -23,7 +25,9 @@ AUGMENTATIONS = (Crop(2), Flip(0.5), Rotate(15.0), Cutout(3), Mixup(1.0, num_cla
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory):
-    """The same training images decoded at every batch, read from their file, and in memory; and what makes batches of them."""
+    """The same training images decoded at every batch, read from their file, and in memory; and
+    what makes batches of them.
+    """
     root = tmp_path_factory.mktemp("images")
     noise = torch.Generator().manual_seed(0)
     for number in range(40):

@@ -1,4 +1,6 @@
-"""Batches on their way to a device; the GPU's streams by stand-ins that tell the order of what is asked of them."""
+"""Batches on their way to a device; the GPU's streams by stand-ins that tell the order of what is
+asked of them.
+"""
 
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -58,10 +58,15 @@ def content(splits):
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize(
     "inputs, targets",
-    [(IMAGES, CLASSES), (FLOATS, CLASSES.to(torch.uint8)), (FLOATS.double(), NUMBERS), (IMAGES.int(), CLASSES > 1),
-     (FLOATS.half(), NUMBERS.float()[:, 0])],
+    [
+        (IMAGES, CLASSES),
+        (FLOATS, CLASSES.to(torch.uint8)),
+        (FLOATS.double(), NUMBERS),
+        (IMAGES.int(), CLASSES > 1),
+        (FLOATS.half(), NUMBERS.float()[:, 0]),
+    ],
     ids=["images", "bytes as classes", "doubles", "integers, two classes", "halves, one number"],
-)  # fmt: skip
+)
 def test_the_parts_are_disjoint_and_make_up_the_arrays(file, in_memory, inputs, targets):
     splits = load(file(inputs=inputs, targets=targets), in_memory=in_memory)
     found_inputs, found_targets = content(splits)
@@ -196,26 +201,45 @@ def test_mean_and_deviation_are_in_the_unit_of_what_the_network_takes(file):
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"mean": [0.5, 0.5]}, "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give one, or "
-                               "one for each"),
-        ({"std": [1, 1, 1, 1]}, "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give one, or "
-                                "one for each"),
+        (
+            {"mean": [0.5, 0.5]},
+            "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give "
+            "one, or "
+            "one for each",
+        ),
+        (
+            {"std": [1, 1, 1, 1]},
+            "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give "
+            "one, or "
+            "one for each",
+        ),
         ({"std": 0}, "data.std=0: should be above 0"),
         ({"std": [1, -1, 1]}, "data.std=[1, -1, 1]: should be above 0"),
-        ({"inputs": "input"}, "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: "
-                              "inputs [43, 3, 4, 5], targets [43]"),
-        ({"targets": "y"}, "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], targets [43]"),
-        ({"test": 0.01}, "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction "
-                         "that leaves samples on both sides"),
+        (
+            {"inputs": "input"},
+            "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: "
+            "inputs [43, 3, 4, 5], targets [43]",
+        ),
+        (
+            {"targets": "y"},
+            "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], "
+            "targets [43]",
+        ),
+        (
+            {"test": 0.01},
+            "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction "
+            "that leaves samples on both sides",
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_that_do_not_fit_the_file_are_refused(file, options, said):
     assert refused(file(inputs=IMAGES, targets=CLASSES), **options) == said
 
 
 def test_mean_of_integers_is_refused(file):
     assert refused(file(inputs=IMAGES.int(), targets=CLASSES), mean=1.0) == (
-        "data.mean and data.std are for floats and bytes, and 'inputs' is torch.int32; leave them null"
+        "data.mean and data.std are for floats and bytes, and 'inputs' is torch.int32; leave them "
+        "null"
     )
 
 
@@ -228,24 +252,55 @@ def changed(array, index, value):
 @pytest.mark.parametrize(
     "inputs, targets, said",
     [
-        (IMAGES, CLASSES[:42], "'inputs' has 43 rows and 'targets' 42; each input needs one target"),
+        (
+            IMAGES,
+            CLASSES[:42],
+            "'inputs' has 43 rows and 'targets' 42; each input needs one target",
+        ),
         (IMAGES[:0], CLASSES[:0], "'inputs' of shape [0, 3, 4, 5] has no rows to learn from"),
         (torch.zeros(43, 0), CLASSES, "'inputs' of shape [43, 0] has no rows to learn from"),
         (torch.tensor(3.0), CLASSES, "'inputs' of shape [] has no rows to learn from"),
-        (IMAGES, changed(CLASSES, 17, -1),
-         "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 on: renumber them"),
-        (IMAGES, changed(CLASSES, 17, -100),
-         "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 on: renumber them"),
-        (IMAGES, changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
-         "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 on: renumber them"),
-        (IMAGES, CLASSES + 2**20, "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as classes are "
-                                  "counted from 0: store numbers to predict as floats"),
-        (IMAGES, CLASSES * 0, "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
-                              "counted from 0: store numbers to predict as floats"),
-        (IMAGES, changed(NUMBERS, (9, 1), torch.nan),
-         "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out"),
+        (
+            IMAGES,
+            changed(CLASSES, 17, -1),
+            "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 "
+            "on: renumber "
+            "them",
+        ),
+        (
+            IMAGES,
+            changed(CLASSES, 17, -100),
+            "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 "
+            "on: renumber "
+            "them",
+        ),
+        (
+            IMAGES,
+            changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
+            "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 "
+            "on: renumber "
+            "them",
+        ),
+        (
+            IMAGES,
+            CLASSES + 2**20,
+            "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as "
+            "classes are "
+            "counted from 0: store numbers to predict as floats",
+        ),
+        (
+            IMAGES,
+            CLASSES * 0,
+            "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
+            "counted from 0: store numbers to predict as floats",
+        ),
+        (
+            IMAGES,
+            changed(NUMBERS, (9, 1), torch.nan),
+            "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targets, said):
     assert refused(file(inputs=inputs, targets=targets), in_memory=in_memory) == f"FILE: {said}"
@@ -255,7 +310,8 @@ def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targe
 def test_a_feature_that_is_no_number_is_found_when_it_is_loaded_or_by_its_batch(file, value):
     path = file(inputs=changed(FLOATS, (30, 2), value), targets=NUMBERS)
     said = (
-        "FILE: 'inputs' has a NaN or infinity in row 30, counted from 0; correct it, or leave it out"
+        "FILE: 'inputs' has a NaN or infinity in row 30, counted from 0; correct it, or leave it "
+        "out"
     )
     assert refused(path) == said
     splits = load(path, in_memory=False)

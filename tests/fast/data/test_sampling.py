@@ -46,7 +46,8 @@ def numbers(data):
 def within(count, probability):
     """Whether so many of DRAWN draws are what the probability makes likely.
 
-    Hoeffding: P(|count / n - p| >= t) <= 2 exp(-2 n t^2), which is 1e-9 at t = sqrt(log(2e9) / 2n), 0.023 for 20,000.
+    Hoeffding: P(|count / n - p| >= t) <= 2 exp(-2 n t^2), which is 1e-9 at t = sqrt(log(2e9) / 2n),
+    0.023 for 20,000.
     """
     return abs(count / DRAWN - probability) < math.sqrt(math.log(2e9) / (2 * DRAWN))
 
@@ -165,20 +166,36 @@ def test_weights_that_are_no_probabilities_are_refused(weights, message):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: sampled(dataset(), torch.ones(51), seed=0), "51 weights but 52 samples; each sample needs one"),
-        (lambda: sampled(dataset(), torch.ones(52), size=0, seed=0),
-         "size=0: should be 1 or more samples; leave it out to draw an epoch's number"),
-        (lambda: balanced_weights(torch.tensor([-100, -1])), "no sample has a class: there is nothing to balance"),
-        (lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
-         "numbers has no classes to balance: its targets are torch.float32 of shape [52]"),
-        (lambda: partial(splits(dataset()), fraction=0, seed=0),
-         "fraction=0: should be above 0 and at most 1, which leaves all"),
-        (lambda: partial(splits(dataset()), fraction=math.nan, seed=0),
-         "fraction=nan: should be above 0 and at most 1, which leaves all"),
-        (lambda: partial(splits(dataset()), fraction=0.01, seed=0),
-         "fraction=0.01: leaves none of 52 training samples; enlarge it"),
+        (
+            lambda: sampled(dataset(), torch.ones(51), seed=0),
+            "51 weights but 52 samples; each sample needs one",
+        ),
+        (
+            lambda: sampled(dataset(), torch.ones(52), size=0, seed=0),
+            "size=0: should be 1 or more samples; leave it out to draw an epoch's number",
+        ),
+        (
+            lambda: balanced_weights(torch.tensor([-100, -1])),
+            "no sample has a class: there is nothing to balance",
+        ),
+        (
+            lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
+            "numbers has no classes to balance: its targets are torch.float32 of shape [52]",
+        ),
+        (
+            lambda: partial(splits(dataset()), fraction=0, seed=0),
+            "fraction=0: should be above 0 and at most 1, which leaves all",
+        ),
+        (
+            lambda: partial(splits(dataset()), fraction=math.nan, seed=0),
+            "fraction=nan: should be above 0 and at most 1, which leaves all",
+        ),
+        (
+            lambda: partial(splits(dataset()), fraction=0.01, seed=0),
+            "fraction=0.01: leaves none of 52 training samples; enlarge it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_is_refused(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()

@@ -26,7 +26,8 @@ def test_a_random_split_is_disjoint_complete_ascending_and_of_the_size_asked_for
 def test_the_three_parts_make_up_all_samples(classes):
     found = parts(103, valid=0.2, test=0.1, split_seed=5, classes=classes)
     assert torch.cat(found).sort().values.tolist() == list(range(103))
-    # numbers: 10.3 of 103, 18.6 of 93; classes: 2 + 5 + 3 of 20 + 50 + 33, then 4 + 9 + 6 of 18 + 45 + 30
+    # numbers: 10.3 of 103, 18.6 of 93; classes: 2 + 5 + 3 of 20 + 50 + 33, then 4 + 9 + 6 of 18 +
+    # 45 + 30
     assert [len(part) for part in found] == ([74, 19, 10])
 
 

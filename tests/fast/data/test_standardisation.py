@@ -51,7 +51,9 @@ def test_a_column_that_float32_would_blur_is_refused_by_name():
     with pytest.raises(errors.DataError) as raised:
         standardisation.check(seconds, ("a", "time"), source="x.csv")
     assert str(raised.value) == (
-        "x.csv: column 'time' varies by 49 around 1600000060, and float32 cannot tell its values apart; subtract a "
+        "x.csv: column 'time' varies by 49 around 1600000060, and float32 cannot tell its values "
+        "apart; "
+        "subtract a "
         "constant from it in the file"
     )
 

@@ -92,7 +92,8 @@ def test_two_classes_can_be_told_apart_as_often_as_the_formula_says(dtype, shape
     unit = module.centers(shape, 2, 0)
     assert unit.flatten(1).norm(dim=1).tolist() == pytest.approx([1.0, 1.0], rel=1e-6)  # float32
     expected = (1 + math.erf(separation * float((unit[0] - unit[1]).norm()) / 2 / math.sqrt(2))) / 2
-    # four standard deviations of a share of 20,001, of which one side may be half; pixels are rounded to 1/32 of a deviation
+    # four standard deviations of a share of 20,001, of which one side may be half; pixels are
+    # rounded to 1/32 of a deviation
     assert accuracy_of_the_nearest(splits, unit * separation) == pytest.approx(
         expected, abs=4 * 0.5 / math.sqrt(20_001)
     )
@@ -129,7 +130,5 @@ def test_the_fingerprint_is_of_the_samples_in_their_stored_order():
 
 
 def test_a_part_that_would_be_empty_is_told_by_its_option():
-    with pytest.raises(
-        errors.DataError, match=r"^data\.test=0\.1: divides 9 samples into 9 and 0"
-    ):
+    with pytest.raises(errors.DataError, match=r"^data\.test=0\.1: divides 9 samples into 9 and 0"):
         make(num_samples=9)

@@ -1,4 +1,6 @@
-"""Text as sequences of tokens: windows by hand, parts that share no token, and files that are too short or no text."""
+"""Text as sequences of tokens: windows by hand, parts that share no token, and files that are too
+short or no text.
+"""
 
 import errno
 import hashlib
@@ -108,8 +110,12 @@ def test_longer_windows_are_evaluated_fewer_at_once(file):
 def test_of_bytes_the_vocabulary_is_all_bytes(file):
     splits = load(file(POEM))
     assert splits.facts == {
-        "input_shape": (7,), "context_length": 7, "vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None
-    }  # fmt: skip
+        "input_shape": (7,),
+        "context_length": 7,
+        "vocabulary_size": 256,
+        "vocabulary": None,
+        "bytes_per_token": None,
+    }
     assert (splits.name, splits.fingerprint) == (
         "poem.txt",
         hashlib.sha256(POEM.encode()).hexdigest(),
@@ -234,15 +240,19 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 2**20])
-@pytest.mark.parametrize("content, offset, reason", [
-    (b"good text \xff and more" * 9, 10, "invalid start byte"),
-    ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
-    (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content, offset, reason",
+    [
+        (b"good text \xff and more" * 9, 10, "invalid start byte"),
+        ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
+        (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
+    ],
+)
 def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content, offset, reason):
     monkeypatch.setattr(character_tokens, "CHUNK_BYTES", chunk)
     assert refused(file(content), level="characters") == (
-        f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use data.level=bytes"
+        f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use "
+        "data.level=bytes"
     )
     assert load(file(content)).facts["vocabulary_size"] == 256
 
@@ -278,7 +288,8 @@ def test_a_part_too_short_for_a_window_is_refused(file, level, number, options, 
     path = file("ab" * (number // 2))
     valid, test = options.get("valid", 0.1), options.get("test", 0.1)
     assert refused(path, level=level, **options) == (
-        f"FILE: {said}; shorten it, choose other fractions (valid={valid}, test={test}), or give more text"
+        f"FILE: {said}; shorten it, choose other fractions (valid={valid}, test={test}), or give "
+        "more text"
     )
 
 

@@ -41,11 +41,7 @@ def test_what_is_not_a_pair_is_as_collated():
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_a_loader_gathers_them(num_workers):
     loader = DataLoader(
-        from_torch(Numbers()),
-        ArrayBatcher(),
-        batch_size=2,
-        shuffle_seed=1,
-        num_workers=num_workers,
+        from_torch(Numbers()), ArrayBatcher(), batch_size=2, shuffle_seed=1, num_workers=num_workers
     )
     targets = torch.cat([batch.targets for batch in loader.epoch(0)])
     loader.close()

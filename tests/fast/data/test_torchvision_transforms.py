@@ -90,9 +90,13 @@ def test_torchvision_draws_neither_from_pythons_generator_nor_from_numpys(transf
 def test_worker_processes_give_what_seeding_by_hand_gives(num_workers):
     transform = TRANSFORMS["several"]
     loader = DataLoader(
-        ArrayDataset(IMAGES, torch.arange(SIZE)), ImageBatcher(0.0, 1.0, scale=1.0), batch_size=4, shuffle_seed=7,
-        num_workers=num_workers, augmentations=[Torchvision(transform)],
-    )  # fmt: skip
+        ArrayDataset(IMAGES, torch.arange(SIZE)),
+        ImageBatcher(0.0, 1.0, scale=1.0),
+        batch_size=4,
+        shuffle_seed=7,
+        num_workers=num_workers,
+        augmentations=[Torchvision(transform)],
+    )
     expected = by_hand(transform)[randomness.permutation(SIZE, 7, 3)]
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(3)]), expected.float())
 
@@ -125,7 +129,9 @@ class Elsewhere:
 
 def test_a_thread_beside_the_step_is_refused_and_told_of_workers():
     expected = (
-        "augmentation.torchvision: would draw from torch's default generator in a thread while the step draws from it too; "
+        "augmentation.torchvision: would draw from torch's default generator in a thread while "
+        "the step "
+        "draws from it too; "
         "set num_workers=1 or more, so that worker processes apply it"
     )
     augmentation = Torchvision(v2.RandomHorizontalFlip())
@@ -148,7 +154,9 @@ def test_images_of_several_shapes_are_refused_with_the_two():
     with pytest.raises(errors.DataError) as raised:
         apply(Torchvision(lambda image: image[:, : next(sizes)]))
     assert str(raised.value) == (
-        "augmentation.torchvision: returns images of [3, 8, 10] and [3, 9, 10] in one batch; end with a transform that gives "
+        "augmentation.torchvision: returns images of [3, 8, 10] and [3, 9, 10] in one batch; end "
+        "with a "
+        "transform that gives "
         "them one shape, such as torchvision.transforms.v2.Resize"
     )
 
@@ -156,7 +164,7 @@ def test_images_of_several_shapes_are_refused_with_the_two():
 def test_what_is_no_tensor_is_refused():
     with pytest.raises(errors.DataError) as raised:
         apply(Torchvision(v2.ToPILImage()))
-    assert (
-        str(raised.value)
-        == "augmentation.torchvision: returns Image, not a tensor; end with a transform that returns one"
+    assert str(raised.value) == (
+        "augmentation.torchvision: returns Image, not a tensor; end with a transform that "
+        "returns one"
     )

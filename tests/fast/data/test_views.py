@@ -1,4 +1,6 @@
-"""Views of data sets: their laws, each against the same by hand, and the same samples whatever the batch."""
+"""Views of data sets: their laws, each against the same by hand, and the same samples whatever the
+batch.
+"""
 
 import re
 
@@ -178,7 +180,11 @@ def test_chosen_samples_stay_in_memory_where_they_are_and_are_a_part_elsewhere()
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 @pytest.mark.parametrize("wrong", [-1, 100])
 def test_an_index_that_no_sample_has_is_refused(view, wrong):
-    message = f"sample {wrong}: there are {len(view)}, counted from 0; negative ones do not count from the end"
+    message = (
+        f"sample {wrong}: there are {len(view)}, counted from 0; negative ones do not count from "
+        "the "
+        "end"
+    )
     with pytest.raises(IndexError, match=f"^{re.escape(message)}$"):
         view.__getitems__([0, wrong])
 
@@ -203,14 +209,23 @@ def test_a_mask_is_no_indices():
     [
         ([], "there is no data set to concatenate; give one or more"),
         ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
-        ([WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
-         "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has inputs [1, 2, 'torch.uint8'] "
-         "and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped"),
-        ([WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
-         "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set 0 has inputs [1, 2, "
-         "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped"),
+        (
+            [WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
+            "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has "
+            "inputs [1, "
+            "2, 'torch.uint8'] "
+            "and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped",
+        ),
+        (
+            [WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
+            "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set "
+            "0 has inputs "
+            "[1, 2, "
+            "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and dtypes, "
+            "with Mapped",
+        ),
     ],
-)  # fmt: skip
+)
 def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Concatenated(datasets)

@@ -1,4 +1,6 @@
-"""When a run ends: tables, a naive reference over random series, and the same after a resume at any epoch."""
+"""When a run ends: tables, a naive reference over random series, and the same after a resume at any
+epoch.
+"""
 
 import json
 import math
@@ -16,7 +18,9 @@ SERIES = st.lists(
 
 
 def shown(rule, values, first_epoch=1):
-    """The decision and whether it was the best, after each epoch; the rule sees all of them, as it would if others waited."""
+    """The decision and whether it was the best, after each epoch; the rule sees all of them, as it
+    would if others waited.
+    """
     return [
         (rule.observe({"valid": {rule.metric: float(value)}}, epoch), rule.is_best)
         for epoch, value in enumerate(values, first_epoch)
@@ -125,13 +129,24 @@ def test_a_value_that_is_no_finite_number_ends_the_run_whatever_the_limits(value
 @pytest.mark.parametrize(
     "arguments, values, reason",
     [
-        ({"patience": 3, "min_delta": 0.001}, [0.9, 0.5, 0.3, 0.12345, 0.5, 0.1233, 0.5],
-         "valid loss has not improved by 0.001 for 3 validations (best 0.1233 at epoch 6)"),  # a gain too small, yet the best
-        ({"patience": 1, "min_delta": 0.25, "min_delta_mode": "relative"}, [0.5, 0.5],
-         "valid loss has not improved by 0.25 of itself for 1 validation (best 0.5 at epoch 1)"),
-        ({"patience": 2}, [2, 3, 3], "valid loss has not improved for 2 validations (best 2 at epoch 1)"),
+        (
+            {"patience": 3, "min_delta": 0.001},
+            [0.9, 0.5, 0.3, 0.12345, 0.5, 0.1233, 0.5],
+            # a gain too small, yet the best
+            "valid loss has not improved by 0.001 for 3 validations (best 0.1233 at epoch 6)",
+        ),
+        (
+            {"patience": 1, "min_delta": 0.25, "min_delta_mode": "relative"},
+            [0.5, 0.5],
+            "valid loss has not improved by 0.25 of itself for 1 validation (best 0.5 at epoch 1)",
+        ),
+        (
+            {"patience": 2},
+            [2, 3, 3],
+            "valid loss has not improved for 2 validations (best 2 at epoch 1)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_reason_tells_what_was_waited_for_and_what_there_was(arguments, values, reason):
     assert stops_after(EarlyStopping("loss", **arguments), values) == (len(values), reason)
 
@@ -150,7 +165,9 @@ def test_the_metric_is_read_from_the_split_that_is_named():
 
 
 def naive(values, *, patience, min_delta, goal, divergence, direction):
-    """Whether the run ends after each epoch, and whether it is the best: everything counted anew from the beginning."""
+    """Whether the run ends after each epoch, and whether it is the best: everything counted anew
+    from the beginning.
+    """
     worse = 1 if direction == "lowest" else -1
     found = []
     for number, value in enumerate(values, start=1):
@@ -235,13 +252,20 @@ def test_a_stopped_rule_that_is_given_more_patience_goes_on():
         ({"patience": 1, "min_delta": -1}, "min_delta=-1: should be from 0 to below inf"),
         ({"patience": 1, "min_delta": math.inf}, "min_delta=inf: should be from 0 to below inf"),
         ({"patience": 1, "min_delta": math.nan}, "min_delta=nan: should be from 0 to below inf"),
-        ({"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
-         "min_delta=1: should be from 0 to below 1"),
-        ({"goal": 2, "divergence": 1}, "divergence=1: should be above goal=2, for direction=lowest; swap the two"),
-        ({"goal": 1, "divergence": 1, "direction": "highest"},
-         "divergence=1: should be below goal=1, for direction=highest; swap the two"),
+        (
+            {"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
+            "min_delta=1: should be from 0 to below 1",
+        ),
+        (
+            {"goal": 2, "divergence": 1},
+            "divergence=1: should be above goal=2, for direction=lowest; swap the two",
+        ),
+        (
+            {"goal": 1, "divergence": 1, "direction": "highest"},
+            "divergence=1: should be below goal=1, for direction=highest; swap the two",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_no_run_could_fit_is_refused(arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EarlyStopping("loss", **arguments)

@@ -1,4 +1,6 @@
-"""The loop: the same bits as one written by hand, however data is loaded, validated, logged, stopped and resumed."""
+"""The loop: the same bits as one written by hand, however data is loaded, validated, logged,
+stopped and resumed.
+"""
 
 import dataclasses
 import json
@@ -97,8 +99,15 @@ def measuring_loader(dataset=VALID, *, batch_size=6):
 
 def builder(folder, *, writers=(), num_epochs=2, log_every=3, seed=SEED):
     metrics = Loss(), Accuracy()
-    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
-            .with_writers(*writers).num_epochs(num_epochs).log_every(log_every).seed(seed))  # fmt: skip
+    return (
+        LearnerBuilder(folder)
+        .metric_train_numeric(*metrics)
+        .metric_valid_numeric(*metrics)
+        .with_writers(*writers)
+        .num_epochs(num_epochs)
+        .log_every(log_every)
+        .seed(seed)
+    )
 
 
 def saved(folder):
@@ -137,7 +146,9 @@ def without_speed(points):
 
 
 def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
-    """The model a plain loop trains, and the loss, the number of right answers and the size of every batch."""
+    """The model a plain loop trains, and the loss, the number of right answers and the size of
+    every batch.
+    """
     model, seen = classifier(), []
     optimizer = optimizer_class(model.parameters(), lr=lr, fused=True)
     model.train()
@@ -223,7 +234,11 @@ def test_stopping_after_an_epoch_and_resuming_is_never_having_stopped(tmp_path, 
     assert same(resumed.optimizer.state_dict(), whole.optimizer.state_dict())
     assert without_speed(first + second) == without_speed(straight)
     assert resumed.metric_log.history.standings == whole.metric_log.history.standings
-    assert (resumed.updates, resumed.position.epoch) == (whole.updates, whole.position.epoch) == (28, 4)
+    assert (
+        (resumed.updates, resumed.position.epoch)
+        == (whole.updates, whole.position.epoch)
+        == (28, 4)
+    )
 
 
 def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
@@ -278,7 +293,8 @@ def test_the_epochs_values_are_weighted_by_what_was_counted(tmp_path):
     epochs = [point.values for point in kept if point.split == "train" and point.whole_epoch]
     for values, batches in zip(epochs, (seen[:7], seen[7:]), strict=True):
         assert values["accuracy"] == sum(right for _, right, _ in batches) / 53
-        # each of the at most 3 windows: 3 products and 2 sums in float32, each rounded by at most 2**-24
+        # each of the at most 3 windows: 3 products and 2 sums in float32, each rounded by at most
+        # 2**-24
         assert values["loss"] == pytest.approx(
             sum(loss * size for loss, _, size in batches) / 53, rel=5 * 2**-24
         )
@@ -296,7 +312,8 @@ def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_pat
         assert last[split]["accuracy"] == (logits.argmax(dim=1) == targets).sum().item() / len(
             dataset
         )
-        # in one batch instead of several the matrix products sum in another order: float32 epsilon, a few times
+        # in one batch instead of several the matrix products sum in another order: float32 epsilon,
+        # a few times
         expected = functional.cross_entropy(logits, targets).item()
         assert last[split]["loss"] == pytest.approx(expected, rel=1e-6)
 
@@ -307,10 +324,18 @@ def test_the_points_of_a_run_are_windows_then_the_epoch_then_validation_and_the_
     kept = Kept()
     fitted(tmp_path, writers=[kept], test=measuring_loader(TEST))
     assert [(point.split, point.updates, point.epoch, point.whole_epoch) for point in kept] == [
-        ("train", 3, 1, False), ("train", 6, 1, False), ("train", 7, 1, False), ("train", 7, 1, True), ("valid", 7, 1, True),
-        ("train", 9, 2, False), ("train", 12, 2, False), ("train", 14, 2, False), ("train", 14, 2, True), ("valid", 14, 2, True),
+        ("train", 3, 1, False),
+        ("train", 6, 1, False),
+        ("train", 7, 1, False),
+        ("train", 7, 1, True),
+        ("valid", 7, 1, True),
+        ("train", 9, 2, False),
+        ("train", 12, 2, False),
+        ("train", 14, 2, False),
+        ("train", 14, 2, True),
+        ("valid", 14, 2, True),
         ("test", 14, 2, True),
-    ]  # fmt: skip
+    ]
 
 
 def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
@@ -412,21 +437,36 @@ def test_an_item_that_was_not_detached_keeps_no_graph_alive(tmp_path):
 def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_path):
     model = classifier()
     made = (
-        LearnerBuilder(tmp_path).metric_train_numeric(Loss(), Accuracy()).metric_valid_numeric(Loss(), Accuracy())
-        .with_file_checkpointer().num_epochs(3).log_every(3).seed(SEED)
-        .build(model, Optimizer(torch.optim.SGD, model), lambda updates: math.inf if updates == 9 else LR)
-    )  # fmt: skip
+        LearnerBuilder(tmp_path)
+        .metric_train_numeric(Loss(), Accuracy())
+        .metric_valid_numeric(Loss(), Accuracy())
+        .with_file_checkpointer()
+        .num_epochs(3)
+        .log_every(3)
+        .seed(SEED)
+        .build(
+            model,
+            Optimizer(torch.optim.SGD, model),
+            lambda updates: math.inf if updates == 9 else LR,
+        )
+    )
     with pytest.raises(errors.NonFiniteError) as raised, made:
         made.fit(train_loader(), measuring_loader())
     samples = ", ".join(map(str, train_loader().indices(1, 3)))
     assert str(raised.value).startswith(
-        f"update 11 (epoch 2, batch 4, samples {samples}) was not made: parameter 'network.features.0.weight' itself "
+        f"update 11 (epoch 2, batch 4, samples {samples}) was not made: parameter "
+        "'network.features.0.weight' itself "
         "holds nan or inf. The weights are as they were before it. "
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["split"], line["updates"]) for line in lines] == [
-        ("train", 3), ("train", 6), ("train", 7), ("train", 7), ("valid", 7), ("train", 9),
-    ]  # fmt: skip
+        ("train", 3),
+        ("train", 6),
+        ("train", 7),
+        ("train", 7),
+        ("valid", 7),
+        ("train", 9),
+    ]
     assert all(math.isfinite(line["loss"]) for line in lines)
     shown = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload().Scalars("loss")
     assert [event.step for event in shown] == [3, 6, 7, 9]
@@ -437,9 +477,15 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_p
 
 def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
     model = classifier()
-    made = builder(tmp_path).with_file_checkpointer().build(
-        model, Optimizer(torch.optim.SGD, model), lambda updates: math.inf if updates == 13 else LR
-    )  # fmt: skip
+    made = (
+        builder(tmp_path)
+        .with_file_checkpointer()
+        .build(
+            model,
+            Optimizer(torch.optim.SGD, model),
+            lambda updates: math.inf if updates == 13 else LR,
+        )
+    )
     with (
         pytest.raises(
             errors.NonFiniteError, match=r"^valid loss is nan after update 14 \(epoch 2\)"
@@ -523,11 +569,7 @@ def test_fit_gives_back_the_trained_model(tmp_path):
 
 def test_the_renderer_sees_every_epoch_and_the_summary(tmp_path):
     shown, model = Shown(), classifier()
-    made = (
-        builder(tmp_path)
-        .renderer(shown)
-        .build(model, Optimizer(torch.optim.Adam, model), LR)
-    )
+    made = builder(tmp_path).renderer(shown).build(model, Optimizer(torch.optim.Adam, model), LR)
     made.fit(train_loader(), measuring_loader())
     made.metric_log.show(made.summary())
     assert shown.calls == ["start", "epoch 1", "epoch 2", "stop", "show"]
@@ -549,24 +591,44 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
     assert same(last.optimizer, state.optimizer)
     kept = last.state.pop("checkpoints")
     assert [(each["name"], *each["values"]) for each in kept] == [
-        ("step-7", "train", "valid"), ("step-14", "train", "valid"), ("step-21", "train", "valid")
-    ]  # fmt: skip
+        ("step-7", "train", "valid"),
+        ("step-14", "train", "valid"),
+        ("step-21", "train", "valid"),
+    ]
     found = without_time(last.state)
-    assert found == without_time(state.state) == {
-        "updates": 21, "epoch": 3, "batch": 0, "seed": SEED,
-        "format": 2,
-        "metric_log": {
-            "tally": {"metrics": ["loss", "accuracy"], "window": [], "epoch": [None, None]}, "window": [0, 0],
-            "history": made.metric_log.history.state_dict(), "latest": made.metric_log.latest, "writers": {},
-        },
-        "random": found["random"],
-        "owners": {"base": {"optimizer": "torch.optim.Adam", "parameters": [*dict(model.named_parameters())]}},
-        "frozen": [], "schedules": [], "averages": {}, "early_stopping": {},
-        "parts": {
-            "nonfinite": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}},
-            "validation": {"last_update": 21},
-        },
-    }  # fmt: skip
+    assert (
+        found
+        == without_time(state.state)
+        == {
+            "updates": 21,
+            "epoch": 3,
+            "batch": 0,
+            "seed": SEED,
+            "format": 2,
+            "metric_log": {
+                "tally": {"metrics": ["loss", "accuracy"], "window": [], "epoch": [None, None]},
+                "window": [0, 0],
+                "history": made.metric_log.history.state_dict(),
+                "latest": made.metric_log.latest,
+                "writers": {},
+            },
+            "random": found["random"],
+            "owners": {
+                "base": {
+                    "optimizer": "torch.optim.Adam",
+                    "parameters": [*dict(model.named_parameters())],
+                }
+            },
+            "frozen": [],
+            "schedules": [],
+            "averages": {},
+            "early_stopping": {},
+            "parts": {
+                "nonfinite": {"skipped": 0, "precision": {"scale": 1.0, "updates_since": 0}},
+                "validation": {"last_update": 21},
+            },
+        }
+    )
 
 
 def test_leaving_the_learner_closes_its_writers(tmp_path):

@@ -57,10 +57,18 @@ def classifier():
 
 def learner(folder, model, *, policy="stop", writers=(), precision="fp32", accumulate=1):
     return (
-        LearnerBuilder(folder).metric_train_numeric(Loss()).metric_valid_numeric(Loss()).with_writers(*writers).num_epochs(1)
-        .log_every(2).seed(SEED).on_nonfinite(policy).precision(precision).grads_accumulation(accumulate)
+        LearnerBuilder(folder)
+        .metric_train_numeric(Loss())
+        .metric_valid_numeric(Loss())
+        .with_writers(*writers)
+        .num_epochs(1)
+        .log_every(2)
+        .seed(SEED)
+        .on_nonfinite(policy)
+        .precision(precision)
+        .grads_accumulation(accumulate)
         .build(model, Optimizer(torch.optim.Adam, model), LR)
-    )  # fmt: skip
+    )
 
 
 def copies(tensors):
@@ -72,7 +80,9 @@ def same(one, other):
 
 
 def by_hand(batches, *, without=()):
-    """The model after a plain loop that leaves some batches out; the stream of an update is that of its number."""
+    """The model after a plain loop that leaves some batches out; the stream of an update is that of
+    its number.
+    """
     model, update = classifier(), 0
     optimizer = torch.optim.Adam(model.parameters(), lr=LR, fused=True)
     model.train()
@@ -103,12 +113,15 @@ def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_name
     folder = tmp_path / "nonfinite" / f"update-{number + 1}"
     message = str(stopped.value)
     assert message.startswith(
-        f"update {number + 1} (epoch 1, batch {number + 1}, samples {', '.join(map(str, indices))}) was not made: "
+        f"update {number + 1} (epoch 1, batch {number + 1}, samples "
+        f"{', '.join(map(str, indices))}) was not "
+        "made: "
         f"sample {BAD_SAMPLE} holds nan or inf; the loss is "
     )
     assert "; the first parameter with a gradient of nan or inf is 'network.0.weight' (" in message
     assert message.endswith(
-        f". The weights are as they were before it. `python scripts/replay.py {folder}` runs the step again; "
+        f". The weights are as they were before it. `python scripts/replay.py {folder}` runs the "
+        "step again; "
         "lower lr or clip the gradients, or leave such updates out with on_nonfinite=skip"
     )
     assert made.updates == number and number > 0
@@ -214,7 +227,8 @@ def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_polic
     for policy in ("stop", "skip", "ignore"):
         model, kept = classifier(), Kept()
         made = learner(tmp_path, model, policy=policy, precision="fp16", writers=[kept])
-        made.updater.precision.scale = 2.0**30  # gradients of 1e-4 overflow with it, the loss does not
+        # gradients of 1e-4 overflow with it, the loss does not
+        made.updater.precision.scale = 2.0**30
         with caplog.at_level("WARNING", "andiron"):
             made.fit(loader(), loader())
         scale, skipped = made.updater.precision.scale, made.updater.nonfinite.skipped
@@ -269,7 +283,8 @@ def test_a_loader_that_does_not_tell_its_samples_leaves_their_places(tmp_path):
     with pytest.raises(errors.NonFiniteError) as stopped:
         learner(tmp_path, classifier()).fit(Silent(loader(bad=math.nan)), loader())
     assert str(stopped.value).startswith(
-        f"update {number + 1} (epoch 1, batch {number + 1}) was not made: sample {indices.index(BAD_SAMPLE)} of its batch holds nan"
+        f"update {number + 1} (epoch 1, batch {number + 1}) was not made: sample "
+        f"{indices.index(BAD_SAMPLE)} of its batch holds nan"
     )
 
 
@@ -279,6 +294,6 @@ def test_a_step_that_cannot_be_saved_does_not_hide_what_ended_the_run(tmp_path):
         learner(tmp_path, classifier()).fit(loader(bad=math.nan), loader())
     assert f"sample {BAD_SAMPLE} holds nan or inf" in str(stopped.value)
     assert (
-        f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); lower lr"
-        in str(stopped.value)
+        f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); "
+        "lower lr" in str(stopped.value)
     )

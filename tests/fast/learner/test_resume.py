@@ -7,16 +7,7 @@ import pytest
 import small_digits
 import torch
 from conftest import without_time
-from small_digits import (
-    BATCHES,
-    DIGITS,
-    LR,
-    classifier,
-    lengthen,
-    loaders,
-    same,
-    two_optimizers,
-)
+from small_digits import BATCHES, DIGITS, LR, classifier, lengthen, loaders, same, two_optimizers
 from stops_at import StopsAt
 
 from andiron import errors, serialization
@@ -52,10 +43,19 @@ class Kept(list):
     def untimed(self):
         """What was written, less times and what the machine was used for."""
         return [
-            (point.split, point.updates, point.epoch, point.whole_epoch,
-             {name: value for name, value in point.values.items() if not name.startswith(("time/", "system/"))})
+            (
+                point.split,
+                point.updates,
+                point.epoch,
+                point.whole_epoch,
+                {
+                    name: value
+                    for name, value in point.values.items()
+                    if not name.startswith(("time/", "system/"))
+                },
+            )
             for point in self
-        ]  # fmt: skip
+        ]
 
 
 def plateau():
@@ -151,7 +151,9 @@ class StopsIn(Interrupter):
 
 
 def pieces(tmp_path, name, places, kept, **options):
-    """The learner of the last piece of a run that is stopped at every place, each time made anew and resumed."""
+    """The learner of the last piece of a run that is stopped at every place, each time made anew
+    and resumed.
+    """
     for number, place in enumerate([*places, None]):
         stops = StopsIn(place)
         made = SETUPS[name](
@@ -292,9 +294,12 @@ def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
 
 @pytest.mark.parametrize(
     "recorder, name",
-    [(serialization.Recorder(), "run.safetensors"), (serialization.Recorder(format="json"), "run.json"),
-     (serialization.Recorder(format="msgpack", gzip=True), "run.mpk.gz")],
-)  # fmt: skip
+    [
+        (serialization.Recorder(), "run.safetensors"),
+        (serialization.Recorder(format="json"), "run.json"),
+        (serialization.Recorder(format="msgpack", gzip=True), "run.mpk.gz"),
+    ],
+)
 def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
     straight = SETUPS["averages"](builder(tmp_path / "straight"), classifier())
     straight.fit(*loaders())

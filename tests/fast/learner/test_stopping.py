@@ -152,7 +152,11 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
         assert stopping.decision == Stop("valid accuracy is 0.9375: goal=0.9 is reached")
         stopping.observe(values(0.75, 0.9375), model, epoch=3, updates=0)
 
-    both = "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is 0.9375: goal=0.9 is reached"
+    both = (
+        "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is "
+        "0.9375: "
+        "goal=0.9 is reached"
+    )
     assert stopping.decision == Stop(both)
     assert caplog.messages == [
         "stopped early in epoch 2, after update 0: valid accuracy is 0.9375: goal=0.9 is reached",

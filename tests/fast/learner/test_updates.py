@@ -1,4 +1,6 @@
-"""What an update can be told: micro-batches, several optimizers, clipping, SAM, averages, precision; beside loops by hand."""
+"""What an update can be told: micro-batches, several optimizers, clipping, SAM, averages,
+precision; beside loops by hand.
+"""
 
 import json
 import math
@@ -84,8 +86,14 @@ def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be
 
 def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(tmp_path):
     model = classifier()
-    made = (LearnerBuilder(tmp_path).metric_train_numeric(Loss()).metric_valid_numeric(Loss()).num_epochs(2).log_every(3)
-            .build(model, two_optimizers(model), LR))  # fmt: skip
+    made = (
+        LearnerBuilder(tmp_path)
+        .metric_train_numeric(Loss())
+        .metric_valid_numeric(Loss())
+        .num_epochs(2)
+        .log_every(3)
+        .build(model, two_optimizers(model), LR)
+    )
     with made:
         fit(made)
     assert made.updates == 2 * BATCHES
@@ -216,14 +224,21 @@ def test_mixed_precision_equals_torchs_autocast_and_scaler_bit_for_bit(tmp_path,
             update += scaler.get_scale() == before  # what overflowed is no update
     assert same(model.state_dict(), expected.state_dict())
     assert (made.updates, made.updater.nonfinite.skipped) == (update, 14 - update)
-    assert made.updater.precision.scale == scaler.get_scale() and made.updater.nonfinite.skipped == (name == "fp16")
+    assert (
+        made.updater.precision.scale == scaler.get_scale()
+        and made.updater.nonfinite.skipped == (name == "fp16")
+    )
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
 
 
 def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
     model, kept, weights = classifier(), Kept(), []
-    made = (builder(tmp_path, kept).with_file_checkpointer(KeepLast(2)).averages(ema=Ema(0.8), swa=Swa(start=10, every=2))
-            .build(model, Optimizer(torch.optim.Adam, model), LR))  # fmt: skip
+    made = (
+        builder(tmp_path, kept)
+        .with_file_checkpointer(KeepLast(2))
+        .averages(ema=Ema(0.8), swa=Swa(start=10, every=2))
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     step = made.optimizer.step
     weights.append({name: tensor.double() for name, tensor in model.state_dict().items()})
 
@@ -286,9 +301,11 @@ def test_a_plateau_falls_when_the_validation_loss_does_not(tmp_path):
 def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path):
     schedulefree = pytest.importorskip("schedulefree")
     model, expected, kept = classifier(), classifier(), Kept()
-    made = builder(tmp_path, kept).with_file_checkpointer(KeepLast(1)).build(
-        model, Optimizer(schedulefree.AdamWScheduleFree, model), LR
-    )  # fmt: skip
+    made = (
+        builder(tmp_path, kept)
+        .with_file_checkpointer(KeepLast(1))
+        .build(model, Optimizer(schedulefree.AdamWScheduleFree, model), LR)
+    )
     with made:
         trained = fit(made)
     plain = schedulefree.AdamWScheduleFree(expected.parameters(), lr=LR)

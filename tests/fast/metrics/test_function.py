@@ -97,7 +97,8 @@ def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, foun
     with pytest.raises(TypeError) as caught:
         Mean(lambda item: given, higher_is_better=True, name="mine")(ITEMS[0])
     assert str(caught.value) == (
-        f"mine: the function gives {found} for a batch; return a tensor with a value for each sample, "
+        f"mine: the function gives {found} for a batch; return a tensor with a value for each "
+        "sample, "
         "or (total, count), so that a short batch has a smaller weight"
     )
 

@@ -47,7 +47,9 @@ def test_ignored_samples_are_no_errors():
 
 def test_worst_errors_refuse_inputs_that_are_not_images():
     item = ClassificationOutput(LOSS, torch.zeros(2, 3), torch.tensor([0, 1]))
-    with pytest.raises(MismatchError, match=r"^worst_errors: inputs are \[2, 7\]; should be images"):
+    with pytest.raises(
+        MismatchError, match=r"^worst_errors: inputs are \[2, 7\]; should be images"
+    ):
         WorstErrors()(item, Batch(torch.zeros(2, 7), item.targets))
 
 

@@ -1,4 +1,6 @@
-"""Metrics of values: scikit-learn's numbers, however the batches fall, and as exact far from 0 as near it."""
+"""Metrics of values: scikit-learn's numbers, however the batches fall, and as exact far from 0 as
+near it.
+"""
 
 import statistics
 from fractions import Fraction

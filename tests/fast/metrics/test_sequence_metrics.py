@@ -91,7 +91,9 @@ def table(a, b):
 
 
 def sides(items, end):
-    """What was named and the targets of every sequence: padding left out of both, each up to its end."""
+    """What was named and the targets of every sequence: padding left out of both, each up to its
+    end.
+    """
     for item in items:
         for logits, targets in zip(item.output, item.targets.tolist(), strict=True):
             counted = [
@@ -139,9 +141,7 @@ def test_accuracy_over_uneven_batches_equals_a_loop_over_tokens(shapes):
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(shapes=BATCHES, end=st.sampled_from([None, 3]), separators=st.sampled_from([0, [0], [0, 2]]))
-def test_error_rates_over_uneven_batches_equal_a_loop_over_sequences(
-    shapes, end, separators
-):
+def test_error_rates_over_uneven_batches_equal_a_loop_over_sequences(shapes, end, separators):
     items = [drawn(*shape) for shape in shapes]
     pairs = list(sides(items, end))
     edits, length = sum(table(*pair) for pair in pairs), sum(len(targets) for _, targets in pairs)

@@ -1,4 +1,6 @@
-"""Metrics of torchmetrics through the adapter: what they say of all batches at once, on any windows."""
+"""Metrics of torchmetrics through the adapter: what they say of all batches at once, on any
+windows.
+"""
 
 import copy
 
@@ -91,8 +93,10 @@ def node(case):
     """The YAML of the case, as a config has it."""
     name, *arguments = case.split()
     plain = {"false": False}
-    given = {key: int(value) if value.lstrip("-").isdigit() else plain.get(value, value) for key, value in
-             (argument.split("=") for argument in arguments)}  # fmt: skip
+    given = {
+        key: int(value) if value.lstrip("-").isdigit() else plain.get(value, value)
+        for key, value in (argument.split("=") for argument in arguments)
+    }
     return {"_target_": f"torchmetrics.{name}", **given}
 
 
@@ -135,9 +139,7 @@ def at_once(case, output, wanted):
 @pytest.mark.parametrize(
     "order, close_after", [((0, 1, 2, 3, 4), ()), ((3, 0, 4, 2, 1), (2,)), ((4, 3, 2, 1, 0), (3,))]
 )
-def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(
-    case, order, close_after
-):
+def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(case, order, close_after):
     draw, gathers = CASES[case]
     kind, output, wanted, probabilities = draw(torch.Generator().manual_seed(11))
     items = batches(kind, output, wanted)
@@ -308,7 +310,8 @@ def test_what_is_no_number_is_refused_when_it_is_read(case, kind):
 
 def test_an_argument_that_torchmetrics_does_not_know_is_told_by_the_option():
     with pytest.raises(
-        errors.ConfigError, match="metrics.theirs.metric: Unexpected keyword arguments: `num_clases`"
+        errors.ConfigError,
+        match="metrics.theirs.metric: Unexpected keyword arguments: `num_clases`",
     ):
         adapted("classification.MulticlassF1Score num_classes=4 num_clases=4")
 

@@ -1,7 +1,9 @@
-"""Dropout from random words: its rate, its scale, its independence in every direction, and what it is a function of.
+"""Dropout from random words: its rate, its scale, its independence in every direction, and what it
+is a function of.
 
-Every statistical bound is passed by a sound generator with the probability given beside it ("false alarm"), so a
-failure under another seed would mean something too; the seeds are fixed, so a test passes always or never.
+Every statistical bound is passed by a sound generator with the probability given beside it ("false
+alarm"), so a failure under another seed would mean something too; the seeds are fixed, so a test
+passes always or never.
 """
 
 import math

@@ -267,7 +267,9 @@ def test_more_tokens_than_the_context_holds_are_refused() -> None:
     with pytest.raises(ValueError) as error:
         network()(tokens_of(2, 9))
     assert str(error.value) == (
-        "a sequence of 9 tokens does not fit context_length=8; cut it, or build the network with a longer context"
+        "a sequence of 9 tokens does not fit context_length=8; cut it, or build the network with "
+        "a longer "
+        "context"
     )
 
 
@@ -294,10 +296,20 @@ def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
-    [(r"^blocks[.]\d+$", ["blocks.0", "blocks.1"]), ("blocks.0", ["blocks.0"]), ("feed", [
-        "blocks.0.feed_forward_norm", "blocks.0.feed_forward", "blocks.1.feed_forward_norm", "blocks.1.feed_forward"
-    ])],
-)  # fmt: skip
+    [
+        (r"^blocks[.]\d+$", ["blocks.0", "blocks.1"]),
+        ("blocks.0", ["blocks.0"]),
+        (
+            "feed",
+            [
+                "blocks.0.feed_forward_norm",
+                "blocks.0.feed_forward",
+                "blocks.1.feed_forward_norm",
+                "blocks.1.feed_forward",
+            ],
+        ),
+    ],
+)
 def test_blocks_computed_again_give_the_same_gradients(
     pattern: str, expected: Sequence[str]
 ) -> None:
@@ -323,10 +335,15 @@ def test_the_shared_weight_is_tagged_first_and_last() -> None:
     }
     hidden_matrices = match_rules.Rule(match_rules.Match(rank=(2,), tag=("hidden",)))
     assert [each.name for each in described if hidden_matrices(each)] == [
-        f"blocks.{block}.{layer}.weight" for block in range(2) for layer in (
-            "attention.queries_keys_values", "attention.projection", "feed_forward.expansion", "feed_forward.projection"
+        f"blocks.{block}.{layer}.weight"
+        for block in range(2)
+        for layer in (
+            "attention.queries_keys_values",
+            "attention.projection",
+            "feed_forward.expansion",
+            "feed_forward.projection",
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:

@@ -25,7 +25,7 @@ def by_hand(model: LeNet, inputs: Tensor) -> Tensor:
     c5, b5, f6, b6, last, b = linear
     return functional.linear(
         functional.linear(functional.linear(outputs, c5, b5).tanh(), f6, b6).tanh(), last, b
-    )  # fmt: skip
+    )
 
 
 def test_the_number_of_parameters_is_the_papers() -> None:
@@ -64,7 +64,9 @@ def test_what_is_no_image_is_refused(shape: Sequence[int]) -> None:
     with pytest.raises(ValueError) as error:
         LeNet(shape, 10)
     assert str(error.value) == (
-        f"input_shape={shape}: LeNet reads images, of shape (channels, height, width); choose data with images, or a "
+        f"input_shape={shape}: LeNet reads images, of shape (channels, height, width); choose "
+        "data with "
+        "images, or a "
         "network for vectors, such as MLP"
     )
 

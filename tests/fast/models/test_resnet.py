@@ -50,8 +50,14 @@ def test_it_has_as_many_convolutions_and_linear_layers_as_its_depth(depth: int) 
 def test_a_wider_one_has_as_many_times_the_channels() -> None:
     model = ResNet(CIFAR, 7, depth=8, width=24)
     assert [module.out_channels for module in model.modules() if isinstance(module, nn.Conv2d)] == [
-        24, 24, 24, 48, 48, 96, 96
-    ]  # fmt: skip
+        24,
+        24,
+        24,
+        48,
+        48,
+        96,
+        96,
+    ]
     assert model.head[-1].weight.shape == (7, 96)
 
 
@@ -109,7 +115,9 @@ def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(
     with pytest.raises(ValueError) as error:
         ResNet(CIFAR, 10, depth=depth)
     assert str(error.value) == (
-        f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first and the last; the "
+        f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first "
+        "and the "
+        "last; the "
         f"nearest are {nearest}, the paper's are 20, 32, 44, 56 and 110"
     )
 
@@ -149,6 +157,6 @@ def test_rules_know_its_first_and_last_layer_and_its_blocks_go_by_number() -> No
         for tag in (match_rules.FIRST, match_rules.LAST)
     }
     assert tagged == {"first": ["stem.0.weight"], "last": ["head.2.weight", "head.2.bias"]}
-    assert {each.name.rpartition(".layers")[0] for each in described if match_rules.HIDDEN in each.tags} == {
-        "", "blocks.0", "blocks.1", "blocks.2"
-    }  # fmt: skip
+    assert {
+        each.name.rpartition(".layers")[0] for each in described if match_rules.HIDDEN in each.tags
+    } == {"", "blocks.0", "blocks.1", "blocks.2"}

@@ -128,7 +128,8 @@ def test_an_image_that_is_not_divisible_into_patches_is_refused(
     with pytest.raises(ValueError) as error:
         ViT(shape, 10, patch=patch)
     assert str(error.value) == (
-        f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of {patch}x{patch}; choose a "
+        f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of "
+        f"{patch}x{patch}; choose a "
         "divisor of both sides"
     )
 
@@ -167,8 +168,9 @@ def test_patches_and_positions_are_tagged_first_and_the_head_last() -> None:
         for tag in (match_rules.FIRST, match_rules.LAST)
     }
     assert tagged == {
-        "first": ["patches.weight", "patches.bias", "patches.positions"], "last": ["head.weight", "head.bias"]
-    }  # fmt: skip
+        "first": ["patches.weight", "patches.bias", "patches.positions"],
+        "last": ["head.weight", "head.bias"],
+    }
 
 
 def test_blocks_computed_again_give_the_same_gradients() -> None:

@@ -429,8 +429,8 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
             "Swa",
             {"start": "5epoch", "every": "often"},
             {
-                "averages.x.every": "averages.x.every=often: should be a number of updates (100) or of epochs "
-                "(2epochs, 0.5epochs)"
+                "averages.x.every": "averages.x.every=often: should be a number of updates (100) "
+                "or of epochs (2epochs, 0.5epochs)"
             },
         ),
     ],

@@ -71,8 +71,9 @@ def test_muon_has_the_hidden_matrices_with_its_own_rate_and_adamw_the_rest():
         "base": [name for name in MLP if name != MLP[2]],
     }
     assert {name: group.optimizer.name for name, group in optimizer.groups.items()} == {
-        "hidden": "torch.optim.Muon", "base": "torch.optim.AdamW",
-    }  # fmt: skip
+        "hidden": "torch.optim.Muon",
+        "base": "torch.optim.AdamW",
+    }
     assert optimizer.learning_rates(1e-3, 0) == {"hidden": pytest.approx(0.02), "base": 1e-3}
 
 
@@ -98,9 +99,13 @@ def test_head_only_freezes_the_body_for_good_or_for_as_long_as_is_said():
 
 def test_parts_of_a_group_can_be_chosen_by_name():
     optimizer = built(
-        "param_groups=muon", "optimizer@param_groups.hidden=sgd", "param_groups.hidden.lr=0.05", "optimizer=adam",
-        "+scheduler@param_groups.hidden.schedule=cosine", "lr=0.002",
-    )  # fmt: skip
+        "param_groups=muon",
+        "optimizer@param_groups.hidden=sgd",
+        "param_groups.hidden.lr=0.05",
+        "optimizer=adam",
+        "+scheduler@param_groups.hidden.schedule=cosine",
+        "lr=0.002",
+    )
     hidden, base = optimizer.groups["hidden"], optimizer.groups["base"]
     assert (hidden.optimizer.name, base.optimizer.name) == ("torch.optim.SGD", "torch.optim.Adam")
     assert hidden.schedule == Cosine(0.002, 210)  # the run's horizon
@@ -157,9 +162,11 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
 
 def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
     optimizer = built(
-        "lr=0.001", "+param_groups.head={match:{tag:last},lr:0.1}",
-        "+scheduler@param_groups.head.schedule=cosine", "+param_groups.first={match:{tag:first}}",
-    )  # fmt: skip
+        "lr=0.001",
+        "+param_groups.head={match:{tag:last},lr:0.1}",
+        "+scheduler@param_groups.head.schedule=cosine",
+        "+param_groups.first={match:{tag:first}}",
+    )
     run = Cosine(0.001, 100)
     table = group_table.param_groups(optimizer.groups, optimizer.learning_rates(run(50), 50), run)
     own = optimizer.groups["head"].schedule
@@ -172,15 +179,20 @@ def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
 
 
 def test_every_wrong_group_is_reported_at_once():
-    chosen = config("optimizer=sgd", "+optimizer@param_groups.one=muon", "+param_groups.one.match=layers.1",
-                    "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}")  # fmt: skip
+    chosen = config(
+        "optimizer=sgd",
+        "+optimizer@param_groups.one=muon",
+        "+param_groups.one.match=layers.1",
+        "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}",
+    )
     with pytest.raises(errors.ConfigError) as refused:
         grouped_optimizer.build(
             chosen, network.model(chosen, SPLITS), num_updates=1, updates_per_epoch=1
         )
     first, second = refused.value.problems
     assert first.startswith(
-        f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; give them to another group"
+        f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; give them to another "
+        "group"
     )
     assert second == "param_groups.two: Nesterov momentum requires a momentum and zero dampening"
 

@@ -110,5 +110,9 @@ def test_counters_stay_on_the_cpu_unless_fused_or_capturable(counters_on_device:
     }
     counters = "meta" if counters_on_device else "cpu"
     assert devices == {
-        "step": counters, "mu_product": counters, "exp_avg": "meta", "n_iter:number": "cpu", "al:length": "cpu",
-    }  # fmt: skip
+        "step": counters,
+        "mu_product": counters,
+        "exp_avg": "meta",
+        "n_iter:number": "cpu",
+        "al:length": "cpu",
+    }

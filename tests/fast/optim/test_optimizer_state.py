@@ -20,7 +20,9 @@ INPUTS = torch.tensor(
 LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
 ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
 NEEDS_CLOSURE = (
-    "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that returns the gradients "
+    "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that "
+    "returns the "
+    "gradients "
     "at the current weights"
 )
 
@@ -134,15 +136,31 @@ def test_numbers_and_lists_of_a_state_have_names_that_tell_which_they_are() -> N
     optimizer = LBFGS(model, max_iter=2, max_eval=9, history_size=3)
     optimizer.step(0.1, model, taken(model), lambda: taken(model))
     state = optimizer.state_dict()
-    assert {key: tensor.item() for key, tensor in state.items() if key.endswith(("number", "length"))} == {
-        "weight/func_evals:number": 2, "weight/n_iter:number": 2, "weight/t:number": 0.1,
+    assert {
+        key: tensor.item() for key, tensor in state.items() if key.endswith(("number", "length"))
+    } == {
+        "weight/func_evals:number": 2,
+        "weight/n_iter:number": 2,
+        "weight/t:number": 0.1,
         "weight/prev_loss:number": optimizer._inner.state[model.weight]["prev_loss"],
-        "weight/old_dirs:length": 1, "weight/old_stps:length": 1, "weight/ro:length": 1, "weight/al:length": 3,
-    }  # fmt: skip
-    assert {key: list(tensor.shape) for key, tensor in state.items() if not key.endswith(("number", "length"))} == {
-        "weight/d": [8], "weight/prev_flat_grad": [8], "weight/H_diag": [],
-        "weight/old_dirs.0": [8], "weight/old_stps.0": [8], "weight/ro.0": [], "weight/al.0": [],
-    }  # fmt: skip
+        "weight/old_dirs:length": 1,
+        "weight/old_stps:length": 1,
+        "weight/ro:length": 1,
+        "weight/al:length": 3,
+    }
+    assert {
+        key: list(tensor.shape)
+        for key, tensor in state.items()
+        if not key.endswith(("number", "length"))
+    } == {
+        "weight/d": [8],
+        "weight/prev_flat_grad": [8],
+        "weight/H_diag": [],
+        "weight/old_dirs.0": [8],
+        "weight/old_stps.0": [8],
+        "weight/ro.0": [],
+        "weight/al.0": [],
+    }
 
 
 def test_only_an_optimizer_that_has_evaluation_weights_says_so() -> None:
@@ -222,9 +240,12 @@ def test_the_state_inside_evaluated_holds_the_stepped_weights() -> None:
         differing({name: outside[f"{name}/training_weights"] for name in trained}, trained) == set()
     )
     assert {key: outside[key].item() for key in outside if "group." in key} == {
-        "weight/group.k:number": 3, "weight/group.lr_max:number": 0.05, "weight/group.scheduled_lr:number": 0.05,
-        "weight/group.weight_sum:number": (0.05 / 2) ** 2 + 0.05**2 + 0.05**2,  # lr squared, with its warm-up
-    }  # fmt: skip
+        "weight/group.k:number": 3,
+        "weight/group.lr_max:number": 0.05,
+        "weight/group.scheduled_lr:number": 0.05,
+        # lr squared, with its warm-up
+        "weight/group.weight_sum:number": (0.05 / 2) ** 2 + 0.05**2 + 0.05**2,
+    }
 
 
 def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
@@ -254,7 +275,9 @@ def test_a_state_without_stepped_weights_is_refused() -> None:
     with pytest.raises(ValueError) as error:
         optimizer.load_state_dict(state)
     assert str(error.value) == (
-        f"saved optimizer state lacks the weights that {optimizer.name} steps of bias; the model's file has others, "
+        f"saved optimizer state lacks the weights that {optimizer.name} steps of bias; the "
+        "model's file has "
+        "others, "
         "for evaluation: load a state that this class saved"
     )
     assert differing(optimizer.state_dict(), before) == set()

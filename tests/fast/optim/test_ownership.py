@@ -78,11 +78,15 @@ def holders(model):
     """(full name, module, the modules from the root down to it) of every name of every
     parameter."""
     return [
-        (f"{path}.{name}" if path else name, module, [model.get_submodule(outer) for outer in ("", *prefixes(path))])
+        (
+            f"{path}.{name}" if path else name,
+            module,
+            [model.get_submodule(outer) for outer in ("", *prefixes(path))],
+        )
         for path, module in model.named_modules(remove_duplicate=False)
         for name, parameter in module._parameters.items()
         if parameter is not None
-    ]  # fmt: skip
+    ]
 
 
 def claims(model, match):
@@ -206,7 +210,9 @@ def test_a_shared_parameter_claimed_by_two_of_its_names_is_refused_by_both():
         )
 
     assert refused.value.problems == (
-        "param_groups: parameter 'embedding.weight' (also head.weight) is claimed by groups 'in' and 'out'; a parameter has "
+        "param_groups: parameter 'embedding.weight' (also head.weight) is claimed by groups 'in' "
+        "and 'out'; "
+        "a parameter has "
         "one owner: exclude what 'out' claims from 'in', or narrow one of the rules",
     )
 
@@ -239,8 +245,9 @@ def test_a_weight_shared_by_the_first_and_the_last_module_is_both():
     )
 
     assert {group: [*names] for group, names in owned.items()} == {
-        "hidden": ["block.weight", "block.bias"], "last": ["embedding.weight", "head.bias"],
-    }  # fmt: skip
+        "hidden": ["block.weight", "block.bias"],
+        "last": ["embedding.weight", "head.bias"],
+    }
 
 
 def test_first_hidden_and_last_are_where_the_matrices_stand():
@@ -257,6 +264,6 @@ def test_first_hidden_and_last_are_where_the_matrices_stand():
         net, {place: Rule(Match(tag=(place,))) for place in ("first", "hidden", "last")}
     )
 
-    assert {group: {name.partition(".")[0] for name in names} for group, names in owned.items()} == {
-        "first": {"1"}, "hidden": {"0", "2", "3", "5"}, "last": {"4"},
-    }  # fmt: skip
+    assert {
+        group: {name.partition(".")[0] for name in names} for group, names in owned.items()
+    } == {"first": {"1"}, "hidden": {"0", "2", "3", "5"}, "last": {"4"}}

@@ -10,7 +10,9 @@ from torch import nn
 from andiron.optim import Optimizer
 
 IN_TORCH = (
-    "SGD Adam AdamW RMSprop Adagrad NAdam RAdam Adamax Adadelta ASGD Adafactor Rprop LBFGS Muon SparseAdam".split()  # all
+    # all
+    "SGD Adam AdamW RMSprop Adagrad NAdam RAdam Adamax Adadelta ASGD Adafactor Rprop LBFGS "
+    "Muon SparseAdam".split()
 )
 
 
@@ -51,8 +53,11 @@ def test_refused_parameters_are_listed_with_shapes_and_reason() -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Muon, network())
     assert str(error.value) == (
-        "torch.optim.Muon does not take '0.bias' [9], '1.weight' [9], '1.bias' [9], '2.bias' [4]; give them to another "
-        "group (Muon only supports 2D parameters whereas we found a parameter with size: torch.Size([9]))"
+        "torch.optim.Muon does not take '0.bias' [9], '1.weight' [9], '1.bias' [9], '2.bias' [4]; "
+        "give them "
+        "to another "
+        "group (Muon only supports 2D parameters whereas we found a parameter with size: "
+        "torch.Size([9]))"
     )
 
 
@@ -64,10 +69,13 @@ def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> N
         Optimizer(torch.optim.Muon, network(), names=["1.weight", "1.bias"])
 
 
-@pytest.mark.parametrize("name, options, said", [
-    ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
-    ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, options, said",
+    [
+        ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
+        ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
+    ],
+)
 def test_wrong_options_are_told_in_torchs_words(
     name: str, options: dict[str, Any], said: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""The words that choose where a run is stopped, on a run of two epochs of three updates written out here."""
+"""The words that choose where a run is stopped, on a run of two epochs of three updates written out
+here.
+"""
 
 import pytest
 
@@ -7,12 +9,24 @@ from proofs import stop_points
 from proofs.stop_points import Moment, Stop
 
 RUN = [
-    Moment("train", 0, 0), Moment("train", 1, 2), Moment("train", 2, 4), Moment("train", 3, 5),
-    Moment("valid", 3, 0), Moment("valid", 3, 1), Moment("valid-ema", 3, 0), Moment("valid-ema", 3, 1),
-    Moment("train", 3, 0), Moment("train", 4, 2), Moment("train", 4, 4), Moment("train", 5, 5),
-    Moment("valid", 5, 0), Moment("valid", 5, 1), Moment("valid-ema", 5, 0), Moment("valid-ema", 5, 1),
+    Moment("train", 0, 0),
+    Moment("train", 1, 2),
+    Moment("train", 2, 4),
+    Moment("train", 3, 5),
+    Moment("valid", 3, 0),
+    Moment("valid", 3, 1),
+    Moment("valid-ema", 3, 0),
+    Moment("valid-ema", 3, 1),
+    Moment("train", 3, 0),
+    Moment("train", 4, 2),
+    Moment("train", 4, 4),
+    Moment("train", 5, 5),
+    Moment("valid", 5, 0),
+    Moment("valid", 5, 1),
+    Moment("valid-ema", 5, 0),
+    Moment("valid-ema", 5, 1),
     Moment("test", 5, 0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +106,14 @@ def test_words_that_choose_nothing_in_any_run_are_refused():
         stop_points.check(["12", "middle", "validation:0", "data=mnist", "-1"])
 
     assert [problem.partition(":")[0] for problem in refused.value.problems] == [
-        "--at middle", "--at validation", "--at data=mnist", "--at -1",
-    ]  # fmt: skip
+        "--at middle",
+        "--at validation",
+        "--at data=mnist",
+        "--at -1",
+    ]
     assert refused.value.problems[0] == (
-        "--at middle: no point to stop at; should be a number of updates, mid, edge, validation, epoch (of "
+        "--at middle: no point to stop at; should be a number of updates, mid, edge, validation, "
+        "epoch (of "
         "epoch n: validation:2), end, test or signal"
     )
     assert refused.value.problems[2].endswith("(overrides come before the options)")

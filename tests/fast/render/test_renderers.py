@@ -1,4 +1,6 @@
-"""What a person sees: one line an epoch in a file, a moving line and what stays of it on a terminal."""
+"""What a person sees: one line an epoch in a file, a moving line and what stays of it on a
+terminal.
+"""
 
 import io
 import sys
@@ -11,23 +13,50 @@ from andiron.protocols import Progress
 from andiron.render import Live, Plain
 
 SUMMARY = {
-    "run_dir": "outputs/a/b", "model": "MLP", "num_parameters": 4810, "updates": 42,
-    "epochs": 2, "seconds": 75.0,
-    "metrics": [{"split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1,
-                 "last": 0.25, "last_epoch": 2}],
+    "run_dir": "outputs/a/b",
+    "model": "MLP",
+    "num_parameters": 4810,
+    "updates": 42,
+    "epochs": 2,
+    "seconds": 75.0,
+    "metrics": [
+        {
+            "split": "valid",
+            "metric": "loss",
+            "best": 0.125,
+            "epoch_of_best": 1,
+            "last": 0.25,
+            "last_epoch": 2,
+        }
+    ],
     "param_groups": {
-        "hidden": {"optimizer": "torch.optim.Muon",
-                   "options": {"weight_decay": 0.1, "nesterov": True, "maximize": False},
-                   "lr": 0.02, "clip": 1.0, "num_tensors": 1, "num_parameters": 1234,
-                   "parameters": {"network.1.weight": [617, 2]}},
-        "base": {"optimizer": "torch.optim.Adam",
-                 "options": {"betas": [0.9, 0.999], "fused": True}, "lr": 1e-3,
-                 "num_tensors": 8, "num_parameters": 77,
-                 "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)}},
-        "body": {"optimizer": None, "options": {}, "lr": None, "num_tensors": 1, "num_parameters": 1,
-                 "parameters": {"network.10.scale": []}},
+        "hidden": {
+            "optimizer": "torch.optim.Muon",
+            "options": {"weight_decay": 0.1, "nesterov": True, "maximize": False},
+            "lr": 0.02,
+            "clip": 1.0,
+            "num_tensors": 1,
+            "num_parameters": 1234,
+            "parameters": {"network.1.weight": [617, 2]},
+        },
+        "base": {
+            "optimizer": "torch.optim.Adam",
+            "options": {"betas": [0.9, 0.999], "fused": True},
+            "lr": 1e-3,
+            "num_tensors": 8,
+            "num_parameters": 77,
+            "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)},
+        },
+        "body": {
+            "optimizer": None,
+            "options": {},
+            "lr": None,
+            "num_tensors": 1,
+            "num_parameters": 1,
+            "parameters": {"network.10.scale": []},
+        },
     },
-}  # fmt: skip
+}
 
 
 def progress(**state):

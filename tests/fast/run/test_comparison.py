@@ -1,4 +1,6 @@
-"""Two runs side by side: a single bit, a line or a step that is not the same is found, and the earliest first."""
+"""Two runs side by side: a single bit, a line or a step that is not the same is found, and the
+earliest first.
+"""
 
 import json
 import math
@@ -105,7 +107,8 @@ def rewrite_lines(folder, change):
 
 def test_a_run_and_its_copy_are_the_same_and_everything_in_them_was_counted(straight, other):
     assert comparison.compare(straight, other) == []
-    # 5 of the model twice, the optimizer's, the average's; lines less what is the machine's; scalars: those of train's
+    # 5 of the model twice, the optimizer's, the average's; lines less what is the machine's;
+    # scalars: those of train's
     # windows and of valid, and the epoch with each; test and whole training epochs are not shown
     counts = Counts(tensors=12, values=10, scalars=12)
     assert comparison.counts(straight) == counts
@@ -368,7 +371,6 @@ def test_a_line_that_is_none_is_named(straight, line):
     rewrite_lines(straight, lambda lines: [lines[0], line])
 
     with pytest.raises(
-        errors.DataError,
-        match=r"metrics.jsonl, line 2: damaged \(.*; was it cut off or edited\?",
+        errors.DataError, match=r"metrics.jsonl, line 2: damaged \(.*; was it cut off or edited\?"
     ):
         logged_values.lines(RunFolder(straight))

@@ -36,7 +36,8 @@ def raw(module, path):
 
 
 def test_a_linear_of_burn_multiplies_from_the_right(tmp_path):
-    # Burn: y = x W + b, W of [in, out]. (1 2 3) W = (1*1 + 2*2 + 3*3, 1*10 + 2*20 + 3*30) = (14, 140); + (0.5, -1)
+    # Burn: y = x W + b, W of [in, out]. (1 2 3) W = (1*1 + 2*2 + 3*3, 1*10 + 2*20 + 3*30) = (14,
+    # 140); + (0.5, -1)
     tensors = {"weight": [[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], "bias": [0.5, -1.0]}
     linear = nn.Linear(3, 2)
     serialization.load_file(linear, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
@@ -59,7 +60,8 @@ def test_a_square_linear_is_transposed_too(tmp_path):
 
 
 def test_a_convolution_of_burn_is_as_torchs(tmp_path):
-    # weight [out, in, height, width]; cross-correlation of 1..9 in rows with (1 0 / 0 2), and 10 added:
+    # weight [out, in, height, width]; cross-correlation of 1..9 in rows with (1 0 / 0 2), and 10
+    # added:
     # 1*1 + 5*2, 2*1 + 6*2, 4*1 + 8*2, 5*1 + 9*2
     tensors = {"weight": [[[[1.0, 0.0], [0.0, 2.0]]]], "bias": [10.0]}
     convolution = nn.Conv2d(1, 1, 2)
@@ -94,7 +96,8 @@ def test_other_convolutions_are_as_torchs(transposed, shape, tmp_path):
     ("kind", "dims"), [(nn.BatchNorm1d, 0), (nn.BatchNorm2d, 2), (nn.BatchNorm3d, 3)]
 )
 def test_a_batch_norm_of_burn_scales_by_gamma_and_keeps_its_statistics(kind, dims, tmp_path):
-    # channel 0: (7 - 3) / sqrt(4) * 10 + 1 = 21; channel 1: (2 - -1) / sqrt(9) * 0.5 + -2 = -1.5; eps 0, all of it exact
+    # channel 0: (7 - 3) / sqrt(4) * 10 + 1 = 21; channel 1: (2 - -1) / sqrt(9) * 0.5 + -2 = -1.5;
+    # eps 0, all of it exact
     tensors = {
         "gamma": [10.0, 0.5],
         "beta": [1.0, -2.0],

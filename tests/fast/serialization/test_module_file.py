@@ -1,4 +1,6 @@
-"""Modules to files and back: every difference told before a tensor is touched, tied weights tied still."""
+"""Modules to files and back: every difference told before a tensor is touched, tied weights tied
+still.
+"""
 
 from pathlib import Path
 
@@ -39,7 +41,8 @@ def mismatch(*arguments, **options):
 
 
 REMEDY = (
-    "load the record of this model; or load what fits (partial=True), map its names (rename={regex: name}), "
+    "load the record of this model; or load what fits (partial=True), map its names "
+    "(rename={regex: name}), "
     "or name its layout (layout='burn')"
 )
 
@@ -106,7 +109,9 @@ def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
         "  missing: '0.weight' (4x3)\n"
         "  unexpected: '0.wieght' (4x3); did you mean '0.weight'?\n"
         "  '1.running_mean' has 1e+300 in the record, which would be infinite as torch.float32\n"
-        "  '1.num_batches_tracked' is floating (torch.float32) in the record, and an integer (torch.int64) in the module\n"
+        "  '1.num_batches_tracked' is floating (torch.float32) in the record, and an integer "
+        "(torch.int64) "
+        "in the module\n"
         "  '2.weight' is 2x5 in the record, and 2x4 in the module\n" + REMEDY
     )
     assert_equal(model, before)
@@ -190,11 +195,15 @@ def test_names_are_changed_in_the_order_given(tmp_path):
         ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
         (
             {"(": "x"},
-            "rename '(' to 'x' is not a regular expression (missing ), unterminated subpattern at position 0); correct it",
+            "rename '(' to 'x' is not a regular expression (missing ), unterminated subpattern at "
+            "position "
+            "0); correct it",
         ),
         (
             {"weight": r"\1"},
-            "rename 'weight' to '\\\\1' is not a regular expression (invalid group reference 1 at position 1); correct it",
+            "rename 'weight' to '\\\\1' is not a regular expression (invalid group reference 1 at "
+            "position "
+            "1); correct it",
         ),
     ],
 )
@@ -293,7 +302,10 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
 def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
     serialization.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
     for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
-        told = "weight, bias: without memory, so there is nothing to save or to load into; call module.to_empty"
+        told = (
+            "weight, bias: without memory, so there is nothing to save or to load into; call "
+            "module.to_empty"
+        )
         with pytest.raises(errors.MismatchError, match=told):
             serialization.load_file(hollow, tmp_path / "whole.safetensors")
         with pytest.raises(errors.MismatchError, match=told):

@@ -238,11 +238,20 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
-        ([0, 255], torch.uint8), ([-1, 127], torch.int8), ([-1, 128], torch.int16), ([256], torch.uint16),
-        ([-129], torch.int16), ([65535], torch.uint16), ([65536], torch.uint32), ([-32769], torch.int32),
-        ([2**32 - 1], torch.uint32), ([2**32], torch.int64), ([-(2**31) - 1], torch.int64), ([], torch.uint8),
+        ([0, 255], torch.uint8),
+        ([-1, 127], torch.int8),
+        ([-1, 128], torch.int16),
+        ([256], torch.uint16),
+        ([-129], torch.int16),
+        ([65535], torch.uint16),
+        ([65536], torch.uint32),
+        ([-32769], torch.int32),
+        ([2**32 - 1], torch.uint32),
+        ([2**32], torch.int64),
+        ([-(2**31) - 1], torch.int64),
+        ([], torch.uint8),
     ],
-)  # fmt: skip
+)
 def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(
     values, dtype, tmp_path
 ):
@@ -290,18 +299,31 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (float("nan"), "values['a'][0] is nan, which JSON does not have; write it as a string or None, or keep it in a tensor"),
-        (2**64, "values['a'][0] is 18446744073709551616, which needs more than 64 bits; write it as a string"),
+        (
+            float("nan"),
+            "values['a'][0] is nan, which JSON does not have; write it as a string or None, or "
+            "keep it in a tensor",
+        ),
+        (
+            2**64,
+            "values['a'][0] is 18446744073709551616, which needs more than 64 bits; write it as a "
+            "string",
+        ),
         (
             (1,),
-            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: convert it, "
+            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: "
+            "convert it, "
             "or keep it in a tensor",
         ),
         ({1: 2}, "values['a'][0] has the key 1; keys are strings: '1'"),
-        ("\ud800", "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename it"),
+        (
+            "\ud800",
+            "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename "
+            "it",
+        ),
     ],
     ids=["nan", "65 bits", "tuple", "key", "surrogate"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, told, tmp_path):
     recorder = serialization.Recorder(format)
@@ -324,7 +346,8 @@ def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path)
 
     told = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
     assert told.startswith(
-        "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense tensors of bool,"
+        "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense "
+        "tensors of bool,"
     )
     assert told.endswith(": convert it first")
 
@@ -438,9 +461,10 @@ def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
     if format == "json":
         path.write_text(json.dumps(whole))
     else:
-        as_bytes = lambda item: (
-            bytes(item["data"]) if isinstance(item["data"], list) else item["data"]
-        )  # noqa: E731
+
+        def as_bytes(item):
+            return bytes(item["data"]) if isinstance(item["data"], list) else item["data"]
+
         if isinstance(whole, dict) and isinstance(whole["tensors"], dict):
             whole = {
                 **whole,
@@ -506,11 +530,30 @@ def test_what_is_hardly_json_is_told(text, tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        msgpack.packb(msgpack.ExtType(5, b"x")), msgpack.packb(msgpack.Timestamp(0)), b"\x91" * 5000, b"\xdf\xff\xff\xff\xff",
-        b"\xc6\xff\xff\xff\xff", b"\x81\xa1a\x01\x02", b"\x82\xa1a\x01\xa1a\x01", b"\x81\x01\x01", b"\xa1\xff", b"",
+        msgpack.packb(msgpack.ExtType(5, b"x")),
+        msgpack.packb(msgpack.Timestamp(0)),
+        b"\x91" * 5000,
+        b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\x81\xa1a\x01\x02",
+        b"\x82\xa1a\x01\xa1a\x01",
+        b"\x81\x01\x01",
+        b"\xa1\xff",
+        b"",
     ],
-    ids=["extension", "time", "deep", "long map", "long bytes", "more", "twice", "number as key", "no text", "empty"],
-)  # fmt: skip
+    ids=[
+        "extension",
+        "time",
+        "deep",
+        "long map",
+        "long bytes",
+        "more",
+        "twice",
+        "number as key",
+        "no text",
+        "empty",
+    ],
+)
 def test_messagepack_that_is_no_record_is_told_without_making_what_it_claims(content, tmp_path):
     (tmp_path / "a.mpk").write_bytes(content)
 

@@ -1,4 +1,6 @@
-"""`docs/records.md`, done: its blocks of Python run one after the other, and its tables say what is so."""
+"""`docs/records.md`, done: its blocks of Python run one after the other, and its tables say what is
+so.
+"""
 
 import re
 from pathlib import Path
@@ -19,8 +21,12 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 
     assert len(BLOCKS) == 5
     assert {path.name for path in tmp_path.iterdir()} == {
-        "model.safetensors", "wrapped.safetensors", "model.mpk.gz", "record.json", "burn.safetensors",
-    }  # fmt: skip
+        "model.safetensors",
+        "wrapped.safetensors",
+        "model.mpk.gz",
+        "record.json",
+        "burn.safetensors",
+    }
 
 
 def test_the_page_names_every_format_precision_dtype_and_layout():

@@ -1,4 +1,6 @@
-"""Any tensors, through any recorder, into any other precision: what comes back is what torch's own cast makes of them."""
+"""Any tensors, through any recorder, into any other precision: what comes back is what torch's own
+cast makes of them.
+"""
 
 import tempfile
 from pathlib import Path
@@ -30,7 +32,9 @@ ANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthChe
 
 @st.composite
 def tensors_of_any_bits(draw, dtypes=DTYPES):
-    """A tensor of drawn bits, nans of any payload among them, lying in memory in one of several ways."""
+    """A tensor of drawn bits, nans of any payload among them, lying in memory in one of several
+    ways.
+    """
     dtype, shape = draw(st.sampled_from(dtypes)), draw(SHAPES)
     number = torch.Size(shape).numel() * dtype.itemsize
     drawn = bytearray(draw(st.binary(min_size=number, max_size=number)))
@@ -160,9 +164,7 @@ def test_floats_of_any_precision_load_into_a_module_of_any_other(
             own.clone().copy_(tensor.contiguous().to(stored))
         )  # torch casts nan by layout to other bits
     else:
-        with pytest.raises(
-            errors.MismatchError, match=f"would be infinite as {dtype}"
-        ):
+        with pytest.raises(errors.MismatchError, match=f"would be infinite as {dtype}"):
             through_a_module(recorder, tensor, own, is_tied)
 
 

@@ -119,14 +119,16 @@ def test_a_dtype_without_a_name_in_the_format_is_refused_at_once(dtype):
         serialization.chunks({"fine": torch.ones(2), "head.weight": torch.empty(2, dtype=dtype)})
 
     assert str(error.value).startswith(
-        f"tensor 'head.weight' is {dtype}, which safetensors does not support; cast it to one of bool,"
+        f"tensor 'head.weight' is {dtype}, which safetensors does not support; cast it to one of "
+        "bool,"
     )
     assert str(error.value).endswith(", int64, uint64")
 
 
 def test_a_sparse_tensor_is_refused():
     with pytest.raises(
-        TypeError, match="'w' is torch.sparse_coo, which safetensors does not support; make it dense first"
+        TypeError,
+        match="'w' is torch.sparse_coo, which safetensors does not support; make it dense first",
     ):
         serialization.chunks({"w": torch.eye(3).to_sparse()})
 

@@ -229,9 +229,7 @@ def test_a_binary_classifier_accepts_floats_booleans_and_probabilities() -> None
     ]
 
 
-def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> (
-    None
-):
+def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> None:
     model = BinaryClassifier(one_logit(), BinaryCrossEntropy(3.0, ignored_index=7))
     whole = yes_or_no(31)
     targets = torch.where(torch.arange(31) % 4 == 2, 7, whole.targets)
@@ -271,7 +269,5 @@ def test_a_binary_classifier_refuses_a_network_with_more_outputs(outputs_: int) 
         errors.DataError,
         match=rf"BinaryClassifier: the network gives \[5, {outputs_}\] for .*num_outputs=1",
     ):
-        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).predict(
-            yes_or_no(5)
-        )
+        BinaryClassifier(nn.Sequential(nn.Flatten(), nn.Linear(12, outputs_))).predict(yes_or_no(5))
     assert dict(BinaryClassifier.network_facts) == {"num_classes": 1, "num_outputs": 1}

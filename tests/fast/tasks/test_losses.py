@@ -146,17 +146,25 @@ class Doubled:
 
 
 IGNORED_LOSSES = [
-    CrossEntropy(ignored_index=2), CrossEntropy(WEIGHTS, 0.1, ignored_index=2),
+    CrossEntropy(ignored_index=2),
+    CrossEntropy(WEIGHTS, 0.1, ignored_index=2),
     nn.CrossEntropyLoss(ignore_index=2),
     nn.CrossEntropyLoss(torch.tensor(WEIGHTS), ignore_index=2),
     functools.partial(functional.cross_entropy, weight=torch.tensor(WEIGHTS), ignore_index=2),
-]  # fmt: skip
+]
 LOSSES = [
-    None, CrossEntropy(WEIGHTS), CrossEntropy(WEIGHTS, 0.1), focal,
-    functools.partial(focal, gamma=1.0), Doubled(), functional.cross_entropy,
-    nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
-    nn.MultiMarginLoss(), *IGNORED_LOSSES,
-]  # fmt: skip
+    None,
+    CrossEntropy(WEIGHTS),
+    CrossEntropy(WEIGHTS, 0.1),
+    focal,
+    functools.partial(focal, gamma=1.0),
+    Doubled(),
+    functional.cross_entropy,
+    nn.CrossEntropyLoss(label_smoothing=0.1),
+    nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
+    nn.MultiMarginLoss(),
+    *IGNORED_LOSSES,
+]
 
 
 def classifier(loss):
@@ -224,7 +232,10 @@ def test_a_target_outside_the_classes_is_reported_with_its_sample(loss):
     ignoring = (
         "no target" if Criterion(loss).ignored_index is None else Criterion(loss).ignored_index
     )
-    words = "^sample 2 of the batch has target 4, sample 4 of the batch has target -7; should be 0 to 3, "
+    words = (
+        "^sample 2 of the batch has target 4, sample 4 of the batch has target -7; should be 0 to "
+        "3, "
+    )
     with pytest.raises(
         errors.DataError, match=f"{words}the network gives 4 classes; {ignoring} is ignored$"
     ):
@@ -314,9 +325,10 @@ def test_class_weights_follow_the_output_from_validation_to_training(loss):
 def test_weights_are_moved_to_the_device_of_what_the_loss_is_given():
     output, targets = logits().to("meta"), labels().to("meta")
     for loss in (
-        CrossEntropy(WEIGHTS), nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
+        CrossEntropy(WEIGHTS),
+        nn.CrossEntropyLoss(torch.tensor(WEIGHTS)),
         functools.partial(functional.cross_entropy, weight=torch.tensor(WEIGHTS)),
-    ):  # fmt: skip
+    ):
         criterion = Criterion(loss)
         assert criterion(output, targets).device.type == "meta"
         assert criterion.weight(targets).device.type == "meta"
@@ -332,7 +344,8 @@ def test_mean_squared_error_is_torchs():
     "loss", [MeanSquaredError(), nn.HuberLoss(), nn.L1Loss(), nn.MSELoss(), nn.SmoothL1Loss()]
 )
 def test_an_elementwise_loss_refuses_broadcasting(loss):
-    # ten outputs for each of ten samples: torch would compare every sample's outputs with all ten targets
+    # ten outputs for each of ten samples: torch would compare every sample's outputs with all ten
+    # targets
     with pytest.raises(
         errors.DataError,
         match=r"cannot compare output \[10, 10\] with targets \[10\] \(torch.float32\): should",

@@ -162,7 +162,9 @@ def test_a_list_of_positions_of_other_writers_is_in_their_order():
     assert (len(first.points), len(second.points)) == (2, 1)
 
 
-@pytest.mark.parametrize("error", [OSError("disk is full"), KeyError("bytes"), ValueError("closed")])
+@pytest.mark.parametrize(
+    "error", [OSError("disk is full"), KeyError("bytes"), ValueError("closed")]
+)
 def test_a_failing_writer_is_reported_once_and_the_others_carry_on(error, caplog):
     broken, healthy = Broken(error), Counter()
     writers = Writers({"broken": broken, "healthy": healthy})

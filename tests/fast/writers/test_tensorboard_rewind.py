@@ -1,4 +1,6 @@
-"""A resumed run in TensorBoard's files: every step once, whatever the run before had written beyond."""
+"""A resumed run in TensorBoard's files: every step once, whatever the run before had written
+beyond.
+"""
 
 import json
 import os
@@ -52,7 +54,9 @@ def all_steps(folder):
 
 
 def stopped(folder, at, last, **options):
-    """The position at an update of a run that went on to a later one, as a checkpoint would keep it."""
+    """The position at an update of a run that went on to a later one, as a checkpoint would keep
+    it.
+    """
     writer = TensorBoardWriter(folder)
     writer.start_session({"lr": 0.5}, {"config": "page"})
     log_points(writer, 1, at, **options)

@@ -211,7 +211,8 @@ def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail_from)
         save(saver, 10)
-        # four files, the names in the folder, the folder's name: then it is whole; latest.json is next
+        # four files, the names in the folder, the folder's name: then it is whole; latest.json is
+        # next
         assert saver.wait() == (number > 6)
         assert names(tmp_path) == ({"step-10"} if number > 6 else set())
     save(saver, 20)

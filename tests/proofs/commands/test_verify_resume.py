@@ -1,7 +1,8 @@
 """A resume proved exact, and one that is not found out, by the script.
 
-Most have the pieces of a run made one after the other in one process, which shows as much of the learner's state and is three
-times as fast; that a piece is a process of its own, and what a signal sent to it does, is shown apart.
+Most have the pieces of a run made one after the other in one process, which shows as much of the
+learner's state and is three times as fast; that a piece is a process of its own, and what a signal
+sent to it does, is shown apart.
 """
 
 import itertools
@@ -53,7 +54,7 @@ SETUPS = {
         "model.heads=2",
         "model.dim=16",
         "model.dropout=0.1",
-    ),  # fmt: skip
+    ),
 }
 PARTS = """
 import random
@@ -99,7 +100,8 @@ class Drawing(Network):
         super().__init__(input_shape, num_classes, hidden, dropout)
         self.steps = 0
         self.noise, self.idle = torch.Generator().manual_seed(7), torch.Generator()
-        self.python, self.numpy, self.old_numpy = random.Random(7), np.random.default_rng(7), np.random.RandomState(7)
+        self.python, self.numpy = random.Random(7), np.random.default_rng(7)
+        self.old_numpy = np.random.RandomState(7)
 
     def forward(self, inputs):
         self.steps += 1
@@ -124,7 +126,9 @@ class Said:
 
 @pytest.fixture
 def proof(tmp_path):
-    """`python scripts/verify_resume.py` with some arguments, from an empty folder with a module `parts` of one's own."""
+    """`python scripts/verify_resume.py` with some arguments, from an empty folder with a module
+    `parts` of one's own.
+    """
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "squares.txt").write_text(
         "".join(f"{number} by {number} is {number * number}\n" for number in range(300))
@@ -247,9 +251,15 @@ def test_a_buffer_that_no_checkpoint_holds_is_found_and_named(tmp_path, proof):
     )
     assert re.fullmatch(r"and \d+ more", said.lines[said.lines.index(first) + 1])
     assert cause == (
-        "likely cause: state that is not saved (made straight a second time the run is the same). The first difference was "
-        "logged 1 update after the resume at 3 (update 3, after 3 batches of train). the non-persistent buffer 'seen' of "
-        "network (Forgetful) changes in training (0.0 to 3.0) and is in no checkpoint: register it with persistent=True"
+        "likely cause: state that is not saved (made straight a second time the run is the same). "
+        "The first "
+        "difference was "
+        "logged 1 update after the resume at 3 (update 3, after 3 batches of train). the "
+        "non-persistent "
+        "buffer 'seen' of "
+        "network (Forgetful) changes in training (0.0 to 3.0) and is in no checkpoint: register "
+        "it with "
+        "persistent=True"
     )
     kept = Path(folder.removeprefix("the runs are in "))
     assert kept.parent == tmp_path / "outputs" / "verify_resume"
@@ -285,7 +295,11 @@ def test_a_run_that_is_not_reproducible_by_itself_is_told_from_a_state_that_is_n
     said = proof(*SMALL, "model._target_=parts.Unsteady", "--at", "mid", "--here")
 
     assert said.code == 1
-    cause = "likely cause: the run is not reproducible by itself: made straight a second time it differs too, first in metrics"
+    cause = (
+        "likely cause: the run is not reproducible by itself: made straight a second time it "
+        "differs too, "
+        "first in metrics"
+    )
     assert said.lines[-2].startswith(cause)
 
 
@@ -297,7 +311,9 @@ MOMENTS = [
 
 
 class Scripted:
-    """Stands in for the pieces: a run of one epoch whose folders all hold the same weights, and signals that are late."""
+    """Stands in for the pieces: a run of one epoch whose folders all hold the same weights, and
+    signals that are late.
+    """
 
     def __init__(self, late=0, code=0):
         self.late, self.code, self.arguments = late, code, []
@@ -354,7 +370,8 @@ def test_stops_that_a_late_signal_has_passed_are_left_out_and_said_to_be(tmp_pat
     assert capsys.readouterr().out.splitlines() == [
         "straight: to the end, 1.0 s",
         "piece 1 (signal): stopped at update 4, after 4 batches of train, 1.0 s",
-        "3 (update 3, after 3 batches of train): left out, the run was there before the signal was heard",
+        "3 (update 3, after 3 batches of train): left out, the run was there before the signal "
+        "was heard",
         "piece 2 (5): stopped at update 5, after 5 batches of train, 1.0 s",
         "piece 3 (the rest): to the end, 1.0 s",
         "exact: 1 tensors, 0 logged values, 0 TensorBoard scalars are the same bits",

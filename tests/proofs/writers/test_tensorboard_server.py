@@ -158,9 +158,16 @@ def test_loss_is_on_one_chart_for_both_splits(address):
             tag for tag in tags[f"{job}/tensorboard/train"] if not tag.startswith("system/")
         }  # once a second
         assert of_training == {
-            "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data",
-            "time/samples_per_second", "epoch",
-        }  # fmt: skip
+            "loss",
+            "accuracy",
+            "lr/base",
+            "grad_norm/base",
+            "update_ratio/base",
+            "time/step",
+            "time/data",
+            "time/samples_per_second",
+            "epoch",
+        }
         assert set(tags[f"{job}/tensorboard/valid"]) == {"loss", "accuracy", "epoch"}
 
 
@@ -350,7 +357,9 @@ def sessions(address):
 
 
 def logged(writer, first, last, factor):
-    """Points of training at each update and of validation at every third; what was logged, by split."""
+    """Points of training at each update and of validation at every third; what was logged, by
+    split.
+    """
     points = [("train", updates) for updates in range(first, last + 1)]
     points += [
         (split, updates)

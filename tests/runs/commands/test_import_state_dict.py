@@ -108,17 +108,32 @@ def test_names_are_changed_in_the_order_given(imported):
 @pytest.mark.parametrize(
     ("value", "arguments", "told"),
     [
-        ({"model": {"net": {"w": torch.ones(1)}}, "epoch": 1}, [],
-         "no plain state_dict; there are tensors under model.net: name one with --key"),
-        ({"epoch": 1, "best": {"a": 2}}, [], "no plain state_dict; it holds epoch (a int), best (a dict of 1)"),
+        (
+            {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
+            [],
+            "no plain state_dict; there are tensors under model.net: name one with --key",
+        ),
+        (
+            {"epoch": 1, "best": {"a": 2}},
+            [],
+            "no plain state_dict; it holds epoch (a int), best (a dict of 1)",
+        ),
         ({}, [], "no plain state_dict; it holds nothing"),
-        ({"model": {"epoch": 1}}, ["--key", "model"], "no plain state_dict under 'model'; it holds epoch (a int)"),
-        ({"model": {}}, ["--key", "modle"], "no key 'modle' in it; there are model; did you mean 'model'?"),
+        (
+            {"model": {"epoch": 1}},
+            ["--key", "model"],
+            "no plain state_dict under 'model'; it holds epoch (a int)",
+        ),
+        (
+            {"model": {}},
+            ["--key", "modle"],
+            "no key 'modle' in it; there are model; did you mean 'model'?",
+        ),
         ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
         ({"model": [1]}, ["--key", "model"], "holds a list under 'model', and no state_dict"),
         ([torch.ones(1)], [], "holds a list, and no state_dict"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_plain_state_dict_is_told_with_what_there_is(value, arguments, told, imported):
     assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
     assert not Path("out.safetensors").exists()
@@ -142,8 +157,11 @@ def test_a_whole_model_is_refused_with_its_class(imported):
     _, _, told = imported(nn.Linear(1, 1))
 
     assert told == (
-        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which cannot be read "
-        "without running code from the file; where it was made, write torch.save(model.state_dict(), path) and import that"
+        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which "
+        "cannot be read "
+        "without running code from the file; where it was made, write "
+        "torch.save(model.state_dict(), path) "
+        "and import that"
     )
 
 

@@ -39,9 +39,14 @@ def cells(text):
 def planned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plan")
     code, said, error = plan(
-        folder, "optimizer=adam", "scheduler=cosine", "grads_accumulation=4", "num_epochs=5",
-        "+param_groups.head={match:{tag:last},lr_scale:10}", "averages=ema",
-    )  # fmt: skip
+        folder,
+        "optimizer=adam",
+        "scheduler=cosine",
+        "grads_accumulation=4",
+        "num_epochs=5",
+        "+param_groups.head={match:{tag:last},lr_scale:10}",
+        "averages=ema",
+    )
     assert (code, error) == (0, "")
     return folder, said
 
@@ -50,10 +55,12 @@ def planned(tmp_path_factory):
 def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     assert [
-        rows[name] for name in ("training samples", "batches per epoch", "samples in the last batch")
+        rows[name]
+        for name in ("training samples", "batches per epoch", "samples in the last batch")
     ] == ["1,295", "21", "15"]
     assert [
-        rows[name] for name in ("updates per epoch", "batches in the last update", "epochs", "updates")
+        rows[name]
+        for name in ("updates per epoch", "batches in the last update", "epochs", "updates")
     ] == ["6", "1", "5", "30"]
 
 

@@ -89,5 +89,6 @@ def test_a_damaged_folder_and_one_without_a_step_are_refused(tmp_path):
         ROOT / "scripts" / "replay.py", tmp_path / "good" / "checkpoints" / "step-21"
     )
     assert (
-        code == 2 and "holds no update to replay; name a folder below <run folder>/nonfinite" in error
+        code == 2
+        and "holds no update to replay; name a folder below <run folder>/nonfinite" in error
     )

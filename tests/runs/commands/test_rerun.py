@@ -66,8 +66,10 @@ def test_a_run_is_repeated_bit_for_bit_in_a_new_folder(finished, tmp_path):
 
     assert (code, error) == (0, "")
     assert said[0].startswith("changed since: ")
-    # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for each. An epoch: 5 values
-    # of the window, 2 of the whole, 2 of each validation; in TensorBoard without the whole and with the epoch's number
+    # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
+    # each. An epoch: 5 values
+    # of the window, 2 of the whole, 2 of each validation; in TensorBoard without the whole and with
+    # the epoch's number
     assert (
         said[-2] == "exact: 56 tensors, 26 logged values, 24 TensorBoard scalars are the same bits"
     )
@@ -167,7 +169,8 @@ def test_a_run_that_went_on_with_other_options_is_refused_and_they_are_named(tmp
     with pytest.raises(errors.RunFolderError) as refused:
         rerun.rerun(folder, tmp_path / "again")
     assert str(refused.value) == (
-        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no single configuration describes such a "
+        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no single "
+        "configuration describes such a "
         "run, so it cannot be repeated from its record"
     )
     assert not (tmp_path / "again").exists()

@@ -1,4 +1,6 @@
-"""`resume=` on the command line: the same folder goes on, changes are classed, and nothing is ever started again unasked."""
+"""`resume=` on the command line: the same folder goes on, changes are classed, and nothing is ever
+started again unasked.
+"""
 
 import json
 import logging
@@ -26,7 +28,9 @@ RUN = (
 
 @pytest.fixture
 def train_py(here, monkeypatch, capsys):
-    """`python train.py` with some arguments in this process: exit code, standard output and standard error."""
+    """`python train.py` with some arguments in this process: exit code, standard output and
+    standard error.
+    """
     log = logging.getLogger("andiron")
     handlers, level = list(log.handlers), log.level
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
@@ -102,9 +106,9 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     before = files_of(here)
     code, said, _ = train_py("resume=run")
     assert code == 0
-    assert (
-        said
-        == f"{here}/run is done, all 2 epochs: nothing is left to do; num_epochs=... trains it for longer\n"
+    assert said == (
+        f"{here}/run is done, all 2 epochs: nothing is left to do; num_epochs=... trains it "
+        "for longer\n"
     )
     assert files_of(here) == before
 
@@ -141,8 +145,8 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     )
     assert code == 0
     assert (
-        "changed: lr: 0.001 -> 0.1\nchanged: scheduler.lr: 0.001 -> 0.1\nchanged: batch_size: 64 -> 32\n"
-        in said
+        "changed: lr: 0.001 -> 0.1\nchanged: scheduler.lr: 0.001 -> 0.1\nchanged: batch_size: 64 "
+        "-> 32\n" in said
     )
     assert "update 3, epoch 1, after 6 of its 9 batches" in said  # 3 batches of 64 are 6 of 32
     (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
@@ -214,10 +218,7 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
             ("resume=nowhere",),
             "nowhere holds no run: there is no config.json in it; name a run's folder",
         ),
-        (
-            ("resume=latest",),
-            "/* or multirun/????-??-??/*/*; name its folder: resume=<run folder>",
-        ),
+        (("resume=latest",), "/* or multirun/????-??-??/*/*; name its folder: resume=<run folder>"),
         (
             ("resume=run", "-m", "seed=1,2"),
             "resumes one run; leave -m out, or give resume=auto, which resumes each run of a sweep",
@@ -275,8 +276,8 @@ def test_fewer_epochs_than_are_made_are_refused(train_py, here):
     code, _, error = train_py("resume=run", "num_epochs=1")
     assert code == 2
     assert (
-        "num_epochs=1: the run has completed 2 epochs and 0 batches; give at least as many, or leave it out"
-        in error
+        "num_epochs=1: the run has completed 2 epochs and 0 batches; give at least as many, or "
+        "leave it out" in error
     )
     after = files_of(here)
     assert {path: content for path, (content, _) in before.items()} == {
@@ -351,8 +352,10 @@ def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py,
     assert train_py(*RUN, *stopping)[0] == 0
     code, said, _ = train_py("resume=run")
     assert (code, said) == (
-        0, f"{here}/run is done, stopped early after 1 of 2 epochs; change early_stopping to train on\n"
-    )  # fmt: skip
+        0,
+        f"{here}/run is done, stopped early after 1 of 2 epochs; change early_stopping to train "
+        "on\n",
+    )
     code, said, _ = train_py("resume=run", "num_epochs=3")
     assert code == 0 and "the run stopped early: valid loss is " in said
     assert train_py("resume=run", "~early_stopping")[0] == 0
@@ -416,11 +419,11 @@ def test_what_is_allowed_and_names_no_option_is_told(train_py, stopped, said):
 def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py, here, stopped):
     before = files_of(here)
     code, _, error = train_py("-m", "resume=run,elsewhere")
-    assert (
-        code == 2
-        and "resume=run,elsewhere: resumes one run; leave -m out, or give resume=auto, which resumes each run of a sweep"
-        in error
+    refusal = (
+        "resume=run,elsewhere: resumes one run; leave -m out, or give resume=auto, "
+        "which resumes each run of a sweep"
     )
+    assert code == 2 and refusal in error
     assert files_of(here) == before
 
 
@@ -544,7 +547,9 @@ def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, said, _ = train_py("resume=run")
     assert code == 0
-    words = f"bit-identical results are not guaranteed: torch 1.0 -> {torch}, threads 96 -> {threads}\n"
+    words = (
+        f"bit-identical results are not guaranteed: torch 1.0 -> {torch}, threads 96 -> {threads}\n"
+    )
     assert words in said
     (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
     assert (entry["packages"]["torch"], entry["hardware"]["threads"]) == (torch, threads)
@@ -556,7 +561,9 @@ def test_other_data_are_refused(train_py, stopped, here):
     (stopped / "provenance.json").write_text(json.dumps(provenance))
     code, _, error = train_py("resume=run")
     assert (
-        code == 1 and "was trained on 000" in error and "it cannot be resumed with other data" in error
+        code == 1
+        and "was trained on 000" in error
+        and "it cannot be resumed with other data" in error
     )
 
 

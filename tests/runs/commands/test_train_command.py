@@ -43,8 +43,11 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     (sweep,) = tmp_path.glob("multirun/*/*")
     configs = [json.loads((sweep / job / "config.json").read_text()) for job in "0123"]
     assert [(c["optimizer"]["_target_"], c["lr"]) for c in configs] == [
-        ("torch.optim.Adam", 1e-3), ("torch.optim.Adam", 1e-4), ("torch.optim.SGD", 1e-3), ("torch.optim.SGD", 1e-4),
-    ]  # fmt: skip
+        ("torch.optim.Adam", 1e-3),
+        ("torch.optim.Adam", 1e-4),
+        ("torch.optim.SGD", 1e-3),
+        ("torch.optim.SGD", 1e-4),
+    ]
     assert [status(sweep / job)["status"] for job in "0123"] == ["done"] * 4
     assert len({(sweep / job / "model.safetensors").read_bytes() for job in "0123"}) == 4
 
@@ -99,9 +102,14 @@ def test_a_run_whose_terminal_is_closed_is_saved_and_interrupted(tmp_path):
     terminal, own = os.openpty()
     process = subprocess.Popen(
         [sys.executable, ROOT / "train.py", "num_epochs=100000", "hydra.run.dir=run"],
-        cwd=tmp_path, stdin=own, stdout=own, stderr=own, env=ENVIRONMENT, start_new_session=True,
+        cwd=tmp_path,
+        stdin=own,
+        stdout=own,
+        stderr=own,
+        env=ENVIRONMENT,
+        start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
+    )
     os.close(own)
     wait_until(lambda: drained(terminal) and list(tmp_path.glob("run/checkpoints/step-*")))
     os.close(terminal)

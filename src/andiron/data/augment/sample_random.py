@@ -1,4 +1,5 @@
-"""Random numbers for the samples of a batch, each a function of (seed, epoch, index of the sample)."""
+"""Random numbers for the samples of a batch, each a function of (seed, epoch, index of the sample).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

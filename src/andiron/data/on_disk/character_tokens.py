@@ -35,7 +35,8 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     are held in memory, with a warning.
     Raises: DataError if the text is not UTF-8, or `cache` is given and cannot be written.
     """
-    stored_tokens = (cache or path.absolute().parent) / f"{path.name}.{sha256[:16]}.characters.safetensors"
+    folder = cache or path.absolute().parent
+    stored_tokens = folder / f"{path.name}.{sha256[:16]}.characters.safetensors"
     try:
         return _read(stored_tokens)
     except (errors.DataError, KeyError):
@@ -51,7 +52,8 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
                 f"data.cache={cache}: cannot be written ({error}); name another folder"
             ) from error
         log.warning(
-            "%s: cannot be written (%s): tokens are held in memory; set data.cache to another folder",
+            "%s: cannot be written (%s): tokens are held in memory; set data.cache to another "
+            "folder",
             stored_tokens,
             error,
         )

@@ -29,7 +29,8 @@ class ImageTree:
 
 
 def find(root: Path) -> ImageTree:
-    """The images in `root`/<class>, or `root`/<part>/<class> if there is `root`/train; at any depth.
+    """The images in `root`/<class>, or `root`/<part>/<class> if there is `root`/train; at any
+    depth.
 
     Names that begin with a dot are ignored, and files with other suffixes, which the log counts.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
@@ -97,7 +98,8 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
         ranges[part] = range(begin, len(names))
     if ignored:
         example = min(ignored)
-        log.info("%s: ignored %d files that are not images, such as %s", root, len(ignored), example)
+        message = "%s: ignored %d files that are not images, such as %s"
+        log.info(message, root, len(ignored), example)
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), ranges)
 
 

@@ -119,7 +119,8 @@ def _described(targets: StoredArray) -> tuple[Int[Tensor, " size"] | None, dict[
     largest = max(int(numbers.max()) for numbers in classes)
     if not 1 <= largest < MOST_CLASSES:
         raise errors.DataError(
-            f"{targets.file.path}: the largest class in {targets.name!r} is {largest}; it should be "
+            f"{targets.file.path}: the largest class in {targets.name!r} is {largest}; it should "
+            "be "
             f"from 1 to {MOST_CLASSES - 1}, as classes are counted from 0: store numbers to "
             "predict as floats"
         )
@@ -127,7 +128,8 @@ def _described(targets: StoredArray) -> tuple[Int[Tensor, " size"] | None, dict[
 
 
 def _classes(targets: StoredArray, first: int, rows: Int[Tensor, "rows ..."]) -> Tensor:
-    """The rows, checked, or with several targets a sample only the largest; those may be IGNORED."""
+    """The rows, checked, or with several targets a sample only the largest; those may be IGNORED.
+    """
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
         row = first + int(wrong.nonzero()[0, 0])

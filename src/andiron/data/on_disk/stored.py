@@ -71,7 +71,8 @@ class StoredFile:
                 ) from error
             if number == 0:
                 raise errors.DataError(
-                    f"{self.path}: has no byte {offset + filled} any more; it had {self.size} bytes "
+                    f"{self.path}: has no byte {offset + filled} any more; it had {self.size} "
+                    "bytes "
                     "when it was opened: do not change a file while a run reads it"
                 )
             filled += number
@@ -199,7 +200,8 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 
 
 def check_finite(array: StoredArray, rows: Shaped[Tensor, "size ..."], indices: Tensor) -> None:
-    """Raises a DataError naming the first of `rows`, which have these `indices`, with a NaN or inf."""
+    """Raises a DataError naming the first of `rows`, which have these `indices`, with a NaN or inf.
+    """
     if rows.is_floating_point() and not rows.isfinite().all():
         is_finite = rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else rows.isfinite()
         raise errors.DataError(

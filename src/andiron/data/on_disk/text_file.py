@@ -1,4 +1,5 @@
-"""A text file as windows of tokens for a language model: each token is predicted from those before."""
+"""A text file as windows of tokens for a language model: each token is predicted from those before.
+"""
 
 import dataclasses
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class TextBatcher:
 class WindowDataset:
     """Sample i: inputs `tokens[i * stride :][:context_length]`, targets the same one token later.
 
-    Both are int64, from the tokens in [begin, end); tokens after the last whole window are left out.
+    Both are int64, from the tokens in [begin, end); tokens after the last whole window are left
+    out.
     """
 
     def __init__(
@@ -66,7 +68,8 @@ def text(
     test: Proportion = 0.1,
     cache: str | None = None,
 ) -> Splits:
-    """The tokens of a file in windows that begin `stride` tokens apart, by default `context_length`.
+    """The tokens of a file in windows that begin `stride` tokens apart, by default
+    `context_length`.
 
     The last fraction `test` of the file is held out, the fraction `valid` before it validates; no
     token is in two parts. With level=characters the tokens are stored in a file beside the text or

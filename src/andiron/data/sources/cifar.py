@@ -97,6 +97,7 @@ def _splits(
         _read(archive, folder, files, size)
         for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
     )
+    arrays = training.inputs, training.targets, test.inputs, test.targets
     train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
     return Splits(
         name=archive.name,
@@ -105,7 +106,7 @@ def _splits(
         test=test,
         batcher=batcher,
         facts={"input_shape": SHAPE, "num_classes": archive.num_classes, "class_names": names},
-        fingerprint=fingerprint.of_tensors(training.inputs, training.targets, test.inputs, test.targets),
+        fingerprint=fingerprint.of_tensors(*arrays),
         validates_on_test=valid == "test",
     )
 

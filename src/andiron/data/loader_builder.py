@@ -1,0 +1,40 @@
+"""DataLoaderBuilder: a loader put together by name, in Burn's manner."""
+
+from typing import Any
+
+import torch
+
+from andiron.data.augment.sample_random import Augmentation
+from andiron.data.dataset import Batcher, Dataset
+from andiron.data.loader import DataLoader
+
+
+class DataLoaderBuilder:
+    """A DataLoader as Burn builds it; see this module's first lines."""
+
+    def __init__(self, batcher: Batcher):
+        self._batcher = batcher
+        self._options: dict[str, Any] = {}
+
+    def batch_size(self, size: int) -> "DataLoaderBuilder":
+        return self._with(batch_size=size)
+
+    def shuffle(self, seed: int) -> "DataLoaderBuilder":
+        return self._with(shuffle_seed=seed)
+
+    def num_workers(self, number: int) -> "DataLoaderBuilder":
+        return self._with(num_workers=number)
+
+    def device(self, device: torch.device | str) -> "DataLoaderBuilder":
+        return self._with(device=device)
+
+    def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
+        return self._with(augmentations=augmentations)
+
+    def build(self, dataset: Dataset) -> DataLoader:
+        """The loader over `dataset`."""
+        return DataLoader(dataset, self._batcher, **self._options)
+
+    def _with(self, **option: Any) -> "DataLoaderBuilder":
+        self._options |= option
+        return self
