@@ -26,7 +26,8 @@ from andiron.run_folder import RunFolder
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 STOPPED = (130, 143)  # exit codes of a segment: stopped by the interrupter, by SIGTERM
 OWN = re.compile(
-    r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)=|(-m|--multirun)$"
+    r"(resume|resume_allow|overwrite|interrupted_exit_code|hydra\.run\.dir|hydra\.sweep\.dir)="
+    r"|(-m|--multirun)$"
 )
 RunPiece = Callable[[Piece], Ended]
 

@@ -43,7 +43,7 @@ class AppendOnlyFile:
         self._claim = claim
         self._lock = threading.RLock()
         self._kept: collections.deque[bytes] = collections.deque()
-        self._pending = 0
+        self.pending = 0
         self._torn = 0  # bytes of a partial append that could not be cut off
         self._dropped = 0
         self._is_failing = False
@@ -62,16 +62,11 @@ class AppendOnlyFile:
             return 0 if self._file is None else os.fstat(self._file.fileno()).st_size - self._torn
 
     @property
-    def pending(self) -> int:
-        """Bytes that wait in memory."""
-        return self._pending
-
-    @property
     def end(self) -> int:
         """The size of the file once everything appended is in it."""
         with self._lock:
             size = self.size
-            return (size or len(self._header)) + self._pending
+            return (size or len(self._header)) + self.pending
 
     def append(self, data: bytes) -> None:
         """Writes `data` whole, after all earlier appends, now or as soon as possible.
@@ -83,7 +78,7 @@ class AppendOnlyFile:
         with self._lock:
             if length := len(data):
                 self._kept.append(data)
-                self._pending += length
+                self.pending += length
             said = self._write_kept()
             # a signal handler may have appended after the last look
             while self._kept and not (self._is_failing or self._is_writing):
@@ -103,7 +98,7 @@ class AppendOnlyFile:
                 self._torn = 0
                 self._is_new = size == 0
                 self._kept.clear()  # it would have come behind the end of the file
-                self._pending = 0
+                self.pending = 0
         if missing > 0:
             log.warning("%s: %d bytes that were logged are missing", self.path, missing)
 
@@ -114,8 +109,8 @@ class AppendOnlyFile:
                 return
             # a folder that was removed is not created again for nothing
             said = self._write_kept() if self._kept else []
-            if self._pending:
-                problem = f"still cannot be written: {self._pending} bytes of it are lost"
+            if self.pending:
+                problem = f"still cannot be written: {self.pending} bytes of it are lost"
                 said.append((logging.WARNING, f"{self.path} {problem}"))
             self.is_closed = True
             try:
@@ -140,7 +135,7 @@ class AppendOnlyFile:
             while self._kept:
                 self._write(file, self._kept[0])
                 length = len(self._kept.popleft())
-                self._pending -= length
+                self.pending -= length
             if self._is_failing:
                 self._recovered(said)
         except OSError as error:
@@ -207,12 +202,12 @@ class AppendOnlyFile:
             problem = f"cannot be written ({error.strerror or error}); training goes on; {remedy}"
             said.append((logging.WARNING, f"{self.path} {problem}"))
         self._is_failing = True
-        while self._pending > KEPT_BYTES:
+        while self.pending > KEPT_BYTES:
             if not self._dropped:
                 problem = f"more than {KEPT_BYTES} bytes wait; the oldest are dropped"
                 said.append((logging.WARNING, f"{self.path}: {problem}"))
             oldest = len(self._kept.popleft())
-            self._pending -= oldest
+            self.pending -= oldest
             self._dropped += oldest
 
     def _recovered(self, said: Messages) -> None:
@@ -227,7 +222,7 @@ class AppendOnlyFile:
         """After a fork: the parent writes what waits, and no thread holds the lock any more."""
         self._lock = threading.RLock()
         self._kept.clear()
-        self._pending = 0
+        self.pending = 0
         self._torn = 0
         self._is_writing = False
         self._claim = None

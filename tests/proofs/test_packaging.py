@@ -1,4 +1,5 @@
-"""Andiron works installed: as a wheel that carries its config and data, and as an editable install."""
+"""Andiron works installed: as a wheel that carries its config and data, and as an editable install.
+"""
 
 import json
 import shutil

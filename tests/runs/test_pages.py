@@ -1,4 +1,5 @@
-"""README and docs/ say what is there: their Python runs, their commands, links and paths are sound."""
+"""README and docs/ say what is there: their Python runs, their commands, links and paths are sound.
+"""
 
 import ast
 import re
@@ -56,7 +57,8 @@ def test_every_link_leads_to_a_file():
 
 
 def test_every_override_in_a_command_is_sound():
-    """Shell lines only: run folders stand for the user's own, `--config-dir` for the user's files."""
+    """Shell lines only: run folders stand for the user's own, `--config-dir` for the user's files.
+    """
     offenders = []
     for page in ALL:
         for line in "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines():
@@ -94,7 +96,8 @@ def test_every_table_of_measurements_names_its_command_and_commit():
     for start in tables:
         paragraph = text[:start].rstrip().rsplit("\n\n", 1)[-1]
         in_table = "| at      |" in text[start : start + 300]
-        if "python" not in paragraph or not (in_table or re.search(r"\bat [0-9a-f]{7}\b", paragraph)):
+        at_commit = re.search(r"\bat [0-9a-f]{7}\b", paragraph)
+        if "python" not in paragraph or not (in_table or at_commit):
             without.append(paragraph)
     assert without == []
 

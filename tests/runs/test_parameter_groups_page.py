@@ -1,4 +1,5 @@
-"""`docs/parameter_groups.md`: its commands run, its code runs, and its record and errors are real."""
+"""`docs/parameter_groups.md`: its commands run, its code runs, and its record and errors are real.
+"""
 
 import json
 import re

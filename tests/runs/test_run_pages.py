@@ -1,4 +1,5 @@
-"""docs/run_folder.md and docs/resuming.md: every block runs, and the tables are what the code says."""
+"""docs/run_folder.md and docs/resuming.md: every block runs, and the tables are what the code says.
+"""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Every mistake a user can make at the border: the exit code, the words, and what is left behind."""
+"""Every mistake a user can make at the border: the exit code, the words, and what is left behind.
+"""
 
 import importlib
 import os

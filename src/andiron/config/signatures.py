@@ -1,8 +1,5 @@
 """What the callable behind a `_target_` takes, read from its source: nothing is imported or run.
 
-The annotated signature of a constructor is the schema of its node in the configuration. Importing
-it would import torch, so the source is parsed.
-
 >>> signature("andiron.models.MLP").parameters["input_shape"].is_required
 True
 """
@@ -222,8 +219,8 @@ def _fields(module: Module, statement: ast.ClassDef) -> Iterator[tuple[str, Para
 
 def _parameter(module: Module, annotation: ast.expr | None, default: ast.expr | None) -> Parameter:
     kind = _evaluated(module, annotation)
-    is_null = isinstance(default, ast.Constant) and default.value is None
-    return Parameter(Optional[kind] if is_null else kind, is_required=default is None)
+    kind = Optional[kind] if isinstance(default, ast.Constant) and default.value is None else kind
+    return Parameter(kind, is_required=default is None)
 
 
 def _evaluated(module: Module, annotation: ast.expr | None) -> Any:

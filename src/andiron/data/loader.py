@@ -39,8 +39,7 @@ class DataLoader:
     The order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without `shuffle_seed`
     the data set's own. An ArrayDataset is moved to the device and gathered there; any other data
     set is gathered by a thread, ahead of the step; with `num_workers` above 0, worker processes
-    gather. `augmentations` run where samples are gathered, from (shuffle_seed, epoch, index). All
-    three ways give the same batches.
+    gather. `augmentations` run there, from (shuffle_seed, epoch, index). All give the same batches.
     """
 
     def __init__(

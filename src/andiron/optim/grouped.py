@@ -8,9 +8,8 @@
 >>> first = Group(name="weight", parameters=weight.parameters, optimizer=weight)
 >>> second = Group(name="bias", parameters=bias.parameters, optimizer=bias, lr_scale=2.0)
 >>> groups = GroupedOptimizer(model, [first, second])
->>> (rates := groups.learning_rates(lr=0.1, updates=0))
-{'weight': 0.1, 'bias': 0.2}
->>> model = groups.step(rates, model, backward(model(torch.ones(2, 3)).mean(), model))
+>>> gradients = backward(model(torch.ones(2, 3)).mean(), model)
+>>> model = groups.step({"weight": 0.1, "bias": 0.2}, model, gradients)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -140,11 +139,10 @@ class GroupedOptimizer:
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""
-        if not self._waiting:
-            return
-        for name in [name for name in self._waiting if self.groups[name].frozen_updates <= updates]:
-            self._waiting.discard(name)
-            self.unfreeze(name)
+        over = [name for name in self._waiting if self.groups[name].frozen_updates <= updates]
+        self._waiting.difference_update(over)
+        if over:
+            self.unfreeze(*over)
 
     def freeze(self, *names: str) -> None:
         """Stops training these groups; their optimizers' state is kept, no gradient is computed.

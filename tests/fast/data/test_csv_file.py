@@ -1,4 +1,5 @@
-"""Tables in text files: what is read, what is fitted on which rows, and every problem by its place."""
+"""Tables in text files: what is read, what is fitted on which rows, and every problem by its place.
+"""
 
 import hashlib
 import json

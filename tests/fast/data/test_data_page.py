@@ -1,4 +1,5 @@
-"""`docs/data.md`: its blocks of Python run one after the other, and its table names every choice."""
+"""`docs/data.md`: its blocks of Python run one after the other, and its table names every choice.
+"""
 
 import re
 from pathlib import Path

@@ -216,7 +216,10 @@ def test_without_shuffling_the_order_is_the_data_sets_own(num_workers):
 
 
 def test_a_shuffled_loader_cannot_be_iterated_without_an_epoch():
-    expected = r"^a shuffled loader has an order for each epoch: iterate over loader.epoch\(0\), loader.epoch\(1\), ...$"
+    expected = (
+        r"^a shuffled loader has an order for each epoch: "
+        r"iterate over loader.epoch\(0\), loader.epoch\(1\), ...$"
+    )
     with pytest.raises(TypeError, match=expected):
         iter(loader())
 
@@ -309,7 +312,7 @@ def test_an_error_of_a_worker_process_is_the_error_itself():
     assert str(raised.value) == "image 5 is damaged"
 
 
-def test_closing_ends_the_worker_processes_though_somebody_holds_their_batches_and_iterating_starts_new_ones():
+def test_closing_ends_the_workers_and_iterating_starts_new_ones():
     splits = digits(valid=0.1, split_seed=0)
     loader = DataLoader(splits.valid, splits.batcher, batch_size=7, num_workers=2)
     others = set(multiprocessing.active_children())

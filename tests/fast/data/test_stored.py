@@ -1,4 +1,6 @@
-"""A data set that stays in its file: the same samples as in memory, and never more of them in memory than a batch."""
+"""A data set that stays in its file: the same samples as in memory, and never more of them in
+memory than a batch.
+"""
 
 import copy
 import os
@@ -193,7 +195,8 @@ def test_a_number_that_is_none_is_told_by_array_and_row_of_the_batch_it_is_in(tm
     with pytest.raises(errors.DataError) as raised:
         part.__getitems__([2, 1])
     assert str(raised.value) == (
-        f"{file}: 'inputs' has a NaN or infinity in row 19, counted from 0; correct it, or leave it out"
+        f"{file}: 'inputs' has a NaN or infinity in row 19, counted from 0; correct it, or leave "
+        "it out"
     )
 
 
@@ -202,7 +205,10 @@ def test_a_missing_file_is_refused(tmp_path):
         StoredFile(tmp_path / "none.bin")
     assert (
         str(raised.value)
-        == f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file there"
+        == (
+            f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file "
+            "there"
+        )
     )
 
 
@@ -214,7 +220,8 @@ def test_a_file_that_shrank_is_told_and_ends_no_process(path):
         with pytest.raises(errors.DataError) as raised:
             dataset.__getitems__([3, row])
         assert str(raised.value) == (
-            f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: do not change "
+            f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: do not "
+            "change "
             "a file while a run reads it"
         )
 

@@ -392,7 +392,7 @@ def test_no_gradient_is_left_on_a_parameter(tmp_path):
     ],
 )
 @pytest.mark.parametrize("policy", ["ignore", "stop"])
-def test_values_are_read_at_log_points_and_after_validation_alone_but_for_one_an_update_that_is_guarded(
+def test_values_are_read_when_logged_but_for_one_read_an_update(
     tmp_path, log_every, batch_size, windows, policy, host_reads
 ):
     model = classifier()

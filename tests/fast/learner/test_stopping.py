@@ -124,7 +124,8 @@ def test_the_weights_of_another_model_are_refused_by_name():
     best = BestWeights(Network())
     with pytest.raises(
         ValueError,
-        match="^not the model whose weights are kept: only one of the two has 'bias', .*'stem.weight'",
+        match="^not the model whose weights are kept: only one of the two has "
+        "'bias', .*'stem.weight'",
     ):
         best.take(nn.Linear(3, 5))
     assert not best.is_taken

@@ -344,7 +344,8 @@ def test_agreement_on_labels_is_refused(build):
     )
     with pytest.raises(
         ValueError,
-        match=f"^{build().name}: measures answers that are one of several classes, or yes or no, not",
+        match=f"^{build().name}: measures answers that are one of several classes, or "
+        f"yes or no, not",
     ):
         build()(item)
 
@@ -353,6 +354,7 @@ def test_a_regression_is_refused():
     item = RegressionOutput(LOSS, torch.zeros(5, 1), torch.zeros(5, 1))
     with pytest.raises(
         ValueError,
-        match=r"^output \[5, 1\] with float32 targets \[5, 1\]: not a classifier's; give integer targets",
+        match=r"^output \[5, 1\] with float32 targets \[5, 1\]: not a classifier's; "
+        r"give integer targets",
     ):
         Precision()(item)

@@ -124,7 +124,8 @@ def test_labels_have_no_confusion_matrix():
     )
     with pytest.raises(
         ValueError,
-        match="^confusion_matrix: measures answers that are one of several classes, or yes or no, not",
+        match="^confusion_matrix: measures answers that are one of several classes, "
+        "or yes or no, not",
     ):
         ConfusionMatrix()(item)
 

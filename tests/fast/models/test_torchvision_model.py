@@ -191,9 +191,12 @@ def test_the_error_about_missing_weights_names_file_url_and_remedy(checkpoints: 
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
     assert str(error.value) == (
-        f"ResNet18_Weights.IMAGENET1K_V1: {checkpoints / FILES['resnet18']} is missing and could not be downloaded from "
-        "https://download.pytorch.org/models/resnet18-f37072fd.pth (<urlopen error no route to host>); put it there, point "
-        "TORCH_HOME at the folder whose hub/checkpoints holds it, or start from random ones (weights=null)"
+        f"ResNet18_Weights.IMAGENET1K_V1: {checkpoints / FILES['resnet18']} is missing and could "
+        "not be downloaded from "
+        "https://download.pytorch.org/models/resnet18-f37072fd.pth (<urlopen error no route to "
+        "host>); put it there, point "
+        "TORCH_HOME at the folder whose hub/checkpoints holds it, or start from random ones "
+        "(weights=null)"
     )
     assert list(checkpoints.iterdir()) == []
 
@@ -247,7 +250,8 @@ def test_an_unknown_name_is_answered_by_the_nearest_or_all() -> None:
     with pytest.raises(ValueError) as error:
         torchvision("resnet_18", (3, 32, 32), 7)
     assert str(error.value) == (
-        "name=resnet_18: torchvision has no classification network of that name; did you mean 'resnet18'?"
+        "name=resnet_18: torchvision has no classification network of that name; did you mean "
+        "'resnet18'?"
     )
     with pytest.raises(
         ValueError,
@@ -262,7 +266,8 @@ def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
     with pytest.raises(ValueError) as error:
         torchvision("resnet50", (3, 32, 32), 7, weights="IMAGENET_V2")
     assert str(error.value) == (
-        "weights=IMAGENET_V2: torchvision has no such weights for resnet50 (null starts from random ones); did you mean "
+        "weights=IMAGENET_V2: torchvision has no such weights for resnet50 (null starts from "
+        "random ones); did you mean "
         "'IMAGENET1K_V2'?"
     )
     with pytest.raises(ValueError, match="; there are: IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT$"):

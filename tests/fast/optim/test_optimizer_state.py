@@ -255,12 +255,14 @@ def test_a_step_or_a_load_within_an_evaluation_is_refused() -> None:
     with optimizer.evaluated():
         with pytest.raises(
             RuntimeError,
-            match="a step inside `evaluated` would be lost with its weights on exit; leave it first",
+            match="a step inside `evaluated` would be lost with its weights on exit; "
+            "leave it first",
         ):
             optimizer.step(0.05, model, given)
         with pytest.raises(
             RuntimeError,
-            match="a state loaded inside `evaluated` would lose its weights on exit; leave it first",
+            match="a state loaded inside `evaluated` would lose its weights on exit; "
+            "leave it first",
         ):
             optimizer.load_state_dict(state)
     assert differing(optimizer.state_dict(), state) == set()

@@ -1,4 +1,5 @@
-"""The live line where it is tight, odd or cut short: a narrow terminal, a name like markup, Ctrl-C."""
+"""The live line where it is tight, odd or cut short: a narrow terminal, a name like markup, Ctrl-C.
+"""
 
 import io
 from types import SimpleNamespace

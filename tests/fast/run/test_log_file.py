@@ -50,7 +50,8 @@ def test_a_log_that_cannot_be_written_is_refused_with_the_reason(tmp_path):
     with pytest.raises(errors.RunFolderError) as refused:
         LogFile(tmp_path / "experiment.log")
     assert str(refused.value) == (
-        f"{tmp_path}/experiment.log cannot be written (Is a directory); choose another place with hydra.run.dir=..."
+        f"{tmp_path}/experiment.log cannot be written (Is a directory); choose another place with "
+        "hydra.run.dir=..."
     )
 
 
@@ -61,7 +62,8 @@ def test_a_file_system_that_cannot_lock_is_warned_of(tmp_path, monkeypatch, capl
     monkeypatch.setattr(log_file.fcntl, "lockf", refuse)
     LogFile(tmp_path / "experiment.log").close()
     assert caplog.messages == [
-        f"{tmp_path}/experiment.log cannot be locked (No locks available): a second process could train this run too"
+        f"{tmp_path}/experiment.log cannot be locked (No locks available): a second process could "
+        "train this run too"
     ]
 
 

@@ -236,7 +236,8 @@ def test_scalars_and_histograms_of_a_log_point_are_one_event(tmp_path):
         for event in points
     )
     found = histograms(tmp_path / "train")
-    assert {tag: [histogram.num for histogram in steps.values()] for tag, steps in found.items()} == {
+    numbers = {tag: [each.num for each in steps.values()] for tag, steps in found.items()}
+    assert numbers == {
         "weights/a": [20, 41], "gradients/a": [60, 123],
     }  # fmt: skip
 

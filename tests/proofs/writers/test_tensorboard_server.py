@@ -133,7 +133,8 @@ def session_groups(address):
 
 
 def last_values(run):
-    """The last value of every split and metric that TensorBoard is shown, rounded to its float32."""
+    """The last value of every split and metric that TensorBoard is shown, rounded to its float32.
+    """
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     last = {}
     for line in lines:

@@ -1,4 +1,5 @@
-"""A run repeated from its record: the same bits, and told what has changed since when they are not."""
+"""A run repeated from its record: the same bits, and told what has changed since when they are not.
+"""
 
 import json
 import os

@@ -19,8 +19,12 @@ print(*(child.pid for child in multiprocessing.active_children()))
 def test_a_script_that_ends_in_mid_epoch_leaves_no_worker_behind():
     done = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", SCRIPT_THAT_ENDS_HALF_WAY],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     workers = done.stdout.split()
     assert len(workers) == 2
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)

@@ -27,7 +27,8 @@ array = StoredArray(StoredFile(path), "rows", 0, torch.uint8, (rows, 3072))
 dataset = StoredDataset(array, array).subset(range(1000))  # what any data set takes
 dataset.__getitems__(range(64))
 before = peak()
-dataset, total, seen = StoredDataset(array, StoredArray(array.file, "numbers", 0, torch.int64, (rows,), stride_bytes=3072)), 0, 0
+numbers = StoredArray(array.file, "numbers", 0, torch.int64, (rows,), stride_bytes=3072)
+dataset, total, seen = StoredDataset(array, numbers), 0, 0
 for indices in torch.split(torch.randperm(rows), 64):
     inputs, targets = dataset.__getitems__(indices)
     total += int(targets.sum())
@@ -57,10 +58,15 @@ def test_all_of_a_file_read_in_random_batches_takes_memory_that_does_not_grow_wi
             out.write(block[: number * ROW])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, file, str(rows)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
     found = json.loads(done.stdout)
     file.unlink()
     assert (found["total"], found["bytes"]) == (rows * (rows - 1) // 2, rows * ROW)
-    # 16 bytes a sample for its index and its place in the order (10 MB for the large file), and a few batches of 200 KB
+    # 16 bytes a sample for its index and its place in the order (10 MB for the large file), and a
+    # few batches of 200 KB
     assert found["grown_kib"] < 24 * 1024

@@ -20,7 +20,10 @@ def output_of(program: str) -> str:
 
 
 def test_importing_it_imports_no_dynamo() -> None:
-    program = "import sys; from andiron.models import activation_checkpointing; print('torch._dynamo' in sys.modules)"
+    program = (
+        "import sys; from andiron.models import activation_checkpointing; print('torch._dynamo' "
+        "in sys.modules)"
+    )
     assert output_of(program) == "False\n"
 
 
@@ -32,7 +35,10 @@ from andiron.models import activation_checkpointing
 found = []
 for recomputes in (False, True):
     torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 32), nn.GELU(), nn.Linear(32, 6)) for _ in range(3)]
+    blocks = [
+        nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 32), nn.GELU(), nn.Linear(32, 6))
+        for _ in range(3)
+    ]
     model = nn.Sequential(*blocks)
     if recomputes:
         activation_checkpointing.apply(model, r"^[0-9]$")

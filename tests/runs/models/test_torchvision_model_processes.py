@@ -8,7 +8,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_importing_it_imports_no_torchvision() -> None:
-    program = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import andiron.models.zoo; print(*sys.modules)"
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import andiron.models.zoo; "
+        "print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_constructing_and_stepping_import_no_dynamo() -> None:
-    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process can tell
+    # torch's own optimizers import it on the way to their first step, for 1.3 s; a fresh process
+    # can tell
     program = """
 import sys, torch
 from andiron import gradients

@@ -7,7 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 IN_TORCH = (
-    "SGD Adam AdamW RMSprop Adagrad NAdam RAdam Adamax Adadelta ASGD Adafactor Rprop LBFGS Muon SparseAdam".split()  # all
+    # all
+    "SGD Adam AdamW RMSprop Adagrad NAdam RAdam Adamax Adadelta ASGD Adafactor Rprop LBFGS "
+    "Muon SparseAdam".split()
 )
 
 
@@ -19,10 +21,11 @@ from andiron import gradients
 from andiron.optim import Optimizer
 class Mine(torch.optim.Adam):
     pass
-for optimizer_class in [*(getattr(torch.optim, name) for name in {IN_TORCH}), Mine, lion_pytorch.Lion,
-                        schedulefree.AdamWScheduleFree]:
+foreign = Mine, lion_pytorch.Lion, schedulefree.AdamWScheduleFree
+for optimizer_class in [*(getattr(torch.optim, name) for name in {IN_TORCH}), *foreign]:
     is_sparse = optimizer_class is torch.optim.SparseAdam
-    model = torch.nn.Embedding(5, 2, sparse=True) if is_sparse else torch.nn.Linear(3, 2, bias=False)
+    dense = torch.nn.Linear(3, 2, bias=False)
+    model = torch.nn.Embedding(5, 2, sparse=True) if is_sparse else dense
     inputs = torch.tensor([1, 2, 1]) if is_sparse else torch.ones(5, 3)
     taken = lambda: gradients.backward(model(inputs).square().sum(), model)
     optimizer = Optimizer(optimizer_class, model)

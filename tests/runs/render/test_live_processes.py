@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 OWNER = """import fcntl, runpy, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # standard input becomes the terminal whose Ctrl-C this process gets
+# standard input becomes the terminal whose Ctrl-C this process gets
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")"""
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"

@@ -31,16 +31,23 @@ with claim.claimed(RunFolder(Path(sys.argv[1]))):
 def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
     source = str(Path(claim.__file__).parents[2])
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", HOLDING, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": source},
-    )  # fmt: skip
+    )
     assert process.stdout.readline() == "claimed\n"
     (tmp_path / "metrics.jsonl").write_text("being written\n")
 
-    with pytest.raises(errors.RunFolderError) as caught, claim.claimed(RunFolder(tmp_path), overwrite=True):
+    with (
+        pytest.raises(errors.RunFolderError) as caught,
+        claim.claimed(RunFolder(tmp_path), overwrite=True),
+    ):
         raise AssertionError("not reached")
     assert str(caught.value) == (
-        f"{tmp_path} holds a run that process {process.pid} still trains; end it first, or choose another hydra.run.dir"
+        f"{tmp_path} holds a run that process {process.pid} still trains; end it first, or choose "
+        "another hydra.run.dir"
     )
     assert (tmp_path / "metrics.jsonl").read_text() == "being written\n"
     assert status(tmp_path)["pid"] == process.pid

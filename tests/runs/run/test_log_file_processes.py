@@ -56,9 +56,11 @@ def holder(tmp_path):
     def start(*options):
         process = subprocess.Popen(
             [sys.executable, "-c", HOLDER, tmp_path / "experiment.log", *options],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
-        )  # fmt: skip
+        )
         started.append(process)
         assert int(process.stdout.readline()) == process.pid
         return process
@@ -84,7 +86,8 @@ def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
     with pytest.raises(errors.RunFolderError) as refused:
         LogFile(tmp_path / "experiment.log")
     assert str(refused.value) == (
-        f"another process trains the run in this folder: it has {tmp_path}/experiment.log locked; end it first, or choose "
+        f"another process trains the run in this folder: it has {tmp_path}/experiment.log locked; "
+        "end it first, or choose "
         "another hydra.run.dir"
     )
     first.communicate(b"", timeout=20)
@@ -93,7 +96,9 @@ def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
 
 def test_a_killed_process_has_it_no_more_though_its_forked_worker_lives(tmp_path, holder):
     first = holder("fork")
-    with pytest.raises(errors.RunFolderError, match="another process trains the run in this folder"):
+    with pytest.raises(
+        errors.RunFolderError, match="another process trains the run in this folder"
+    ):
         LogFile(tmp_path / "experiment.log")
     first.kill()
     first.wait(timeout=20)
@@ -110,8 +115,11 @@ def test_a_forked_worker_that_ends_leaves_it_to_the_process(tmp_path):
         assert os.waitpid(child, 0)[1] == 0
         refused = subprocess.run(
             [sys.executable, "-c", HOLDER, tmp_path / "experiment.log"],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        )  # fmt: skip
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         assert "RunFolderError: another process trains the run in this folder" in refused.stderr
 
 
@@ -129,8 +137,11 @@ def test_a_log_made_again_is_locked_again(tmp_path, log):
         log.info("goes on")
         refused = subprocess.run(
             [sys.executable, "-c", HOLDER, path],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        )  # fmt: skip
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         assert "RunFolderError: another process trains the run in this folder" in refused.stderr
         log.removeHandler(handler)
     assert messages(path) == [  # read only now: closing the file after reading it unlocks it
@@ -163,7 +174,10 @@ def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later
         metrics.append(b"{}\n")
         log.info("after")
         log.removeHandler(handler)
-    reason = "cannot be written (No space left on device); training goes on; what is logged is kept in memory and written as "
+    reason = (
+        "cannot be written (No space left on device); training goes on; what is logged is kept in "
+        "memory and written as "
+    )
     assert messages(path) == [
         ("INFO", "before"),
         ("INFO", "x" * 4096),
