@@ -315,13 +315,8 @@ def _tensor_differences(
     for name, tensor in expected.items():
         other = found[name]
         if (tensor.dtype, tensor.shape) != (other.dtype, other.shape):
-<<<<<<< HEAD
             found_kind, kind = (f"{each.dtype} {[*each.shape]}" for each in (other, tensor))
             yield f"{file}: {name} is {found_kind}, not {kind}"
-=======
-            was = f"{tensor.dtype} {[*tensor.shape]}"
-            yield f"{file}: {name} is {other.dtype} {[*other.shape]}, not {was}"
->>>>>>> 9dd009f (Lines within 100 columns; files within 300 lines)
         elif not torch.equal(_bytes(tensor), _bytes(other)):
             yield f"{file}: {name} has other bits"
 

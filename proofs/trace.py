@@ -33,12 +33,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Walks:
-<<<<<<< HEAD
     """What was measured; numbers of files are (median, maximum) over the updates of that kind."""
-=======
-    """What was measured; the numbers of files are (median, maximum) over the updates of that kind.
-    """
->>>>>>> 9dd009f (Lines within 100 columns; files within 300 lines)
 
     frames: list[str]
     walk: dict[str, list[str]]
@@ -48,13 +43,7 @@ class Walks:
 
 
 class Recorder:
-<<<<<<< HEAD
     """Every call of a function below `package`, and the frames at the first training step."""
-=======
-    """Every call of a function below `package` in this thread, and the frames at the first training
-    step.
-    """
->>>>>>> 9dd009f (Lines within 100 columns; files within 300 lines)
 
     def __init__(self, package: Path) -> None:
         self.calls: list[Call] = []
@@ -87,13 +76,7 @@ class Recorder:
 
 
 def updates_of(calls: Iterable[Call]) -> list[list[Call]]:
-<<<<<<< HEAD
     """The calls cut into updates: from one training step to the next."""
-=======
-    """The calls cut into updates: each from its training step to the next one, which draws the next
-    batch last.
-    """
->>>>>>> 9dd009f (Lines within 100 columns; files within 300 lines)
     updates: list[list[Call]] = []
     for call in calls:
         if call.function.endswith(f".{STEP}"):

@@ -43,12 +43,7 @@ def mnist_root() -> Path:
 
 
 class HostReads(TorchDispatchMode):
-<<<<<<< HEAD
     """Counts how often a tensor's value is read, which is when a GPU is waited for."""
-=======
-    """Counts how often a tensor's value is read, which is when a GPU would have to be waited for.
-    """
->>>>>>> 9dd009f (Lines within 100 columns; files within 300 lines)
 
     def __init__(self):
         super().__init__()
