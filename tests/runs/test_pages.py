@@ -113,3 +113,15 @@ def test_imports_of_the_pages_name_what_exists():
 
     for module, name in sorted(imported):
         exec(f"from {module} import {name}", {})
+
+
+def test_the_floors_of_contributing_are_those_of_the_architecture_test():
+    tree = ast.parse((ROOT / "tests/fast/test_architecture.py").read_text(encoding="utf-8"))
+    (floors,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLOORS"
+    ]
+
+    shown = re.findall(r"^ ?(\d+)  (.+)$", PAGES["contributing.md"], flags=re.MULTILINE)
+    assert [{*names.split(", ")} for _, names in shown] == floors
