@@ -120,7 +120,7 @@ CASES = {
     ),
     "not a number in memory": (arrays(nan_at(17)), ARRAYS, "row 17"),
     "not a number in a file": (arrays(nan_at(17)), [*ARRAYS, "data.in_memory=false"], "17"),
-    "empty split": (table(rows=ROWS[:4]), TABLE, "would "),
+    "empty split": (table(rows=ROWS[:4]), TABLE, "divides 4 samples into 4 and 0"),
     "truncated arrays": (
         {"arrays.safetensors": arrays()["arrays.safetensors"][:-9]},
         ARRAYS,

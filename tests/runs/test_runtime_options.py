@@ -30,7 +30,9 @@ def trained(folder, *overrides):
         composed = compose("train", overrides=[*SHORT, *overrides])
     assert diagnosis.problems(composed) == []
     folder.mkdir()
-    built = experiment.build(Train(**diagnosis.plain(composed)), folder)
+    config = Train(**diagnosis.plain(composed))
+    config.save(folder / "config.json")
+    built = experiment.build(config, folder)
     model = built.run()
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}, built
 
@@ -57,7 +59,7 @@ def test_channels_last_gives_the_same_numbers_to_rounding(tmp_path):
         torch.testing.assert_close(last[name], plain[name], rtol=0, atol=1e-5)
     weight = built.learner.model.network.features[2].weight
     assert weight.is_contiguous(memory_format=torch.channels_last)
-    batch = next(built.parts.train.epoch(0))
+    batch = next(built.components.train.epoch(0))
     assert batch.inputs.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -79,7 +81,8 @@ def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(
     _, built = trained(
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )
-    found = metadata.hyperparameters(Train.load(built.folder.config))
+    config = Train.load(built.folder.config)
+    found = metadata.hyperparameters(config)
     assert {
         name: found[name]
         for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")

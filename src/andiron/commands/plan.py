@@ -83,14 +83,14 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 @contextmanager
 def _saved_for_backward(parameters: Iterable[Tensor]) -> Iterator[dict[int, int]]:
-    """The bytes of each storage that autograd saves in the body, by address, weights left out."""
+    """The bytes that autograd saves of each storage in the body, by address, weights left out."""
     weights = {tensor.untyped_storage().data_ptr() for tensor in parameters}
     saved: dict[int, int] = {}
 
     def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            saved[storage.data_ptr()] = storage.nbytes()
+        address = tensor.untyped_storage().data_ptr()
+        if address not in weights:  # a batch may be a slice of a larger storage
+            saved[address] = max(saved.get(address, 0), tensor.nbytes)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):

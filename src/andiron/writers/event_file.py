@@ -16,12 +16,14 @@ from pathlib import Path
 
 import torch
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import Tensor
-from torch.utils.tensorboard import summary
 
 from andiron import append_only
 
@@ -80,7 +82,12 @@ class EventFile:
 
     def add_text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
         """Writes a page of the Text tab."""
-        self._write(summary.text(tag, markdown), updates)  # type: ignore[no-untyped-call]
+        # by hand: importing torch.utils.tensorboard would delay the first update
+        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+        tensor = TensorProto(dtype=DT_STRING, string_val=[markdown.encode()], tensor_shape=shape)
+        metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+        value = Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
+        self._write(Summary(value=[value]), updates)
 
     def add_image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
         """Writes an image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
