@@ -1,5 +1,3 @@
-"""Andiron: a training stack for PyTorch that composes a run, watches it and keeps everything about
-it.
-"""
+"""Andiron: a training codebase for PyTorch."""
 
 __version__ = "0.1.0"

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 
 
 class AndironError(Exception):
-    """A run that cannot start or continue; its message says why and is shown without a traceback.
-    """
+    """A run that cannot start or continue; its message is shown without a traceback."""
 
 
 class ConfigError(AndironError):

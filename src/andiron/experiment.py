@@ -1,6 +1,4 @@
-"""A run from a checked configuration: its parts built, its folder's record written, its model
-trained.
-"""
+"""A checked configuration to a run folder with its record, and to a trained model."""
 
 import dataclasses
 import logging

@@ -16,15 +16,12 @@ Pieces = Iterable[bytes | memoryview]
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replaces the file at `path` atomically and durably: readers see the old content or the new,
-    never a part.
-    """
+    """Replaces a file atomically and durably: readers see the old content or the new."""
     write_pieces(path, [content])
 
 
 def write_pieces(path: Path, pieces: Pieces) -> None:
-    """Does what `write` does piece by piece, so that the content need not be in memory as a whole.
-    """
+    """`write` piece by piece: the content need not be in memory as a whole."""
     partial = _partial(path)
     try:
         _write_through(partial, pieces)
@@ -56,8 +53,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
-    """Makes the folder at `path`, holding these files, durably: there is no such folder before it
-    is whole.
+    """Makes a folder with these files durably and atomically: it appears when it is whole.
 
     The files are written one after the other, each piece by piece, so none need be in memory as a
     whole.
@@ -83,8 +79,7 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
 
 
 def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
-    """Removes these files of a folder, and the folder if it is empty then; the names of what else
-    lies in it, and stays.
+    """Removes these files of a folder, and the folder once empty; returns the names of other files.
 
     The folder is renamed away first: whoever looks for it finds all of it or nothing.
     """
@@ -98,17 +93,13 @@ def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
 
 
 def partials(folder: Path) -> dict[Path, str]:
-    """What killed processes left half written or half removed in a folder, and the name that each
-    was to have or had.
-    """
+    """Half written or half removed entries that killed processes left, with their final names."""
     found = {path: PARTIAL.fullmatch(path.name) for path in sorted(folder.iterdir())}
     return {path: match[1] for path, match in found.items() if match}
 
 
 def remove_partial(path: Path, names: Iterable[str]) -> None:
-    """Removes one of `partials`: a file, or these files of a folder, and the folder if it is empty
-    then.
-    """
+    """Removes one of `partials`: a file, or these files of a folder and the folder once empty."""
     if path.is_dir() and not path.is_symlink():
         _remove(path, names)
     else:

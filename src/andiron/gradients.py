@@ -43,8 +43,7 @@ class Gradients(Mapping[str, Tensor]):
         return len(self._tensors)
 
     def items(self) -> ItemsView[str, Tensor]:
-        """Names and tensors: the view of the dict, because `Mapping.items` costs a call an entry.
-        """
+        """The dict's own view of names and tensors: `Mapping.items` costs a call an entry."""
         return self._tensors.items()
 
     def values(self) -> ValuesView[Tensor]:
@@ -158,8 +157,7 @@ def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
 
 
 def all_finite(gradients: Gradients) -> bool:
-    """Whether every gradient, and the loss if it is known, is finite; reads one value from the
-    device.
+    """Whether every gradient and the loss are finite; reads one value from the device.
 
     It uses the operation of torch.amp.GradScaler with a scale of 1: 4 us for a small network on a
     CPU, where norms and their sum take 11.
@@ -246,8 +244,7 @@ def _check_limit(name: str, value: float) -> None:
 def _named_parameters(
     module: nn.Module, prefix: str, found: dict[str, nn.Parameter]
 ) -> dict[str, nn.Parameter]:
-    """`dict(module.named_parameters())`, with all names of a shared parameter, in a sixth of the
-    time.
+    """`dict(module.named_parameters())` with all names of shared parameters, six times faster.
 
     Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared
     parameter is taken under its first name; under the others there is none left.

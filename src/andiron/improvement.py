@@ -1,6 +1,4 @@
-"""When a measured value is better than the best before it: one rule for all that wait for one to
-be.
-"""
+"""Whether a metric value improves on the best so far; one rule for all that wait for it."""
 
 import math
 from collections.abc import Mapping
@@ -16,8 +14,7 @@ def is_better(
     margin: float = 0,
     is_relative: bool = False,
 ) -> bool:
-    """Whether `value` is finite, and better than `best` by more than `margin`; of values before
-    there is any, the first is.
+    """Whether `value` is finite and better than `best`, if there is one, by more than `margin`.
 
     lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best
     + margin, or best * (1 + margin). Where best is negative the sign of a relative margin changes,

@@ -12,8 +12,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @contextmanager
 def valid(model: Model) -> Iterator[Model]:
-    """`model` in evaluation mode under `torch.inference_mode()`; afterwards every submodule has its
-    own mode back.
+    """`model` in evaluation mode under `torch.inference_mode()`; on exit modes are restored.
 
     Each one's own, because a model in training may hold parts that are not (a frozen batch norm).
     """

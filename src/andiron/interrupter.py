@@ -17,7 +17,5 @@ class Interrupter:
         self.asked = self.asked or errors.Interrupted(reason, exit_code)
 
     def at(self, split: str, updates: int, batch: int) -> bool:
-        """Whether to stop after so many updates, before batch `batch` (from 0) of a pass over
-        `split`.
-        """
+        """Whether to stop after `updates`, before batch `batch` (from 0) of a pass over `split`."""
         return self.asked is not None

@@ -1,6 +1,4 @@
-"""Every random stream as a function of counters: a seed, a purpose, and where in the run it is
-drawn.
-"""
+"""Every random stream as a function of a seed, a purpose and counters of the run."""
 
 import functools
 import hashlib
@@ -20,8 +18,7 @@ GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd
 
 
 def derive(seed: int, purpose: str, *counters: int) -> int:
-    """A 64-bit seed for one stream: (seed, purpose) hashed, then each counter mixed in with
-    SplitMix64.
+    """A 64-bit seed: (seed, purpose) hashed, then each counter mixed in with SplitMix64.
 
     Source: Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", figure 16.
     """
@@ -55,8 +52,7 @@ def permutation(size: int, seed: int, epoch: int) -> Int[Tensor, " size"]:
 def uniform(
     seed: int, purpose: str, epoch: int, indices: Int[Tensor, " batch"], number: int
 ) -> Float[Tensor, "batch number"]:
-    """`number` float32 in [0, 1) for each index, multiples of 2^-24: a function of the arguments
-    alone, on any device.
+    """`number` float32 in [0, 1) for each index, the same on any device; multiples of 2^-24.
 
     The indices are the counters of `derive`, and the numbers of one index a counter more:
     SplitMix64, in tensors.
@@ -68,9 +64,7 @@ def uniform(
 
 
 def _mixed(state: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """SplitMix64's finaliser on 64-bit words held as signed integers, whose products wrap as they
-    should.
-    """
+    """SplitMix64's finaliser on 64-bit words in signed integers, whose products wrap."""
     state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
     state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
     mixed: Tensor = state ^ _shifted(state, 31)
@@ -105,16 +99,13 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
 
 
 def seed_others(seed: int) -> None:
-    """Seeds the generators that are not torch's and that users' code may draw from: Python's and
-    NumPy's global ones.
-    """
+    """Seeds Python's and NumPy's global generators, from which users' code may draw."""
     random.seed(derive(seed, "python"))
     np.random.seed(derive(seed, "numpy") % 2**32)
 
 
 def others() -> dict[str, Any]:
-    """Where those two stand, as plain values: 32-bit words in hexadecimal, which are copied and
-    written sooner than numbers.
+    """The state of those two as plain values: hexadecimal words, quicker to copy and write.
 
     Torch's start anew at every update and need not be kept.
     """

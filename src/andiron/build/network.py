@@ -46,8 +46,7 @@ def model(config: Train, splits: Splits) -> nn.Module:
 
 
 def _check_task(config: Train, kind: Any, splits: Splits) -> None:
-    """Refuses data of another task, which could train wrongly, and a loss that would not be used.
-    """
+    """Refuses data of another task, and a loss that would not be used."""
     facts = [fact for fact in TASKS_OF if fact in splits.facts]
     wanted = getattr(kind, "wanted_fact", None)
     title = kind.__name__

@@ -175,8 +175,7 @@ def _called(option: str, name: str, function: Any, arguments: Mapping[str, Any])
 
 
 def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigError:
-    """What a constructor refuses, under the name of the argument where the message begins with it.
-    """
+    """A constructor's refusal as a ConfigError, under the argument that its message begins with."""
     is_argument = str(error).partition("=")[0] in inspect.signature(function).parameters
     return errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"])
 

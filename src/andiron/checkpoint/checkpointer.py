@@ -64,8 +64,7 @@ class FileCheckpointer:
             return self._kept(self._known)
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Takes a copy to be written; waits only for a write that is still under way after a
-        second.
+        """Takes a copy to write; waits only for a write still under way after a second.
 
         `values` are empty for a checkpoint without a validation. A failing disk raises no error.
         Raises: ValueError if the state is that of another update; RunFolderError if the store holds

@@ -67,8 +67,7 @@ def set_aside(store: Store, name: str, ending: str) -> str:
 
 
 def remove(store: Store, name: str) -> None:
-    """Removes the files of a checkpoint that its manifest lists; a warning names what else is
-    there.
+    """Removes the files that a checkpoint's manifest lists; a warning names any others.
 
     Raises: OSError if that fails; DataError if the manifest is damaged: nothing is removed then.
     """

@@ -45,8 +45,7 @@ class Store(Protocol):
         ...
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
-        """Removes these files of a folder, and the folder if it is empty then; else what is left.
-        """
+        """Removes these files of a folder, and the folder once empty; returns what is left."""
         ...
 
     def note_latest(self, name: str) -> None:

@@ -1,6 +1,4 @@
-"""A finished run repeated from its record, and compared bit for bit; what changed since comes
-first.
-"""
+"""A finished run repeated from its record and compared bit for bit, after listing what changed."""
 
 import argparse
 import dataclasses

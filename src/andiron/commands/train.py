@@ -121,8 +121,7 @@ def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
 
 
 def _import_experiment(interrupter: Interrupter) -> Any:
-    """The module that builds runs: it imports torch, a second or two that a mistake need not wait
-    for.
+    """The module that builds runs; it imports torch, which takes a second or two.
 
     Raises: Interrupted if a signal came meanwhile.
     """

@@ -18,8 +18,7 @@ from andiron.ranges import Count, Horizon, Node, Positive
 
 @dataclass(frozen=True, kw_only=True)
 class ParamGroup:
-    """A rule and its settings; `match` and `exclude` are a `Match`, or only the text of its `name`.
-    """
+    """A rule and its settings; `match` and `exclude` are a `Match`, or the text of its `name`."""
 
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
 

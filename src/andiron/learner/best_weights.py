@@ -49,9 +49,7 @@ class BestWeights:
         return model_weights.swapped_in(self._tensors, model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The kept weights under the names of the model's own `state_dict()`; empty if none were
-        taken.
-        """
+        """The kept weights by the names of `model.state_dict()`; empty if none were taken."""
         return dict(self._tensors) if self.is_taken else {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

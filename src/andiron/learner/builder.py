@@ -25,7 +25,7 @@ from andiron.optim import GroupedOptimizer, Optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
 from andiron.options import LearnerOptions
-from andiron.protocols import Metric, Renderer, Statistic, TrainStep, ValidStep, Writer
+from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
@@ -44,8 +44,8 @@ class LearnerBuilder:
     def __init__(self, run_dir: Path | str):
         self._folder = RunFolder(Path(run_dir))
         self._options = LearnerOptions()
-        self._train_metrics: list[Metric | Statistic] = []
-        self._valid_metrics: list[Metric | Statistic] = []
+        self._train_metrics: list[Metric] = []
+        self._valid_metrics: list[Metric] = []
         self._writers: dict[str, Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
@@ -68,12 +68,12 @@ class LearnerBuilder:
         self._options = options
         return self
 
-    def metric_train_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
+    def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Measures these on the training data."""
         self._train_metrics += metrics
         return self
 
-    def metric_valid_numeric(self, *metrics: Metric | Statistic) -> "LearnerBuilder":
+    def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Measures these on the validation data, and on the test data at the end."""
         self._valid_metrics += metrics
         return self
@@ -84,9 +84,7 @@ class LearnerBuilder:
         cadence: Cadence | None = None,
         store: Callable[[Path], Store] = LocalStore,
     ) -> "LearnerBuilder":
-        """Saves in `run_dir`/checkpoints; by default after each epoch, keeping the last two and the
-        best.
-        """
+        """Saves in `run_dir`/checkpoints; by default after each epoch the last two and the best."""
         self._strategy, self._cadence = strategy, cadence or Cadence(epochs=1)
         self._store = store
         return self
@@ -119,8 +117,7 @@ class LearnerBuilder:
         return self
 
     def averages(self, **rules: Rule) -> "LearnerBuilder":
-        """Keeps averages of the weights, each under its name, and measures the model with them too.
-        """
+        """Keeps averages of the weights by name, and measures the model with them too."""
         self._averages |= rules
         return self
 

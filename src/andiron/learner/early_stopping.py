@@ -77,8 +77,7 @@ class EarlyStopping:
         self._last_update = 0
 
     def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
-        """Takes the values of a validation in `epoch`, counted from 1, after `updates`, and
-        decides.
+        """Decides after a validation in `epoch`, counted from 1, after `updates`.
 
         Raises: KeyError if the metric was not measured.
         """
@@ -165,9 +164,7 @@ class EarlyStopping:
         return f" (best {self.best:.4g} at epoch {self.epoch_of_best}{update})"
 
     def _check(self) -> None:
-        """Refuses what the types of the arguments cannot: a rule that never stops, or stops at
-        once.
-        """
+        """Refuses a rule that never stops or stops at once, which types cannot express."""
         stops = self.patience, self.goal, self.divergence
         if not self.restores_best and stops == (None, None, None):
             raise ValueError(
@@ -191,9 +188,7 @@ class EarlyStopping:
 
 
 class StoppingRules:
-    """Rules by name, observed after every validation; the run ends as soon as one of them decides
-    so.
-    """
+    """Rules by name, observed after every validation; the first that decides so ends the run."""
 
     def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
         self.rules = dict(rules)
@@ -214,9 +209,7 @@ class StoppingRules:
     def observe(
         self, latest: Mapping[str, Values], model: nn.Module, *, epoch: int, updates: int
     ) -> None:
-        """Gives every rule the values of a validation, and keeps the model's weights if they are
-        the best.
-        """
+        """Shows a validation to every rule, and keeps the weights if they are the best."""
         for rule in self.rules.values():
             rule.observe(latest, epoch, updates)
             if self.best is not None and rule.restores_best and rule.is_best:
@@ -227,8 +220,7 @@ class StoppingRules:
 
     @contextmanager
     def restored(self, model: nn.Module) -> Iterator[None]:
-        """Within it `model` has the best weights, where a rule restores them; afterwards its own.
-        """
+        """Swaps the best weights into `model` for a `with`, if a rule restores them."""
         if self.best is None or not self.best.is_taken:
             yield
             return
@@ -248,9 +240,7 @@ class StoppingRules:
     def load_state_dict(
         self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
     ) -> None:
-        """Continues from a saved state; a rule that was not there, or observed another metric,
-        begins now.
-        """
+        """Continues from a saved state; a new rule, or one of another metric, begins now."""
         known = {
             name: rule
             for name, rule in self.rules.items()

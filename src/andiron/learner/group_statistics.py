@@ -14,8 +14,7 @@ SMALLEST = 1e-12  # weights of zeros have a ratio all the same
 
 
 class GroupStatistics:
-    """Made before an update with its gradients, read after it; in between it holds a copy of the
-    weights.
+    """Made before an update with its gradients, read after it; holds a copy of the weights between.
 
     An optimizer may overwrite the gradients it is given, so their norms are computed at once. Each
     operation takes the tensors of all groups together: for a small network the number of operations
@@ -45,8 +44,7 @@ class GroupStatistics:
         self._gradients = {name: gradients[name].clone() for name in every} if histograms else {}
 
     def readings(self) -> Values:
-        """`grad_norm/<group>` before any clipping, and `update_ratio/<group>`: ||w' - w|| / ||w||.
-        """
+        """`grad_norm/<group>` before clipping, `update_ratio/<group>` = ||w' - w|| / ||w||."""
         if not self._names:
             return {}
         with torch.no_grad():
@@ -67,9 +65,7 @@ class GroupStatistics:
             yield math.hypot(*(next(norms) for _ in members))
 
     def histograms(self) -> dict[str, Tensor]:
-        """Weights after the update, gradients before any clipping; by `weights/`, `gradients/` and
-        name.
-        """
+        """Weights after the update, gradients before clipping: `weights/...`, `gradients/...`."""
         if not self._has_histograms:
             return {}
         weights = {f"weights/{name}": tensor.detach() for name, tensor in self._parameters.items()}

@@ -10,7 +10,7 @@ from torch import Tensor
 from andiron.learner.throughput import Throughput
 from andiron.learner.update import Updated
 from andiron.metrics import History, Tally
-from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Statistic, Values
+from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
 from andiron.render import plain
 from andiron.writers import Writers
 
@@ -20,15 +20,13 @@ log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has
 
 
 class MetricLog:
-    """Counts the items of steps, and hands the values to every writer at log points and after
-    passes.
-    """
+    """Counts the items of steps; hands values to the writers at log points and after passes."""
 
     def __init__(
         self,
         *,
-        train_metrics: Sequence[Metric | Statistic],
-        valid_metrics: Sequence[Metric | Statistic],
+        train_metrics: Sequence[Metric],
+        valid_metrics: Sequence[Metric],
         writers: Writers,
         renderer: Renderer | None,
         check_loss: CheckLoss | None = None,
@@ -52,9 +50,7 @@ class MetricLog:
     def start(
         self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int = 0
     ) -> None:
-        """Tells the renderer where the run starts: completed updates, epoch and batch counted from
-        0.
-        """
+        """Shows where the run starts: completed updates, epoch and batch counted from 0."""
         progress = self.progress
         progress.num_epochs = num_epochs
         self.throughput.start_epoch()
@@ -95,9 +91,7 @@ class MetricLog:
     def log_window(
         self, readings: Values | None = None, histograms: Mapping[str, Tensor] | None = None
     ) -> None:
-        """Records the means since the last log point, the readings of the last update, and the
-        speed.
-        """
+        """Records the means since the last log point, with the last update's readings and speed."""
         values = self.train_tally.close_window()
         progress = self.progress
         samples = self._batches * progress.num_items / max(progress.num_batches, 1)
@@ -108,8 +102,7 @@ class MetricLog:
             self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
 
     def close_epoch(self) -> bool:
-        """Records the short window that is left and the means of the training epoch, if it has any.
-        """
+        """Records what is left of the window and the means of the epoch; whether it has any."""
         self.log_window()
         self.throughput.close_epoch()
         values = self.train_tally.close_epoch()
@@ -148,9 +141,7 @@ class MetricLog:
             self.renderer.show(summary)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What was measured, with the open window and each writer's position: plain values,
-        tensors.
-        """
+        """Everything measured, the open window and writers' positions: plain values; tensors."""
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,

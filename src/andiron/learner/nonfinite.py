@@ -42,8 +42,7 @@ class Step:
 
 
 class Nonfinite:
-    """Decides before the weights change: `stop` ends the run, `skip` leaves the update out and
-    counts it.
+    """Decides before the weights change: `stop` ends the run, `skip` drops the update.
 
     Non-finite weights end the run under either policy. In fp16, gradients that overflowed although
     the loss is finite are left out, and the loss scale is halved. `ignore` checks nothing else.
@@ -128,9 +127,7 @@ class Nonfinite:
     def _saved(
         self, step: Step, rejected: Gradients, snapshot: Callable[[], Checkpoint] | None
     ) -> str:
-        """Saves the step for `scripts/replay.py`; how to run it again, or why it could not be
-        saved.
-        """
+        """Saves the step for `scripts/replay.py`; says how to run it, or why it was not saved."""
         if self.folder is None or snapshot is None:
             return ""
         name, number = f"update-{step.update}", 1

@@ -1,6 +1,4 @@
-"""The arithmetic of the forward pass: full or mixed precision, and the loss scale of half
-precision.
-"""
+"""The arithmetic of the forward pass: full or mixed precision, and fp16's loss scale."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -33,9 +31,7 @@ class Precision:
         self._updates_since = 0  # the scale last changed
 
     def apply(self) -> None:
-        """Sets how a GPU multiplies float32 from here on, since an earlier run may have set it
-        otherwise.
-        """
+        """Sets how a GPU multiplies float32; an earlier run may have changed it."""
         if self.device_type == "cuda":
             torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
             torch.backends.cudnn.allow_tf32 = self.name == "tf32"

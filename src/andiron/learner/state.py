@@ -57,8 +57,7 @@ class LearnerState:
     def capture(
         self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None
     ) -> Checkpoint:
-        """The state after the last completed update; its model part has the weights to evaluate and
-        export.
+        """The state after the last completed update; `model` has the weights to evaluate.
 
         Where an optimizer trains other weights than those, they are in its own state. `measured` is
         `measured()` from before a validation that was interrupted.
@@ -152,9 +151,7 @@ class LearnerState:
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    """A state in the present format; format 1 validated after every epoch and named its parts
-    otherwise.
-    """
+    """A state in the present format; format 1 counted epochs and had other names."""
     if state.get("format") == FORMAT:
         return state
     validated = state["updates"] if state["batch"] == 0 else -1

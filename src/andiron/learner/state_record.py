@@ -14,8 +14,7 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by by
 
 
 def as_record(saved: Checkpoint) -> Record:
-    """A checkpoint as one record; its values hold the dtype of each tensor, since a recorder may
-    change it.
+    """A checkpoint as one record with each tensor's dtype, which a recorder may change.
 
     Tensors other than weights are stored as the integers of the same bits, which every recorder
     keeps: in half precision the second moments of Adam would become zeros, and its next step divide

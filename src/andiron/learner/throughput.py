@@ -1,6 +1,4 @@
-"""The speed of a window of updates: seconds an update, time spent waiting for data, samples a
-second.
-"""
+"""The speed of a window: seconds an update, share spent waiting for data, samples a second."""
 
 import time
 
@@ -13,9 +11,7 @@ SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at 
 
 
 class Throughput:
-    """Times the window since the last log point and the epoch under way, and reads the machine's
-    usage.
-    """
+    """Times the open window and epoch, and reads the machine's usage."""
 
     def __init__(self, device: torch.device | None = None):
         self.training_seconds = 0.0  # validation and checkpoints left out
@@ -27,8 +23,7 @@ class Throughput:
         self._epoch_started = self._window_started = time.perf_counter()
 
     def close_window(self, updates: int, samples: float, waited: float) -> Values:
-        """`time/...` of the window, with `system/...` at most once a second; empty without an
-        update.
+        """`time/...` of the window, `system/...` at most once a second; empty without updates.
 
         `waited` is how many seconds its updates waited for their batches.
         """

@@ -62,9 +62,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Updated:
-    """A completed update: the items of its batches, the learning rates, and statistics if
-    requested.
-    """
+    """A completed update: its batches' items, its learning rates, statistics if requested."""
 
     items: list[Any]
     rates: dict[str, float]

@@ -23,8 +23,7 @@ class Rule(Protocol):
     """How an average changes with the updates."""
 
     def weight(self, updates: int, count: int) -> float | None:
-        """The weight of the model after `updates` updates in an average of `count`; None to skip.
-        """
+        """The model's weight after `updates` in an average of `count`; None to skip."""
         ...
 
 
@@ -117,8 +116,7 @@ class WeightAverage:
         return model_weights.swapped_in(self._unique, model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The averaged weights, under the names of the model's `state_dict()`, which can load them.
-        """
+        """The averaged weights by the names of `model.state_dict()`, which can load them."""
         return dict(self._tensors)
 
     def load_state_dict(self, state: Mapping[str, Tensor], count: int) -> None:

@@ -31,8 +31,7 @@ class Match:
     tag: tuple[str, ...] = ()
 
     def __call__(self, parameter: "Described") -> bool:
-        """Whether the parameter meets the criteria; a shared one may do so under any of its names.
-        """
+        """Whether the parameter, under any of its names, meets the criteria."""
         return (
             (self.name is None or any(re.search(self.name, name) for name in parameter.names))
             and (not self.parameters or bool({*self.parameters} & {*parameter.names}))

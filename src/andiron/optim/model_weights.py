@@ -15,8 +15,7 @@ def entries(model: nn.Module) -> dict[str, Tensor]:
 
 
 def first_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """For each name the first name of the same tensor: a model may share one under several names.
-    """
+    """The first name of each name's tensor: a model may share one under several."""
     first: dict[int, str] = {}
     return {name: first.setdefault(id(tensor), name) for name, tensor in tensors.items()}
 
@@ -41,8 +40,7 @@ def swapped_in(tensors: Mapping[str, Tensor], model: nn.Module) -> Iterator[None
 
 
 def check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], problem: str) -> None:
-    """Raises: ValueError, beginning with `problem`, that lists the names only one of the two has.
-    """
+    """Raises: ValueError that begins with `problem` and lists names only one of the two has."""
     if found.keys() == expected.keys():
         return
     missing = [name for name in expected if name not in found]

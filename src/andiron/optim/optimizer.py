@@ -136,9 +136,7 @@ class Optimizer:
     def _evaluations(
         self, given: Gradients, closure: Callable[[], Gradients] | None
     ) -> Callable[[], Tensor]:
-        """The closure for torch: its first call returns the given gradients, later ones compute
-        them.
-        """
+        """The closure for torch: its first call lends the gradients, later ones compute them."""
         if closure is None:
             raise ValueError(
                 f"{self.name} evaluates the loss several times a step: give `step` a closure that "
@@ -202,8 +200,7 @@ class Optimizer:
             )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state as `<parameter>/<slot>` to tensor; for most classes empty before the first
-        step.
+        """The state by `<parameter>/<slot>`; for most classes empty before the first step.
 
         State of the whole group stands with the first parameter. Where other weights are evaluated,
         the weights that are stepped are part of the state.

@@ -72,8 +72,7 @@ def needs_closure(step: Callable[..., Any]) -> bool:
 
 
 def overwrites_gradients(kind: Kind) -> bool:
-    """Whether `step` may compute in the gradients themselves: schedulefree's does, torch's do not.
-    """
+    """Whether `step` may overwrite the gradients: schedulefree's does, torch's do not."""
     return not _is_in_torch(kind.step)
 
 
@@ -105,8 +104,7 @@ def without_dynamo(kind: Kind) -> Kind:
 def _skipped_on_a_cpu(
     check: Callable[[torch.optim.Optimizer], None],
 ) -> Callable[[torch.optim.Optimizer], None]:
-    """The check whether a GPU graph is being captured; it takes 3 us, and on a CPU there is none.
-    """
+    """The check for GPU graph capture, which takes 3 us and has no use on a CPU."""
 
     def checked(optimizer: torch.optim.Optimizer) -> None:
         if not optimizer.param_groups[0]["params"][0].is_cpu:

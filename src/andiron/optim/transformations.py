@@ -1,5 +1,4 @@
-"""Gradient transformations: functions from gradients to gradients, applied in order before the
-step.
+"""Gradient transformations: functions of gradients, applied in order before the step.
 
 A transformation is any callable `Gradients -> Gradients`. If it has a parameter named `seed` or
 `update`, it is given the seed of its place in the chain, or the number of completed updates.
@@ -84,8 +83,7 @@ CLIPPINGS = {"global_norm": clip_global_norm, "norm": clip_norm, "value": clip_v
 
 
 def from_clip(clip: float | Mapping[Any, float]) -> Transformation:
-    """A number clips by the global norm; `{norm: x}`, `{value: x}`, `{global_norm: x}` name the
-    kind.
+    """A number clips the global norm; `{norm: x}`, `{value: x}`, `{global_norm: x}` name it.
 
     Raises: ValueError for another kind, or a limit that is not positive.
     """

@@ -33,9 +33,7 @@ def record_start(
     groups: dict[str, Any],
     session: Sessions,
 ) -> None:
-    """Writes provenance, the data's facts and the owner of each parameter, as files and to
-    `session`.
-    """
+    """Writes provenance, data facts and parameter owners, as files and to `session`."""
     origin, patch = _origin(config, splits, device)
     if patch:
         folder.uncommitted.write_bytes(patch)
@@ -138,8 +136,7 @@ def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
 
 
 def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
-    """What was not committed when the run was last started or resumed; empty if that was nothing.
-    """
+    """The patch of uncommitted code when the run last started or resumed; may be empty."""
     names = [entry["patch"] for entry in resumes if "patch" in entry]
     path = folder.path / (names[-1] or "") if names else folder.uncommitted
     return path.read_bytes() if path.is_file() else b""

@@ -38,9 +38,7 @@ class ResumedRun:
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments for Hydra: recorded overrides, replaced by those given now for the same
-        key.
-        """
+        """The arguments for Hydra: recorded overrides, replaced by those given now."""
         now = {_key(override) for override in self.overrides}
         below = tuple(f"{key}." for key in now)  # options of a group that is chosen anew or removed
         kept = [

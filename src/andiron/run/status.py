@@ -88,8 +88,7 @@ def restored_on_error(
 
 @contextmanager
 def write_errors_explained(folder: RunFolder) -> Iterator[None]:
-    """Turns an OSError from writing into the folder into a RunFolderError that says how to go on.
-    """
+    """Turns an OSError while writing into a RunFolderError that says how to resume."""
     try:
         yield
     except OSError as error:

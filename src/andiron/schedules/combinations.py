@@ -34,8 +34,7 @@ class Combination(Protocol):
 
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
-        """The number of updates of each inner schedule, where all of them together have
-        `num_updates`.
+        """How many of `num_updates` each inner schedule has.
 
         `arguments` are those of the constructor by name; inner schedules are not built yet.
         Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
@@ -128,9 +127,7 @@ def inner_updates(
 
 
 def stateful(schedule: Schedule) -> list[Any]:
-    """The schedules with a state_dict inside `schedule`, or itself: depth first, in order, each
-    once.
-    """
+    """The schedules with a state_dict in `schedule`, itself included; depth first, each once."""
     has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
     found: list[Any] = [schedule] if has_state else []
     inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]

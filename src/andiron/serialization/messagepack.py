@@ -14,9 +14,7 @@ MAX_TENSOR_BYTES = 2**32 - 1  # the format's longest string of bytes
 
 
 def content(stored: Stored) -> bytes:
-    """The content of a MessagePack file. Raises: DataError if a tensor is larger than the format
-    can hold.
-    """
+    """The content of a MessagePack file; DataError if a tensor exceeds the format's limit."""
     import msgpack  # not at the top: most runs do not need it
 
     tensors = {}

@@ -71,8 +71,7 @@ class EventFile:
     def add_values(
         self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int
     ) -> None:
-        """Writes a log point as one event, without the histograms of tensors that are not finite.
-        """
+        """Writes a log point as one event; tensors without finite values have no histogram."""
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         for tag, tensor in histograms.items():
             histo = histogram(tensor)

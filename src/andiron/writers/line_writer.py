@@ -49,8 +49,7 @@ class LineWriter(ABC):
 
 
 def coordinates(point: Point) -> dict[str, str | int]:
-    """Split, updates and epoch of a point, and whether its values are means over window or epoch.
-    """
+    """Split, updates and epoch of a point, and whether its means are of a window or an epoch."""
     over = "epoch" if point.whole_epoch else "window"
     return {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over}
 

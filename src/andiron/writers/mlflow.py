@@ -86,8 +86,7 @@ class MlflowWriter:
             self._end("KILLED")
 
     def _running(self) -> str:
-        """The id of the MLflow run; it starts when it is first used, since `rewind` may set its id.
-        """
+        """The MLflow run's id; the run starts on first use, since `rewind` may set it."""
         client = self._client
         if self._id is None:
             known = client.get_experiment_by_name(self._experiment)

@@ -20,8 +20,7 @@ log = logging.getLogger("andiron")
 
 
 class TensorBoardWriter:
-    """A run in TensorBoard: hyperparameters and texts in `folder`, values in a folder for each
-    split.
+    """A run in TensorBoard: hyperparameters and texts in `folder`, a folder for each split.
 
     The splits use the same tags, so their curves share a chart. Hyperparameters are written as the
     start and end of a session, never as an experiment: TensorBoard would take one run's experiment

@@ -129,8 +129,7 @@ class Cutout:
 
 
 def _check(raw: RawBatch, name: str, **reach: int) -> None:
-    """Raises a DataError for samples that are not images, or not larger than the reach in pixels.
-    """
+    """Raises a DataError for samples that are not images larger than the reach in pixels."""
     shape = tuple(raw.inputs.shape[1:])
     if len(shape) != 3:
         raise errors.DataError(

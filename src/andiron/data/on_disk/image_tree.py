@@ -29,8 +29,7 @@ class ImageTree:
 
 
 def find(root: Path) -> ImageTree:
-    """The images in `root`/<class>, or `root`/<part>/<class> if there is `root`/train; at any
-    depth.
+    """The images below `root`/<class>, or `root`/<part>/<class> if there is `root`/train.
 
     Names that begin with a dot are ignored, and files with other suffixes, which the log counts.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.

@@ -128,8 +128,7 @@ def _described(targets: StoredArray) -> tuple[Int[Tensor, " size"] | None, dict[
 
 
 def _classes(targets: StoredArray, first: int, rows: Int[Tensor, "rows ..."]) -> Tensor:
-    """The rows, checked, or with several targets a sample only the largest; those may be IGNORED.
-    """
+    """The checked rows, or with several targets a sample the largest; some may be IGNORED."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
         row = first + int(wrong.nonzero()[0, 0])

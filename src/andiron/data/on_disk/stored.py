@@ -200,8 +200,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 
 
 def check_finite(array: StoredArray, rows: Shaped[Tensor, "size ..."], indices: Tensor) -> None:
-    """Raises a DataError naming the first of `rows`, which have these `indices`, with a NaN or inf.
-    """
+    """Raises a DataError naming the index of the first of `rows` with a NaN or an infinity."""
     if rows.is_floating_point() and not rows.isfinite().all():
         is_finite = rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else rows.isfinite()
         raise errors.DataError(

@@ -68,8 +68,7 @@ def text(
     test: Proportion = 0.1,
     cache: str | None = None,
 ) -> Splits:
-    """The tokens of a file in windows that begin `stride` tokens apart, by default
-    `context_length`.
+    """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 
     The last fraction `test` of the file is held out, the fraction `valid` before it validates; no
     token is in two parts. With level=characters the tokens are stored in a file beside the text or
