@@ -159,6 +159,7 @@ class LearnerBuilder:
             Position(options.seed),
             Ticker(Cadence.of(options.validate_every)),
         )
+        self._check_validations(state)
         updater = Updater(
             model,
             optimizer,
@@ -210,6 +211,17 @@ class LearnerBuilder:
             {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
             measured,
         )
+
+    def _check_validations(self, state: LearnerState) -> None:
+        """Refuses validations by the clock where training follows them: no rerun would be the same.
+
+        Raises: ConfigError.
+        """
+        decides = [*self._early_stopping, *(type(each).__name__ for each in state.observers())]
+        if state.validations.cadence.minutes is not None and decides:
+            every = self._options.validate_every
+            why = f"{', '.join(decides)} would depend on the machine's speed"
+            raise errors.ConfigError([f"validate_every={every}: {why}; give updates or epochs"])
 
     def _default_writers(self) -> dict[str, Writer]:
         self._folder.path.mkdir(parents=True, exist_ok=True)

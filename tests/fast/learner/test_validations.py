@@ -4,6 +4,7 @@ import pytest
 import torch
 from small_digits import BATCHES, LR, builder, classifier, loaders
 
+from andiron import errors
 from andiron.cadence import Cadence
 from andiron.checkpoint import KeepLast
 from andiron.learner import EarlyStopping
@@ -96,3 +97,14 @@ def test_checkpoints_within_an_epoch_know_their_validation(tmp_path):
     learner, _ = fitted(tmp_path, more=often)
     splits = {saved.updates: sorted(saved.values) for saved in learner.checkpointer.saved}
     assert splits[3] == splits[6] == ["train", "valid"] and splits[0] == []
+
+
+def test_validations_by_the_clock_are_refused_where_training_follows_them(tmp_path):
+    rule = EarlyStopping("loss", patience=2)
+    with pytest.raises(errors.ConfigError) as raised:
+        fitted(tmp_path, more=lambda b: b.validate_every("1minutes").early_stopping(rule=rule))
+    assert raised.value.problems == (
+        "validate_every=1minutes: rule would depend on the machine's speed; give updates or epochs",
+    )
+    _, points = fitted(tmp_path / "b", more=lambda b: b.validate_every("9minutes"))
+    assert validated(points) == [(14, 2)]
