@@ -24,7 +24,7 @@ RUN = (
 LAST_UPDATE = 65 * 60
 LAST_WORDS = (
     " could not be written (No space left on device); free space there, or make it writable: "
-    "resume={} then goes on from the newest checkpoint\n"
+    "resume={} then continues from the newest checkpoint\n"
 )
 pytestmark = pytest.mark.slow
 
@@ -186,7 +186,7 @@ def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_ha
     )
     assert saved and updates_saved(run_dir) == saved
     assert (
-        "not on the disk, and lost when this process ends: step-"
+        "not written, and lost when this process ends: step-"
         in (run_dir / "experiment.log").read_text()
     )
     assert (run_dir / "model.safetensors").read_bytes() == (

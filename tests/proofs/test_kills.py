@@ -250,10 +250,9 @@ def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, res
         process.process.send_signal(getattr(signal, name))
         assert process.end() == code
         assert process.errors.splitlines()[1:] == [
-            f"{name}: the update under way will be finished and saved; Ctrl-C again ends the run "
+            f"{name}: the current update will be finished and saved; Ctrl-C again ends the run "
             "at once",
-            "interrupted; what was saved until then is in the run folder, and resume=<run folder> "
-            "goes on",
+            "interrupted; what was saved is in the run folder; resume=<run folder> resumes the run",
         ]
     assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", name]
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
@@ -356,8 +355,7 @@ def test_a_run_that_is_done_is_left_alone_by_the_same_command(tmp_path):
 
     said = trained(tmp_path, *again)
     assert said == (
-        f"{tmp_path / 'run'} is done, all of its 2 epochs: nothing is left to do; num_epochs=... "
-        "trains "
+        f"{tmp_path / 'run'} is done, all 2 epochs: nothing is left to do; num_epochs=... trains "
         "it for longer\n"
     )
     assert contents(tmp_path / "run") == before
