@@ -1,6 +1,7 @@
 """What all commands with a configuration share: the log on the terminal, and the exit code."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def main(
         saved = "what was saved is in the run folder; resume=<run folder> resumes the run"
         print(f"interrupted; {saved}", file=sys.stderr)
         return exit_code(error)
+    except BrokenPipeError:  # whoever read the output has enough of it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return 0
 
 

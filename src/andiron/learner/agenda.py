@@ -15,7 +15,7 @@ class Agenda:
         self._logs = Ticker(Cadence.of(options.log_every))
         self._validations = validations
         self._saves = saves
-        self._quiet_until: float = 0  # nothing is due within an epoch before this update
+        self.quiet_until: float = 0  # nothing is due within an epoch before this update
 
     def start(self, at: Position, updates_per_epoch: int) -> int:
         """Counts parts of an epoch in updates from here on; returns the run's length in epochs."""
@@ -30,11 +30,7 @@ class Agenda:
         """Finds the next update within an epoch after which anything may be due."""
         tickers = self._logs, self._validations, self._saves
         following = [ticker.next_update(at.updates) for ticker in tickers]
-        self._quiet_until = min(self._options.num_updates or math.inf, *following)
-
-    def is_quiet(self, at: Position, num_batches: int) -> bool:
-        """Whether nothing can be due after the update under way."""
-        return at.updates + 1 < self._quiet_until and at.batch < num_batches
+        self.quiet_until = min(self._options.num_updates or math.inf, *following)
 
     def is_log_point(self, at: Position, num_batches: int) -> bool:
         """Whether the update under way is logged: when it is due, and after an epoch's last."""

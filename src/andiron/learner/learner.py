@@ -89,7 +89,7 @@ class Learner(AbstractContextManager["Learner"]):
             self._validate_if_due(valid)
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
-                    is_quiet = agenda.is_quiet(at, size)
+                    is_quiet = at.updates + 1 < agenda.quiet_until and at.batch < size
                     is_log_point = not is_quiet and agenda.is_log_point(at, size)
                     updated = self.updater.update(batches, at, train, is_log_point, self.state)
                     self._count(updated, batches)

@@ -138,7 +138,9 @@ def without_speed(points):
         dataclasses.replace(
             point,
             values={
-                name: value for name, value in point.values.items() if not name.startswith("time/")
+                name: value
+                for name, value in point.values.items()
+                if not name.startswith(("time/", "system/"))
             },
         )
         for point in points

@@ -149,3 +149,12 @@ def wait_until(condition):
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert condition()
+
+
+def test_help_ends_quietly_when_its_reader_has_enough(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), "--help"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
+        process.stdout.close()  # before anything is printed
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=240) == 0
