@@ -78,6 +78,17 @@ class Said:
 
 
 @pytest.fixture
+def log():
+    """The logger `andiron` as a run has it, and afterwards as it was."""
+    logger = logging.getLogger("andiron")
+    handlers, level = list(logger.handlers), logger.level
+    logger.setLevel(logging.DEBUG)
+    yield logger
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.fixture
 def here(tmp_path, monkeypatch):
     """The current directory, empty."""
     monkeypatch.chdir(tmp_path)

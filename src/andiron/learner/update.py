@@ -16,10 +16,9 @@ from andiron.learner.nonfinite import Nonfinite, Step
 from andiron.learner.precision import Precision
 from andiron.optim import GradientsAccumulator, GroupedOptimizer
 from andiron.optim.sam import perturbed
+from andiron.optim.transformations import Chain
 from andiron.protocols import Loader, TrainOutput
 from andiron.schedules import Schedule
-
-Transform = Callable[[Gradients, int], Gradients]  # gradients and completed updates to gradients
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Position:
 
     def take(self, batches: int) -> None:
         """Moves past batches that are to make an update."""
-        self.first_batch, self.batch = self.batch, self.batch + batches
+        self.batch += batches
 
     def use(self) -> None:
         """Counts the batches taken as used: a resumed run begins with the next."""
@@ -78,7 +77,7 @@ class Updater:
     schedule: Schedule
     precision: Precision
     nonfinite: Nonfinite
-    transform: Transform | None = None
+    transform: Chain | None = None
     sam: float | None = None  # rho
     histograms: bool = False  # beside the statistics of an update
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from andiron import errors, files
 from andiron.run import status
-from andiron.run.log_file import LogFile, is_held
+from andiron.run.log_file import LogFile, is_held, unwritable
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
@@ -69,10 +69,7 @@ def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> None:
             "hydra.run.dir, or give overwrite=true to remove what that run wrote"
         ) from error
     except OSError as error:
-        raise errors.RunFolderError(
-            f"{path} cannot be written ({error.strerror}); "
-            "choose another place with hydra.run.dir=..."
-        ) from error
+        raise unwritable(path, error) from error
 
 
 def _refuse_if_running(folder: RunFolder) -> None:

@@ -35,10 +35,7 @@ class LogFile(logging.Handler):
                 "first, or choose another hydra.run.dir"
             ) from error
         except OSError as error:
-            raise errors.RunFolderError(
-                f"{path} cannot be written ({error.strerror}); "
-                "choose another place with hydra.run.dir=..."
-            ) from error
+            raise unwritable(path, error) from error
         super().__init__()  # only now: logging closes every handler at exit
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
 
@@ -57,6 +54,12 @@ class LogFile(logging.Handler):
         """Closes the file, which unlocks it."""
         self._file.close()
         super().close()
+
+
+def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
+    """What to say of a place in a run's folder that cannot be written before the run begins."""
+    remedy = "choose another place with hydra.run.dir=..."
+    return errors.RunFolderError(f"{path} cannot be written ({error.strerror}); {remedy}")
 
 
 def is_held(path: Path) -> bool:

@@ -12,17 +12,6 @@ from andiron.run import log_file
 from andiron.run.log_file import LogFile
 
 
-@pytest.fixture
-def log():
-    """The logger `andiron` as a run has it, and afterwards as it was."""
-    logger = logging.getLogger("andiron")
-    handlers, level = list(logger.handlers), logger.level
-    logger.setLevel(logging.DEBUG)
-    yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
-
-
 def messages(path):
     """(level, message) of every line, the time checked and taken off."""
     found = [

@@ -5,22 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 POEM = "".join(
     f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40)
 )  # characters of one to four bytes
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content):
-        path = tmp_path / "poem.txt"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return write
 
 
 SCRIPT = """
@@ -32,8 +20,9 @@ print(len(found.tokens), type(found.tokens).__name__)
 """
 
 
-def test_processes_that_make_the_tokens_at_once_all_find_them_whole(file, tmp_path):
-    path = file(POEM * 50)
+def test_processes_that_make_the_tokens_at_once_all_find_them_whole(tmp_path):
+    path = tmp_path / "poem.txt"
+    path.write_bytes((POEM * 50).encode())
     running = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT, path],

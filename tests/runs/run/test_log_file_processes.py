@@ -1,6 +1,5 @@
 """The log file on a full disk, and shared with other processes."""
 
-import logging
 import os
 import re
 import shutil
@@ -29,17 +28,6 @@ if sys.argv[2:] == ["fork"] and not os.fork():
 print(os.getpid(), flush=True)
 sys.stdin.read()
 """
-
-
-@pytest.fixture
-def log():
-    """The logger `andiron` as a run has it, and afterwards as it was."""
-    logger = logging.getLogger("andiron")
-    handlers, level = list(logger.handlers), logger.level
-    logger.setLevel(logging.DEBUG)
-    yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
 
 
 @pytest.fixture
