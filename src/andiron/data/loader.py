@@ -13,8 +13,8 @@
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -60,25 +60,20 @@ class DataLoader:
                 "augmentations draw from the shuffle seed: pass one, or leave them out"
             )
         self.device = torch.device(device)
-        self.dataset = dataset
-        self.in_memory = isinstance(dataset, ArrayDataset) and num_workers == 0
-        if isinstance(dataset, ArrayDataset) and self.in_memory:
-            self.dataset = dataset.to(self.device)
+        self.dataset, self.in_memory = dataset, False
+        if isinstance(dataset, ArrayDataset) and num_workers == 0:
+            self.dataset, self.in_memory = dataset.to(self.device), True
         self.batcher = batcher
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
+        self.num_items = len(dataset)  # samples in an epoch
         self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
-        self._plan = _Plan(len(dataset), batch_size, shuffle_seed)
+        self._upcoming = _Upcoming()
         self._workers = self._started_workers() if num_workers else None
 
     def __len__(self) -> int:
-        return len(self._plan)
-
-    @property
-    def num_items(self) -> int:
-        """Samples in an epoch."""
-        return self._plan.size
+        return -(-self.num_items // self.batch_size)
 
     @property
     def path(self) -> str:
@@ -92,7 +87,9 @@ class DataLoader:
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
-        return self._plan.order(epoch)
+        if self.shuffle_seed is None:
+            return torch.arange(self.num_items)
+        return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
 
     def indices(self, epoch: int, batch: int) -> list[int]:
         """The indices of the samples in one batch of an epoch, both counted from 0."""
@@ -102,9 +99,7 @@ class DataLoader:
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0."""
-        device = self.device if self.in_memory else None
-        indices = torch.tensor(self.indices(epoch, number), device=device)
-        return self.batcher(self._gather.__getitems__(Request(epoch, indices)), self.device)
+        return self.batcher(self._gather(next(self._requests(epoch, number))), self.device)
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
@@ -114,22 +109,32 @@ class DataLoader:
         """
         if self.in_memory:
             return self._here(epoch, first_batch)
+        requests = self._requests(epoch, first_batch)
         if self._workers is None:
-            raws = self._ahead(self._plan.requests(epoch, first_batch))
+            raws = self._ahead(requests)
         else:
-            raws = self._by_workers(self._workers, epoch, first_batch)
+            raws = self._by_workers(self._workers, epoch, requests)
         return prefetch.batches(raws, self.batcher, self.device)
+
+    def _requests(
+        self, epoch: int, first_batch: int, batches_together: int = 1
+    ) -> "Iterator[Request]":
+        order = self.order(epoch)[first_batch * self.batch_size :]
+        if self.in_memory:
+            order = order.to(self.device)
+        chunks = torch.split(order, self.batch_size * batches_together) if len(order) else ()
+        return (Request(epoch, indices) for indices in chunks)
 
     def _here(self, epoch: int, first_batch: int) -> Iterator[Any]:
         """Several batches are gathered and normalised at once where each is the same bits alone."""
-        together, size = self._batches_together(), self.batch_size
-        for request in self._plan.requests(epoch, first_batch, self.device, together):
-            batch = self.batcher(self._gather.__getitems__(request), self.device)
+        together = self._batches_together()
+        for request in self._requests(epoch, first_batch, together):
+            batch = self.batcher(self._gather(request), self.device)
             if together == 1:
                 yield batch
                 continue
             # not split: its outputs are views, which share one version counter in autograd
-            inputs, targets = (tensor.unsafe_split(size) for tensor in batch)
+            inputs, targets = (tensor.unsafe_split(self.batch_size) for tensor in batch)
             yield from map(Batch, inputs, targets)
 
     def _batches_together(self) -> int:
@@ -144,24 +149,20 @@ class DataLoader:
         sample = self.dataset.inputs[0]
         if sample.numel() * self.batch_size % ALIGNED_FLOATS:
             return 1
-        batch_bytes = sample.numel() * sample.element_size() * self.batch_size
-        return max(1, CHUNK_BYTES // max(1, batch_bytes))
+        return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
 
     def _ahead(self, requests: "Iterator[Request]") -> Iterator[Any]:
+        gathered: deque[Future[Any]] = deque()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
-            gathered = deque(
-                thread.submit(self._gathered, request)
-                for request in islice(requests, BATCHES_AHEAD)
-            )
+            for request in requests:
+                gathered.append(thread.submit(self._gathered, request))
+                if len(gathered) > BATCHES_AHEAD:
+                    yield gathered.popleft().result()
             while gathered:
-                raw = gathered.popleft().result()
-                gathered.extend(
-                    thread.submit(self._gathered, request) for request in islice(requests, 1)
-                )
-                yield raw
+                yield gathered.popleft().result()
 
     def _gathered(self, request: "Request") -> Any:
-        raw = self._gather.__getitems__(request)
+        raw = self._gather(request)
         return prefetch.pinned(raw) if self._is_pinned else raw
 
     @property
@@ -172,7 +173,8 @@ class DataLoader:
     def _started_workers(self) -> "torch.utils.data.DataLoader[Any]":
         return torch.utils.data.DataLoader(
             _InWorker(self._gather),  # type: ignore[arg-type]
-            batch_sampler=self._plan,  # type: ignore[arg-type]
+            batch_size=None,  # a request is a whole batch
+            sampler=self._upcoming,
             num_workers=self.num_workers,
             collate_fn=_unchanged,
             persistent_workers=True,
@@ -182,16 +184,16 @@ class DataLoader:
         )
 
     def _by_workers(
-        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, first_batch: int
+        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, requests: "Iterator[Request]"
     ) -> Iterator[Any]:
-        self._plan.next_epoch = epoch, first_batch
-        self._plan.epochs_begun += 1
-        begun = self._plan.epochs_begun
+        # a list: sending a tensor to a process takes a file descriptor
+        plain = (request._replace(indices=request.indices.tolist()) for request in requests)
+        self._upcoming.requests = plain
         for raw in workers:
             if isinstance(raw, errors.DataError):
                 raise raw
             yield raw
-            if self._plan.epochs_begun != begun:
+            if self._upcoming.requests is not plain:
                 raise RuntimeError(
                     f"epoch {epoch} cannot continue: its worker processes have begun another"
                 )
@@ -217,18 +219,27 @@ class Request(NamedTuple):
     """The indices of the samples to gather, and their epoch."""
 
     epoch: int
-    indices: Int[Tensor, " batch"] | list[int]
+    indices: Any  # a tensor, or to a worker process a list
 
 
+class _Upcoming:
+    """The sampler of torch's loader: the requests of the epoch that is iterated over next."""
+
+    requests: Iterator[Request] = iter(())
+
+    def __iter__(self) -> Iterator[Request]:
+        return self.requests
+
+
+@dataclass(frozen=True)
 class _Gather:
     """From a request to stored samples, augmented; runs in worker processes too."""
 
-    def __init__(self, dataset: Dataset, augmentations: tuple[Augmentation, ...], seed: int):
-        self.dataset = dataset
-        self.augmentations = augmentations
-        self.seed = seed
+    dataset: Dataset
+    augmentations: tuple[Augmentation, ...]
+    seed: int
 
-    def __getitems__(self, request: Request) -> Any:
+    def __call__(self, request: Request) -> Any:
         indices = torch.as_tensor(request.indices)
         raw = self.dataset.__getitems__(indices)
         if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
@@ -238,55 +249,17 @@ class _Gather:
         return raw
 
 
+@dataclass(frozen=True)
 class _InWorker:
     """_Gather in a worker process: returns an error as a value; torch would add its traceback."""
 
-    def __init__(self, gather: _Gather):
-        self.gather = gather
+    gather: _Gather
 
-    def __len__(self) -> int:
-        return len(self.gather.dataset)
-
-    def __getitems__(self, request: Request) -> Any:
+    def __getitem__(self, request: Request) -> Any:
         try:
-            return self.gather.__getitems__(request)
+            return self.gather(request)
         except errors.DataError as error:
             return error
-
-
-class _Plan:
-    """The batches of an epoch as requests: the batch sampler of torch's loader."""
-
-    def __init__(self, size: int, batch_size: int, shuffle_seed: int | None):
-        self.size = size
-        self.batch_size = batch_size
-        self.shuffle_seed = shuffle_seed
-        self.next_epoch = (0, 0)  # the epoch to iterate over, and its first batch
-        self.epochs_begun = 0
-
-    def __len__(self) -> int:
-        return -(-self.size // self.batch_size)
-
-    def order(self, epoch: int) -> Tensor:
-        if self.shuffle_seed is None:
-            return torch.arange(self.size)
-        return randomness.permutation(self.size, self.shuffle_seed, epoch)
-
-    def requests(
-        self,
-        epoch: int,
-        first_batch: int = 0,
-        device: torch.device | None = None,
-        batches_together: int = 1,
-    ) -> Iterator[Request]:
-        order = self.order(epoch)[first_batch * self.batch_size :].to(device)
-        chunks = torch.split(order, self.batch_size * batches_together) if len(order) else ()
-        return (Request(epoch, indices) for indices in chunks)
-
-    def __iter__(self) -> Iterator[Request]:
-        for epoch, indices in self.requests(*self.next_epoch):
-            # a list: sending a tensor to a process takes a file descriptor
-            yield Request(epoch, torch.as_tensor(indices).tolist())
 
 
 def _restore_sigterm(worker: int) -> None:

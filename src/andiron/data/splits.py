@@ -8,7 +8,7 @@
     ((1, 8, 8), 10)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors, randomness
+from andiron.data import fingerprint
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
@@ -63,8 +64,7 @@ class Splits:
     @property
     def num_classes(self) -> int:
         """The number of classes."""
-        number: int = self.facts["num_classes"]
-        return number
+        return int(self.facts["num_classes"])
 
     @property
     def offered(self) -> dict[str, Any]:
@@ -107,25 +107,57 @@ def parts(
     With `classes`, the fractions are of every class. `valid="test"` validates on the test samples.
     Raises: DataError if one of the parts would be empty.
     """
+    if classes is None:
+        classes = torch.zeros(size, dtype=torch.long)
     rest, held_out = divided(torch.arange(size), "test", test, TEST_SEED, classes)
     if valid == "test":
         return Parts(rest, held_out, held_out)
-    of_rest = None if classes is None else classes[rest]
-    return Parts(*divided(rest, "valid", float(valid), split_seed, of_rest), held_out)
+    return Parts(*divided(rest, "valid", float(valid), split_seed, classes), held_out)
 
 
-def hold_out(
-    training: ArrayDataset, test: ArrayDataset, *, valid: Validation, split_seed: int
-) -> tuple[ArrayDataset, ArrayDataset]:
-    """The training data divided into (train, valid); with `valid="test"`, all of it and `test`.
+def of_parts(subset: Callable[[Any], Dataset], parts: Sequence[Any], **described: Any) -> Splits:
+    """`subset` of the training, validation and test part; `described` are the other fields.
 
-    Raises: DataError if one of the two would be empty.
+    The test part validates if it is given as the validation part too.
     """
-    if valid == "test":
-        return training, test
-    indices = torch.arange(len(training))
-    train, held_out = divided(indices, "valid", float(valid), split_seed, training.targets)
-    return training.subset(train), training.subset(held_out)
+    train, valid, test = parts
+    held_out = subset(test)
+    return Splits(
+        train=subset(train),
+        valid=held_out if valid is test else subset(valid),
+        test=held_out,
+        validates_on_test=valid is test,
+        **described,
+    )
+
+
+def of_training_and_test(
+    training: ArrayDataset,
+    test: ArrayDataset,
+    *,
+    valid: Validation,
+    split_seed: int,
+    **described: Any,
+) -> Splits:
+    """A published training and test set of classes; `described` are the fields that are not made.
+
+    A random fraction `valid` of every class of the training set validates, or `test` does.
+    Raises: DataError if the training or the validation part would be empty.
+    """
+    train, held_out = training, test
+    if valid != "test":
+        indices = torch.arange(len(training))
+        split = divided(indices, "valid", float(valid), split_seed, training.targets)
+        train, held_out = map(training.subset, split)
+    arrays = training.inputs, training.targets, test.inputs, test.targets
+    return Splits(
+        train=train,
+        valid=held_out,
+        test=test,
+        fingerprint=fingerprint.of_tensors(*arrays),
+        validates_on_test=valid == "test",
+        **described,
+    )
 
 
 def divided(
@@ -133,17 +165,14 @@ def divided(
     option: str,
     fraction: float,
     seed: int,
-    classes: Int[Tensor, " size"] | None,
+    classes: Int[Tensor, " size"],
     remedy: str = "",
 ) -> tuple[Tensor, Tensor]:
-    """The rest of `indices`, and a random `fraction` of them: of every class, where `classes` are.
+    """The rest of `indices`, and a random `fraction` of them; of each of the `classes` of all.
 
     Raises: DataError naming the `option` if one of the two would be empty.
     """
-    if classes is None:
-        rest, held_out = random_split(len(indices), fraction, seed)
-    else:
-        rest, held_out = stratified_split(classes, fraction, seed)
+    rest, held_out = stratified_split(classes[indices], fraction, seed)
     if not len(rest) or not len(held_out):
         raise errors.DataError(
             f"data.{option}={fraction}: divides {len(indices)} samples into {len(rest)} and "
@@ -152,22 +181,13 @@ def divided(
     return indices[rest], indices[held_out]
 
 
-def random_split(
-    size: int, fraction: float, seed: int
-) -> tuple[Int[Tensor, " rest"], Int[Tensor, " held"]]:
-    """The indices of the rest and of a random `fraction`, both ascending."""
-    shuffled = torch.randperm(size, generator=randomness.stream(seed, "split"))
-    number = round(size * fraction)
-    return shuffled[number:].sort().values, shuffled[:number].sort().values
-
-
 def stratified_split(
     targets: Int[Tensor, " size"], fraction: float, seed: int
 ) -> tuple[Tensor, Tensor]:
     """The indices of the rest and of a random `fraction` of every class, both ascending."""
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
     by_class = shuffled[targets[shuffled].sort(stable=True).indices]
-    classes = torch.split(by_class, torch.bincount(targets).tolist())
+    classes = torch.split(by_class, torch.bincount(targets, minlength=1).tolist())
     held = torch.cat([each[: round(len(each) * fraction)] for each in classes]).sort().values
     is_held = torch.zeros(len(targets), dtype=torch.bool)
     is_held[held] = True

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.data.splits import parts, random_split
+from andiron.data.splits import parts, stratified_split
 
 CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(size=st.integers(1, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**63 - 1))
-def test_a_random_split_is_disjoint_complete_ascending_and_of_the_size_asked_for(
+def test_a_split_of_one_class_is_disjoint_complete_ascending_and_of_the_size_asked_for(
     size, fraction, seed
 ):
-    rest, held = random_split(size, fraction, seed)
+    rest, held = stratified_split(torch.zeros(size, dtype=torch.long), fraction, seed)
     assert len(held) == round(size * fraction)
     assert (rest.tolist(), held.tolist()) == (sorted(rest.tolist()), sorted(held.tolist()))
     assert sorted(rest.tolist() + held.tolist()) == list(range(size))

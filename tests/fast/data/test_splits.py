@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
-from andiron.data.splits import hold_out, stratified_split
+from andiron.data.splits import of_training_and_test, stratified_split
 
 TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
     torch.randperm(43, generator=torch.Generator().manual_seed(0))
@@ -17,6 +17,16 @@ TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
 def dataset(targets):
     """Samples whose inputs are their indices."""
     return ArrayDataset(torch.arange(len(targets)).unsqueeze(1), targets)
+
+
+def split(training, test, **options):
+    """The training and the validation part."""
+    batcher = ImageBatcher(0.0, 1.0)
+    splits = of_training_and_test(
+        training, test, name="x", batcher=batcher, facts={}, split_seed=7, **options
+    )
+    assert splits.test is test
+    return splits.train, splits.valid
 
 
 @settings(derandomize=True, deadline=None, max_examples=50)
@@ -69,7 +79,7 @@ def test_the_split_is_a_function_of_its_seed_alone():
 
 def test_held_out_samples_are_those_of_the_split():
     training, test = dataset(TARGETS), dataset(TARGETS[:3])
-    train, valid = hold_out(training, test, valid=0.2, split_seed=7)
+    train, valid = split(training, test, valid=0.2)
     kept, held = stratified_split(TARGETS, 0.2, 7)
     assert torch.equal(train.inputs.flatten(), kept)
     assert torch.equal(valid.inputs.flatten(), held)
@@ -79,7 +89,7 @@ def test_held_out_samples_are_those_of_the_split():
 
 def test_validating_on_the_test_set_trains_on_all_training_data():
     training, test = dataset(TARGETS), dataset(TARGETS[:3])
-    train, valid = hold_out(training, test, valid="test", split_seed=7)
+    train, valid = split(training, test, valid="test")
     assert train is training
     assert valid is test
 
@@ -87,9 +97,7 @@ def test_validating_on_the_test_set_trains_on_all_training_data():
 @pytest.mark.parametrize("valid, kept, held", [(0.1, 3, 0), (0.9, 0, 3)])
 def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
     with pytest.raises(errors.DataError) as raised:
-        hold_out(
-            dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid, split_seed=0
-        )
+        split(dataset(torch.tensor([0, 1, 2])), dataset(torch.tensor([0])), valid=valid)
     assert str(raised.value) == (
         f"data.valid={valid}: divides 3 samples into {kept} and {held}; "
         "choose a fraction that leaves samples on both sides"

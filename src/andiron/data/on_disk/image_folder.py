@@ -96,13 +96,11 @@ def image_folder(
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
         everything = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
-    train, validation, held_out = (everything.subset(indices) for indices in parts)
     number = len(tree.class_names)
-    return Splits(
+    return splits.of_parts(
+        everything.subset,
+        parts,
         name=root.name,
-        train=train,
-        valid=validation,
-        test=held_out,
         batcher=BATCHERS[channels],
         facts={
             "input_shape": (channels, size, size),
@@ -111,27 +109,20 @@ def image_folder(
             "class_counts": torch.bincount(tree.targets[parts.train], minlength=number).tolist(),
         },
         fingerprint=checksum,
-        validates_on_test=valid == "test",
     )
 
 
 def _parts(tree: ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
     """The indices of each part: those of its folder, or a fraction of those in train."""
-    folders = {
-        part: torch.arange(places.start, places.stop) for part, places in tree.ranges.items()
-    }
 
     def without(rest: Tensor, option: str, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+        if option in tree.indices:
+            return rest, tree.indices[option]
         remedy = f", or make a folder {tree.root / option}"
-        return splits.divided(rest, option, fraction, seed, tree.targets[rest], remedy)
+        return splits.divided(rest, option, fraction, seed, tree.targets, remedy)
 
-    rest = folders["train" if "train" in folders else ""]
-    if "test" in folders:
-        held_out = folders["test"]
-    else:
-        rest, held_out = without(rest, "test", test, TEST_SEED)
+    every, *_ = tree.indices.values()  # of train, or of all
+    rest, held_out = without(every, "test", test, TEST_SEED)
     if valid == "test":
         return Parts(rest, held_out, held_out)
-    if "valid" in folders:
-        return Parts(rest, folders["valid"], held_out)
     return Parts(*without(rest, "valid", float(valid), split_seed), held_out)

@@ -25,7 +25,7 @@ class ImageTree:
     names: tuple[str, ...]  # paths from the root
     targets: Int[Tensor, " size"]
     class_names: tuple[str, ...]
-    ranges: Mapping[str, range]  # places of each part that has a folder; without, of "" for all
+    indices: Mapping[str, Tensor]  # of each part that has a folder; without, of "" for all
 
 
 def find(root: Path) -> ImageTree:
@@ -81,25 +81,24 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
         )
     names: list[str] = []
     targets: list[int] = []
-    ranges: dict[str, range] = {}
+    indices = {}
     ignored: list[str] = []
     for part, of_part in parts.items():
         begin = len(names)
         for class_name in of_part:
-            found = [*_files(root, root / part / class_name, ignored)]
+            found = sorted(_files(root, root / part / class_name, ignored))
             if not found:
                 raise errors.DataError(
                     f"{root / part / class_name}: a class without images "
                     f"({', '.join(SUFFIXES)}); put some there, or remove it"
                 )
-            names += sorted(found)
+            names += found
             targets += [class_names.index(class_name)] * len(found)
-        ranges[part] = range(begin, len(names))
+        indices[part] = torch.arange(begin, len(names))
     if ignored:
-        example = min(ignored)
         message = "%s: ignored %d files that are not images, such as %s"
-        log.info(message, root, len(ignored), example)
-    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), ranges)
+        log.info(message, root, len(ignored), min(ignored))
+    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices)
 
 
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:

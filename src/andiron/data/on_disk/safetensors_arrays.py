@@ -60,17 +60,14 @@ def safetensors(
     size = sum(len(array) * array.row_bytes for array in (of_inputs, of_targets))
     everything: StoredDataset | ArrayDataset = StoredDataset(of_inputs, of_targets)
     if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES):
-        everything = ArrayDataset(*everything.__getitems__(torch.arange(len(everything))))
-    train, validation, held_out = (everything.subset(indices) for indices in parts)
-    return Splits(
+        everything = ArrayDataset(*everything.__getitems__(range(len(everything))))
+    return splits.of_parts(
+        everything.subset,
+        parts,
         name=file.name,
-        train=train,
-        valid=validation,
-        test=held_out,
         batcher=_batcher(of_inputs, mean, std),
         facts={"input_shape": of_inputs.shape[1:], **facts, **_unit(of_targets, parts.train)},
         fingerprint=fingerprint.of_file(file),
-        validates_on_test=valid == "test",
     )
 
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tarfile import TarError
+from typing import Any
 
 import torch
 
 from andiron import errors
-from andiron.data import fingerprint, splits
+from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
@@ -29,9 +30,9 @@ class _Archive:
     train: tuple[str, ...]
     test: tuple[str, ...]
     names: str  # file of the class names, one a line
-    sizes: tuple[int, int]  # images for training, for the test
     label_bytes: int  # before each image; the last is its class
     num_classes: int
+    sizes: tuple[int, int] = (50_000, 10_000)  # images for training, for the test
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -46,7 +47,6 @@ CIFAR10 = _Archive(
     train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
     test=("test_batch.bin",),
     names="batches.meta.txt",
-    sizes=(50_000, 10_000),
     label_bytes=1,
     num_classes=10,
 )
@@ -58,7 +58,6 @@ CIFAR100 = _Archive(
     train=("train.bin",),
     test=("test.bin",),
     names="fine_label_names.txt",
-    sizes=(50_000, 10_000),
     label_bytes=2,  # one of 20 superclasses, then the class
     num_classes=100,
 )
@@ -73,7 +72,7 @@ def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """
     batcher = ImageBatcher(mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616))
-    return _splits(CIFAR10, Path(root), batcher, valid, split_seed)
+    return _splits(CIFAR10, root, batcher, valid=valid, split_seed=split_seed)
 
 
 def cifar100(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
@@ -83,13 +82,11 @@ def cifar100(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """
     batcher = ImageBatcher(mean=(0.5071, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2762))
-    return _splits(CIFAR100, Path(root), batcher, valid, split_seed)
+    return _splits(CIFAR100, root, batcher, valid=valid, split_seed=split_seed)
 
 
-def _splits(
-    archive: _Archive, root: Path, batcher: ImageBatcher, valid: Validation, split_seed: Seed
-) -> Splits:
-    folder = root.absolute() / archive.folder
+def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any) -> Splits:
+    folder = Path(root).absolute() / archive.folder
     if not _present(archive, folder):
         _download(archive, folder)
     names = _class_names(archive, folder)
@@ -97,17 +94,13 @@ def _splits(
         _read(archive, folder, files, size)
         for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
     )
-    arrays = training.inputs, training.targets, test.inputs, test.targets
-    train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
-    return Splits(
+    return splits.of_training_and_test(
+        training,
+        test,
         name=archive.name,
-        train=train,
-        valid=held_out,
-        test=test,
         batcher=batcher,
         facts={"input_shape": SHAPE, "num_classes": archive.num_classes, "class_names": names},
-        fingerprint=fingerprint.of_tensors(*arrays),
-        validates_on_test=valid == "test",
+        **options,
     )
 
 
@@ -145,13 +138,12 @@ def _class_names(archive: _Archive, folder: Path) -> list[str]:
 def _read(archive: _Archive, folder: Path, files: Sequence[str], size: int) -> ArrayDataset:
     row = archive.label_bytes + PIXELS
     expected = size // len(files) * row
-    rows = []
-    for file in files:
-        content = bytearray((folder / file).read_bytes())
+    contents = {file: (folder / file).read_bytes() for file in files}
+    for file, content in contents.items():
         if len(content) != expected:
             raise _damaged(folder, f"{file} has {len(content)} bytes instead of {expected}")
-        rows.append(torch.frombuffer(content, dtype=torch.uint8).view(-1, row))
-    everything = torch.cat(rows)
+    joined = bytearray().join(contents.values())
+    everything = torch.frombuffer(joined, dtype=torch.uint8).view(-1, row)
     targets = everything[:, archive.label_bytes - 1].long()
     if int(targets.max()) >= archive.num_classes:
         classes = f"classes are from 0 to {archive.num_classes - 1}"

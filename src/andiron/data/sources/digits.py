@@ -8,7 +8,7 @@ from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.sources import shipped
-from andiron.data.splits import TEST_SEED, Splits
+from andiron.data.splits import Splits
 from andiron.ranges import Count, Seed, Validation
 
 FILE = shipped.FOLDER / "digits.safetensors"
@@ -27,20 +27,20 @@ def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> Splits:
     """
     tensors = shipped.load(FILE, SHA256)
     everything = ArrayDataset(_enlarged(tensors["images"], size), tensors["targets"].long())
-    rest, held_out = splits.stratified_split(everything.targets, TEST_FRACTION, TEST_SEED)
-    test = everything.subset(held_out)
-    train, validation = splits.hold_out(
-        everything.subset(rest), test, valid=valid, split_seed=split_seed
+    parts = splits.parts(
+        len(everything),
+        valid=valid,
+        test=TEST_FRACTION,
+        split_seed=split_seed,
+        classes=everything.targets,
     )
-    return Splits(
+    return splits.of_parts(
+        everything.subset,
+        parts,
         name="digits",
-        train=train,
-        valid=validation,
-        test=test,
         batcher=ImageBatcher(mean=0.3053, std=0.3760, scale=16.0),  # of all pixels / 16
         facts={"input_shape": (1, size, size), "num_classes": 10},
         fingerprint=SHA256,
-        validates_on_test=valid == "test",
     )
 
 

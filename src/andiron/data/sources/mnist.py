@@ -1,16 +1,16 @@
 """MNIST and Fashion-MNIST; torchvision reads them, and downloads them if they are missing."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.data import fingerprint, splits
+from andiron.data import splits
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
 
+NUM_FILES = 4  # images and labels, for training and for the test
 SIZES = {True: 60_000, False: 10_000}  # images for training, for the test
 
 
@@ -21,7 +21,9 @@ def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     pixels / 255.
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """
-    return _splits("MNIST", root, ImageBatcher(mean=0.1307, std=0.3081), valid, split_seed)
+    return _splits(
+        "MNIST", root, ImageBatcher(mean=0.1307, std=0.3081), valid=valid, split_seed=split_seed
+    )
 
 
 def fashion_mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
@@ -30,25 +32,24 @@ def fashion_mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     Source: Xiao, Rasul & Vollgraf 2017, arXiv:1708.07747. Mean and standard deviation as for MNIST.
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """
-    return _splits("FashionMNIST", root, ImageBatcher(mean=0.2860, std=0.3530), valid, split_seed)
+    return _splits(
+        "FashionMNIST",
+        root,
+        ImageBatcher(mean=0.2860, std=0.3530),
+        valid=valid,
+        split_seed=split_seed,
+    )
 
 
-def _splits(
-    name: str, root: str, batcher: ImageBatcher, valid: Validation, split_seed: Seed
-) -> Splits:
-    training, test = _read(name, Path(root), train=True), _read(name, Path(root), train=False)
-    train, held_out = splits.hold_out(training, test, valid=valid, split_seed=split_seed)
-    return Splits(
+def _splits(name: str, root: str, batcher: ImageBatcher, **options: Any) -> Splits:
+    training, test = (_read(name, Path(root), train=train) for train in (True, False))
+    return splits.of_training_and_test(
+        training,
+        test,
         name=name,
-        train=train,
-        valid=held_out,
-        test=test,
         batcher=batcher,
         facts={"input_shape": tuple(training.inputs.shape[1:]), "num_classes": 10},
-        fingerprint=fingerprint.of_tensors(
-            training.inputs, training.targets, test.inputs, test.targets
-        ),
-        validates_on_test=valid == "test",
+        **options,
     )
 
 
@@ -57,11 +58,10 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
     from torchvision import datasets
 
     folder = root.absolute() / name / "raw"
-    dataset_class: Any = getattr(datasets, name)
     try:
-        dataset = dataset_class(root, train=train, download=not _present(dataset_class, folder))
+        dataset = getattr(datasets, name)(root, train=train, download=True)  # if files are missing
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, AssertionError) as error:
-        if _present(dataset_class, folder):
+        if len([*folder.glob("*-ubyte")]) == NUM_FILES:
             raise errors.DataError(
                 f"{folder}: a file there is damaged ({error}); "
                 "remove the folder to download it again"
@@ -78,8 +78,3 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
             f"{SIZES[train]} of each; remove the folder to download it again"
         )
     return ArrayDataset(dataset.data.unsqueeze(1), dataset.targets)
-
-
-def _present(dataset_class: Any, folder: Path) -> bool:
-    files = [os.path.splitext(os.path.basename(url))[0] for url, _ in dataset_class.resources]
-    return all((folder / file).is_file() for file in files)

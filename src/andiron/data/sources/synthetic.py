@@ -48,17 +48,14 @@ def synthetic(
         num_samples, valid=valid, test=test, split_seed=split_seed, classes=targets
     )
     everything = ArrayDataset(inputs, targets)
-    train, validation, held_out = (everything.subset(indices) for indices in parts)
     pixels = ImageBatcher(mean=GREY / 255, std=STEP / 255)
-    return Splits(
+    return splits.of_parts(
+        everything.subset,
+        parts,
         name="synthetic",
-        train=train,
-        valid=validation,
-        test=held_out,
         batcher=pixels if dtype == "uint8" else ImageBatcher(mean=0.0, std=1.0, scale=1.0),
         facts={"input_shape": shape, "num_classes": num_classes},
         fingerprint=fingerprint.of_tensors(inputs, targets),
-        validates_on_test=valid == "test",
     )
 
 
