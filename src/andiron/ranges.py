@@ -4,12 +4,16 @@ The annotated signature of a constructor is the schema of its node in the config
 configuration is checked before torch is imported, so nothing here imports torch.
 """
 
+import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from functools import cache, wraps
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, PlainValidator
+from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
+
+Class = TypeVar("Class", bound=type)
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -17,6 +21,7 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Proportion = Annotated[float, Field(gt=0, lt=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -29,16 +34,46 @@ EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.
 DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")  # torch.nn.functional.relu
 
 
+def checked(owner: Class) -> Class:
+    """`owner`, whose constructor refuses values outside the ranges that its annotations name.
+
+    A configuration is checked against the same annotations; this is for calls from Python.
+    Raises: ValueError that begins with the argument and its value.
+    """
+    constructor: Any = owner.__init__  # type: ignore[misc]
+    signature = inspect.signature(owner)
+
+    @cache  # on first use: pydantic takes up to some milliseconds for one
+    def adapter(name: str) -> Any:
+        return TypeAdapter(signature.parameters[name].annotation, config={"strict": True})
+
+    @wraps(constructor)
+    def check_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            try:
+                given.arguments[name] = adapter(name).validate_python(value)
+            except ValidationError as error:
+                messages = " or ".join(dict.fromkeys(each["msg"] for each in error.errors()))
+                allowed = messages.replace("Input should be ", "")
+                problem = f"{name}={value}: should be {allowed} ({owner.__name__})"
+                raise ValueError(problem) from None
+        constructor(self, *given.args, **given.kwargs)
+
+    owner.__init__ = check_and_construct  # type: ignore[misc]
+    return owner
+
+
 def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> PlainValidator:
     """Accepts the values for which `is_allowed`; `written_as` is their type for editors."""
 
-    def checked(value: Any) -> Any:
+    def accepted(value: Any) -> Any:
         if not is_allowed(value):
             raise PydanticCustomError("kind", "Input should be {allowed}", {"allowed": allowed})
         return value
 
     described = Annotated[written_as, Field(description=allowed)]
-    return PlainValidator(checked, json_schema_input_type=described)
+    return PlainValidator(accepted, json_schema_input_type=described)
 
 
 def _is_count(value: Any) -> bool:
@@ -49,6 +84,16 @@ def _is_horizon(value: Any) -> bool:
     if type(value) is int and value < 1:
         raise PydanticCustomError("kind", "Input should be greater than or equal to 1")
     return _is_count(value) or (isinstance(value, str) and EPOCHS.fullmatch(value) is not None)
+
+
+def _in_updates(value: Any, info: Any) -> Any:
+    if info.mode == "python" and not _is_count(value):  # a configuration is checked as JSON
+        raise PydanticCustomError(
+            "kind",
+            "Input should be 1 or more; give it as a whole number of updates, "
+            "as epochs only in a configuration",
+        )
+    return value
 
 
 def _is_cadence(value: Any) -> bool:
@@ -75,6 +120,7 @@ def _is_function(value: Any) -> bool:
 Horizon = Annotated[
     Any,
     _kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
+    BeforeValidator(_in_updates),
 ]
 Every = Annotated[  # see andiron.cadence.Cadence
     Any,

@@ -2,9 +2,9 @@
 
 import json
 import math
+import pickle
 import random
 import warnings
-from inspect import unwrap
 from itertools import pairwise
 
 import pytest
@@ -236,6 +236,18 @@ def test_noam_rises_to_its_warmup_and_falls_after_it() -> None:
 def test_schedules_with_the_same_arguments_are_equal_values() -> None:
     assert Cosine(0.1, 100) == Cosine(0.1, 100, min_lr=0.0)
     assert Cosine(0.1, 100) != Cosine(0.1, 101)
+
+
+def test_a_schedule_survives_pickling_and_shows_its_arguments() -> None:
+    schedule = Warmup(Cosine(1, 100), 5)  # an int is a number
+
+    assert pickle.loads(pickle.dumps(schedule)) == schedule
+    shown = "Cosine(initial_lr=1.0, num_updates=100, min_lr=0.0)"
+    assert repr(schedule) == f"Warmup(schedule={shown}, warmup_updates=5)"
+
+
+def test_a_step_may_raise_the_rate() -> None:
+    assert [Step(0.5, 2, gamma=2)(t) for t in range(4)] == [0.5, 0.5, 1.0, 1.0]
 
 
 def test_a_plain_number_is_the_constant_schedule() -> None:
@@ -492,7 +504,7 @@ def test_a_resumed_plateau_equals_one_that_never_stopped(before, after):
     assert resumed.state_dict() == whole.state_dict()
 
 
-LEARNING_RATES = st.floats(0, 10)
+LEARNING_RATES = st.floats(0, 10, exclude_min=True)
 COUNTS = st.integers(1, 60)
 REDUCTIONS = st.sampled_from(["product", "sum", "mean"])
 
@@ -525,7 +537,7 @@ def falling(draw):
 def simple(draw):
     """A schedule with none inside."""
     schedule, length = draw(falling())
-    top, width, share = draw(LEARNING_RATES), draw(COUNTS), draw(st.floats(0, 1))
+    top, width, share = draw(LEARNING_RATES), draw(COUNTS), draw(st.floats(0, 1, exclude_min=True))
     kinds = [
         schedule,
         (Constant, top),
@@ -641,25 +653,39 @@ TWO = [Constant(0.1), Constant(0.2)]
             lambda: Cosine(0.1, 0),
             "num_updates=0: should be 1 or more; give it as a whole number of updates",
         ),
+        (lambda: Constant(0.0), "lr=0.0: should be greater than 0 (Constant)"),
+        (lambda: Constant(-0.1), "lr=-0.1: should be greater than 0 (Constant)"),
+        (lambda: Constant(math.nan), "lr=nan: should be a finite number (Constant)"),
+        (lambda: Exponential(0.1, 1.5), "gamma=1.5: should be less than or equal to 1 (Exp"),
+        (lambda: Cosine(0.1, 5, 0.2), "min_lr=0.2: should be at most initial_lr=0.1; lower"),
+        (
+            lambda: Cosine(0.1, "2epochs"),
+            "num_updates=2epochs: should be 1 or more; give it as a whole number of updates, "
+            "as epochs only in a configuration (Cosine)",
+        ),
+        (lambda: Warmup(0.1, 5), "schedule=0.1: should be callable (Warmup)"),
         (lambda: Linear(0.1, 0.0, -1), "num_updates=-1: should be 1 or more"),
         (lambda: Noam(0.1, 0), "warmup_updates=0: should be 1 or more"),
         (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
         (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
-        (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be above 0"),
+        (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be greater than 0 (Polynomial)"),
         (
             lambda: Polynomial(-0.1, 5),
-            "initial_lr=-0.1: should be a finite number from 0 up; a learning rate is never neg",
+            "initial_lr=-0.1: should be greater than 0 (Polynomial)",
         ),
-        (lambda: OneCycle(math.nan, 5), "max_lr=nan: should be a finite number from 0 up"),
+        (lambda: OneCycle(math.nan, 5), "max_lr=nan: should be a finite number (OneCycle)"),
         (
             lambda: OneCycle(0.1, 5, 1.5),
-            "warmup_fraction=1.5: should be from 0 to 1; 0.3 is three tenths of the run",
+            "warmup_fraction=1.5: should be less than or equal to 1 (OneCycle)",
         ),
-        (lambda: OneCycle(0.1, 5, final_divisor=0.0), "final_divisor=0.0: should be above 0"),
+        (
+            lambda: OneCycle(0.1, 5, final_divisor=0.0),
+            "final_divisor=0.0: should be greater than 0",
+        ),
         (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
         (
             lambda: CosineRestarts(0.1, 5, 0),
-            "multiplier=0: should be 1 or more; 1 makes all cycles equally long",
+            "multiplier=0: should be greater than or equal to 1 (CosineRestarts)",
         ),
         (
             lambda: CosineRestarts(0.1, 5, min_lr=0.2),
@@ -678,14 +704,17 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (
             lambda: Plateau(0.1, 1.0),
-            "factor=1.0: should be between 0 and 1; 0.1 leaves a tenth of the lr",
+            "factor=1.0: should be less than 1 (Plateau)",
         ),
-        (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be at least 0 and below 1"),
-        (lambda: Plateau(0.1, patience=-1), "patience=-1: should be 0 or more validations"),
+        (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be less than 1 (Plateau)"),
+        (
+            lambda: Plateau(0.1, patience=-1),
+            "patience=-1: should be greater than or equal to 0 (Plateau)",
+        ),
         (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
         (
-            lambda: unwrap(Plateau.__init__)(Plateau(0.1), 0.1, direction="min"),
-            "direction=min: should be lowest or highest",
+            lambda: Plateau(0.1, direction="min"),
+            "direction=min: should be 'lowest' or 'highest' (Plateau)",
         ),
         (
             lambda: Sequential([], []),
@@ -702,7 +731,10 @@ TWO = [Constant(0.1), Constant(0.2)]
             lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
             "milestones=[5, 5]: should rise from 1 up; put them in order, and",
         ),
-        (lambda: Sequential(TWO, [0]), "milestones=[0]: should rise from 1 up"),
+        (
+            lambda: Sequential(TWO, [0]),
+            "milestones=[0]: should be 1 or more; give it as a whole number",
+        ),
         (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
         (lambda: Warmup(Constant(0.1), 0), "warmup_updates=0: should be 1 or more"),
     ],

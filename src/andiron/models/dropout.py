@@ -5,12 +5,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from andiron.ranges import Fraction
+from andiron.ranges import Fraction, checked
 
 LANES = 4  # 16-bit lanes in a 64-bit word
 LEVELS = 2**16  # values of a lane: the resolution of the keep rate
 
 
+@checked
 class Dropout(nn.Module):
     """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest by
     1/(1-p).
@@ -25,8 +26,6 @@ class Dropout(nn.Module):
 
     def __init__(self, p: Fraction = 0.5):
         super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"dropout probability {p} is not in [0, 1)")
         self.p = p
 
     def forward(self, input: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:

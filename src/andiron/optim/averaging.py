@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.optim import model_weights
-from andiron.ranges import Fraction, Horizon
+from andiron.ranges import Fraction, Horizon, checked
 
 
 @runtime_checkable
@@ -27,6 +27,7 @@ class Rule(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class Ema:
     """a_t = d_t a_{t-1} + (1 - d_t) w_t, with a_0 = w_0 and d_t = decay.
@@ -40,17 +41,13 @@ class Ema:
     decay: Fraction
     warmup: bool = False
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.decay < 1:
-            allowed = "at least 0 and less than 1; at 1 nothing would be averaged"
-            raise ValueError(f"decay={self.decay}: should be {allowed}")
-
     def weight(self, updates: int, count: int) -> float | None:
         """1 - d_t after t = `updates`."""
         t = updates
         return 1 - (min(self.decay, (1 + t) / (10 + t)) if self.warmup else self.decay)
 
 
+@checked
 @dataclass(frozen=True)
 class Swa:
     """a = (w_s + w_{s+c} + w_{s+2c} + ...) / n, with s = start and c = every updates.
@@ -61,12 +58,6 @@ class Swa:
 
     start: Horizon
     every: Horizon = 1
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                allowed = "1 or more; give it as a whole number of updates"
-                raise ValueError(f"{name}={value}: should be {allowed}")
 
     def weight(self, updates: int, count: int) -> float | None:
         """1 / (n + 1) with n = `count`, at the updates that are averaged."""

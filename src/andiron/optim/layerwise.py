@@ -1,19 +1,17 @@
 """Parameter groups by layer, with learning rates that fall with the distance from the output."""
 
 import re
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from torch import nn
 
 from andiron import errors
 from andiron.optim.match_rules import described
-
-LayerDecay = Annotated[float, Field(gt=0, le=1)]
+from andiron.ranges import Decay
 
 
 def layerwise(
-    model: nn.Module, decay: LayerDecay = 0.75, *, pattern: str | None = None
+    model: nn.Module, decay: Decay = 0.75, *, pattern: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """A rule for each of n layers; layer l has lr_scale = decay ** (n - 1 - l), the last has 1.
 

@@ -11,11 +11,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from andiron.ranges import Horizon
-from andiron.schedules import argument_checks
+from pydantic import AfterValidator
+
+from andiron.ranges import Horizon, checked
 from andiron.schedules.single_curve import Schedule
+
+Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "product": math.prod,
@@ -42,6 +45,7 @@ class Combination(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class Sequential:
     """lr(t) = schedules[i](t - m_i), with m_i the last milestone that t has reached; m_0 = 0.
@@ -50,13 +54,11 @@ class Sequential:
     schedule counts its updates from there.
     """
 
-    schedules: Sequence[Schedule]
-    milestones: Sequence[Horizon]
+    schedules: Schedules
+    milestones: Annotated[Sequence[Horizon], AfterValidator(tuple)]
 
     def __post_init__(self) -> None:
         _check_milestones(self.milestones, num_schedules=len(self.schedules))
-        object.__setattr__(self, "schedules", tuple(self.schedules))
-        object.__setattr__(self, "milestones", tuple(self.milestones))
 
     def __call__(self, updates: int) -> float:
         reached = bisect.bisect_right(self.milestones, updates)
@@ -76,21 +78,22 @@ class Sequential:
         return [end - begin for begin, end in itertools.pairwise([0, *milestones, num_updates])]
 
 
+@checked
 @dataclass(frozen=True)
 class Composed:
     """lr(t) = the product, sum or mean of schedule(t) over the schedules."""
 
-    schedules: Sequence[Schedule]
+    schedules: Schedules
     reduction: Literal["product", "sum", "mean"] = "product"
 
     def __post_init__(self) -> None:
         _check_some(len(self.schedules))
-        object.__setattr__(self, "schedules", tuple(self.schedules))
 
     def __call__(self, updates: int) -> float:
         return REDUCTIONS[self.reduction]([schedule(updates) for schedule in self.schedules])
 
 
+@checked
 @dataclass(frozen=True)
 class Warmup:
     """lr(t) = schedule(t) * min((t + 1) / w, 1), with w = warmup_updates.
@@ -102,9 +105,6 @@ class Warmup:
     schedule: Schedule
     warmup_updates: Horizon
 
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(warmup_updates=self.warmup_updates)
-
     def __call__(self, updates: int) -> float:
         share: float = min((updates + 1) / self.warmup_updates, 1.0)
         return self.schedule(updates) * share
@@ -113,8 +113,11 @@ class Warmup:
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
         """All updates, for the one schedule."""
         warmup = arguments["warmup_updates"]
-        allowed = f"at most {num_updates}, the number of updates; shorten it, or train for longer"
-        argument_checks.require(warmup <= num_updates, allowed, warmup_updates=warmup)
+        if warmup > num_updates:
+            raise ValueError(
+                f"warmup_updates={warmup}: should be at most {num_updates}, the number of updates; "
+                "shorten it, or train for longer"
+            )
         return [num_updates]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability
-from andiron.schedules import argument_checks
+from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability, checked
+from andiron.schedules.single_curve import check_minimum
 
 # the share of the distance between two values that is left when the share `done` of the time is
 # over
@@ -17,6 +17,7 @@ LEFT: dict[str, Callable[[float], float]] = {
 }
 
 
+@checked
 @dataclass(frozen=True)
 class OneCycle:
     """Rises to max_lr in the first part of the run, then falls to almost 0.
@@ -36,16 +37,6 @@ class OneCycle:
     final_divisor: Positive = 1e4
     shape: Literal["cosine", "linear"] = "cosine"
 
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(num_updates=self.num_updates)
-        argument_checks.check_rates(max_lr=self.max_lr)
-        fraction = self.warmup_fraction
-        allowed = "from 0 to 1; 0.3 is three tenths of the run"
-        argument_checks.require(0 <= fraction <= 1, allowed, warmup_fraction=fraction)
-        for name in ("initial_divisor", "final_divisor"):
-            divisor = getattr(self, name)
-            argument_checks.require(0 < divisor < math.inf, "above 0", **{name: divisor})
-
     def __call__(self, updates: int) -> float:
         last = self.num_updates - 1
         peak = self.warmup_fraction * self.num_updates - 1
@@ -58,6 +49,7 @@ class OneCycle:
         return _between(self.max_lr, final_lr, done=(t - peak) / (last - peak), shape=self.shape)
 
 
+@checked
 @dataclass(frozen=True)
 class CosineRestarts:
     """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * c / C)) / 2 at update c of a cycle.
@@ -73,10 +65,7 @@ class CosineRestarts:
     min_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        argument_checks.check_counts(first_cycle_updates=self.first_cycle_updates)
-        argument_checks.check_minimum(self.min_lr, initial_lr=self.initial_lr)
-        allowed = "1 or more; 1 makes all cycles equally long"
-        argument_checks.require(self.multiplier >= 1, allowed, multiplier=self.multiplier)
+        check_minimum(self.min_lr, initial_lr=self.initial_lr)
 
     def __call__(self, updates: int) -> float:
         c, length = updates, self.first_cycle_updates
@@ -89,6 +78,7 @@ class CosineRestarts:
         return self.min_lr + (self.initial_lr - self.min_lr) * left
 
 
+@checked
 @dataclass(frozen=True)
 class WarmupStableDecay:
     """Rises to lr in a straight line, holds it, and falls to min_lr over the last decay_updates.
@@ -109,8 +99,7 @@ class WarmupStableDecay:
 
     def __post_init__(self) -> None:
         warmup, decay, total = self.warmup_updates, self.decay_updates, self.num_updates
-        argument_checks.check_counts(warmup_updates=warmup, decay_updates=decay, num_updates=total)
-        argument_checks.check_minimum(self.min_lr, lr=self.lr)
+        check_minimum(self.min_lr, lr=self.lr)
         if warmup + decay > total:
             raise ValueError(
                 f"warmup_updates={warmup} and decay_updates={decay}: together should be at most "

@@ -4,10 +4,19 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from andiron import improvement
-from andiron.ranges import Direction, Fraction, Index, NonNegative, Positive, Proportion
-from andiron.schedules import argument_checks
+from andiron.ranges import (
+    Direction,
+    Fraction,
+    Index,
+    NonNegative,
+    Positive,
+    Proportion,
+    checked,
+)
+from andiron.schedules.single_curve import check_minimum
 
 
+@checked
 class Plateau:
     """lr(t) = lr; after more than `patience` validations without a gain, lr = max(lr * factor,
     min_lr).
@@ -31,13 +40,7 @@ class Plateau:
         split: Literal["train", "valid"] = "valid",
         direction: Direction = "lowest",
     ):
-        require = argument_checks.require
-        argument_checks.check_minimum(min_lr, initial_lr=initial_lr)
-        require(0 < factor < 1, "between 0 and 1; 0.1 leaves a tenth of the lr", factor=factor)
-        require(0 <= threshold < 1, "at least 0 and below 1", threshold=threshold)
-        require(patience >= 0, "0 or more validations", patience=patience)
-        allowed = " or ".join(improvement.DIRECTIONS)
-        require(direction in improvement.DIRECTIONS, allowed, direction=direction)
+        check_minimum(min_lr, initial_lr=initial_lr)
         self.factor = factor
         self.patience = patience
         self.threshold = threshold

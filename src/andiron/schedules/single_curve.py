@@ -8,17 +8,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import Field
-
-from andiron.ranges import Count, Horizon, NonNegative, Positive
-from andiron.schedules import argument_checks
+from andiron.ranges import Count, Decay, Horizon, NonNegative, Positive, checked
 
 Schedule = Callable[[int], float]
-Gamma = Annotated[float, Field(gt=0, le=1)]
 
 
+@checked
 @dataclass(frozen=True)
 class Constant:
     """lr(t) = lr."""
@@ -29,22 +25,21 @@ class Constant:
         return self.lr
 
 
+@checked
 @dataclass(frozen=True)
 class Linear:
     """lr(t) = initial_lr + (final_lr - initial_lr) * min(t / T, 1), with T = num_updates."""
 
-    initial_lr: Positive
+    initial_lr: NonNegative
     final_lr: NonNegative
     num_updates: Horizon
-
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(num_updates=self.num_updates)
 
     def __call__(self, updates: int) -> float:
         done: float = min(updates / self.num_updates, 1.0)
         return self.initial_lr + (self.final_lr - self.initial_lr) * done
 
 
+@checked
 @dataclass(frozen=True)
 class Polynomial:
     """lr(t) = final_lr + (initial_lr - final_lr) * (1 - min(t / T, 1)) ** power, T = num_updates.
@@ -57,16 +52,12 @@ class Polynomial:
     power: Positive = 1.0
     final_lr: NonNegative = 0.0
 
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(num_updates=self.num_updates)
-        argument_checks.check_rates(initial_lr=self.initial_lr, final_lr=self.final_lr)
-        argument_checks.require(0 < self.power < math.inf, "above 0", power=self.power)
-
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
         return self.final_lr + (self.initial_lr - self.final_lr) * math.pow(1 - done, self.power)
 
 
+@checked
 @dataclass(frozen=True)
 class Cosine:
     """lr(t) = min_lr + (initial_lr - min_lr) * (1 + cos(pi * min(t / T, 1))) / 2, T = num_updates.
@@ -79,24 +70,26 @@ class Cosine:
     min_lr: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        argument_checks.check_counts(num_updates=self.num_updates)
+        check_minimum(self.min_lr, initial_lr=self.initial_lr)
 
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
         return self.min_lr + (self.initial_lr - self.min_lr) * (1 + math.cos(math.pi * done)) / 2
 
 
+@checked
 @dataclass(frozen=True)
 class Exponential:
     """lr(t) = initial_lr * gamma ** t."""
 
     initial_lr: Positive
-    gamma: Gamma
+    gamma: Decay
 
     def __call__(self, updates: int) -> float:
         return self.initial_lr * math.pow(self.gamma, updates)
 
 
+@checked
 @dataclass(frozen=True)
 class Noam:
     """lr(t) = factor * d ** -0.5 * min(s ** -0.5, s * w ** -1.5).
@@ -109,25 +102,20 @@ class Noam:
     warmup_updates: Horizon = 4000
     model_size: Count = 512
 
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(warmup_updates=self.warmup_updates)
-
     def __call__(self, updates: int) -> float:
         s = updates + 1
         rise = s / math.pow(self.warmup_updates, 1.5)
         return self.factor / math.sqrt(self.model_size) * min(1 / math.sqrt(s), rise)
 
 
+@checked
 @dataclass(frozen=True)
 class Step:
     """lr(t) = initial_lr * gamma ** floor(t / step_size)."""
 
     initial_lr: Positive
     step_size: Horizon
-    gamma: Gamma = 0.1
-
-    def __post_init__(self) -> None:
-        argument_checks.check_counts(step_size=self.step_size)
+    gamma: Positive = 0.1
 
     def __call__(self, updates: int) -> float:
         return self.initial_lr * math.pow(self.gamma, updates // self.step_size)
@@ -136,3 +124,12 @@ class Step:
 def from_value(lr: float | Schedule) -> Schedule:
     """`lr` itself if it is a schedule, the constant schedule if it is a number."""
     return lr if callable(lr) else Constant(float(lr))
+
+
+def check_minimum(min_lr: float, **top: float) -> None:
+    """Raises: ValueError if min_lr is above the rate that the schedule falls from."""
+    ((name, value),) = top.items()
+    if min_lr > value:
+        raise ValueError(
+            f"min_lr={min_lr}: should be at most {name}={value}; lower min_lr, or raise {name}"
+        )

@@ -198,8 +198,8 @@ def test_a_wrong_milestone_is_told_by_its_place():
 
 
 def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
-    assert said(warmup({**STEP, "gamma": 2.0})) == [
-        "scheduler.schedule.gamma=2.0: should be less than or equal to 1"
+    assert said(warmup({**STEP, "gamma": 0.0})) == [
+        "scheduler.schedule.gamma=0.0: should be greater than 0"
     ]
     assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
         "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"

@@ -287,7 +287,8 @@ def test_a_probability_of_zero_returns_the_input_itself_and_draws_nothing() -> N
 def test_a_probability_outside_zero_to_one_is_refused(p: float) -> None:
     with pytest.raises(ValueError) as error:
         Dropout(p)
-    assert str(error.value) == f"dropout probability {p} is not in [0, 1)"
+    allowed = "greater than or equal to 0" if p < 0 else "less than 1"
+    assert str(error.value) == f"p={p}: should be {allowed} (Dropout)"
 
 
 def test_it_has_no_state_to_save_and_shows_its_probability() -> None:
