@@ -1,6 +1,6 @@
 """A record, and what the file of a record says besides its tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -38,6 +38,28 @@ class Stored:
         return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
 
 
+def from_plain(
+    whole: Any, decoded: Callable[[Any, torch.dtype, torch.Size], Tensor]
+) -> Stored:
+    """The record in a mapping of its head and of each tensor's dtype, shape and data.
+
+    `decoded` makes a tensor of its data; what it raises names no tensor.
+    Raises: ValueError if it is not a record.
+    """
+    if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
+        raise ValueError("it is not a mapping with tensors")
+    tensors = {}
+    for name, entry in whole["tensors"].items():
+        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"}:
+            raise ValueError(f"tensor {name!r} is not a dtype, a shape and data")
+        dtype, shape = _dtype_of(name, entry["dtype"]), _shape_of(name, entry["shape"])
+        try:
+            tensors[name] = decoded(entry["data"], dtype, shape)
+        except ValueError as error:
+            raise ValueError(f"tensor {name!r} {error}") from error
+    return stored(tensors, whole)
+
+
 def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
     """The record in a file.
 
@@ -61,23 +83,6 @@ def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
 def dtype_name(dtype: torch.dtype) -> str:
     """`float32` for `torch.float32`."""
     return str(dtype).removeprefix("torch.")
-
-
-def dtype_of(name: str, dtype: Any) -> torch.dtype:
-    """The dtype of that name. Raises: ValueError if records have no such dtype."""
-    names = {dtype_name(known): known for known in DTYPES}
-    if not isinstance(dtype, str) or dtype not in names:
-        raise ValueError(f"the dtype of tensor {name!r} is {dtype!r}, which records do not have")
-    return names[dtype]
-
-
-def shape_of(name: str, shape: Any) -> torch.Size:
-    """The shape that a file states. Raises: ValueError if it is malformed."""
-    if not isinstance(shape, list) or any(
-        type(size) is not int or not 0 <= size < 2**63 for size in shape
-    ):
-        raise ValueError(f"the shape of tensor {name!r} is malformed: {shape!r}")
-    return torch.Size(shape)
 
 
 def check_plain(value: Any, where: str = "values") -> None:
@@ -123,3 +128,20 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         raise ValueError("a name occurs twice")
     return mapping
+
+
+def _dtype_of(name: str, dtype: Any) -> torch.dtype:
+    """The dtype of that name. Raises: ValueError if records have no such dtype."""
+    names = {dtype_name(known): known for known in DTYPES}
+    if not isinstance(dtype, str) or dtype not in names:
+        raise ValueError(f"the dtype of tensor {name!r} is {dtype!r}, which records do not have")
+    return names[dtype]
+
+
+def _shape_of(name: str, shape: Any) -> torch.Size:
+    """The shape that a file states. Raises: ValueError if it is malformed."""
+    if not isinstance(shape, list) or any(
+        type(size) is not int or not 0 <= size < 2**63 for size in shape
+    ):
+        raise ValueError(f"the shape of tensor {name!r} is malformed: {shape!r}")
+    return torch.Size(shape)

@@ -166,11 +166,12 @@ def _mapped(path: Path) -> Stored:
 
 
 def _unmapped(content: bytes) -> Stored:
-    tensors = {}
-    for name, entry in safetensors.deserialize(content):  # type: ignore[no-untyped-call]
-        dtype, data = safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["data"]
-        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
-        tensors[name] = flat.reshape(entry["shape"])
+    tensors = {
+        name: safetensors_codec.from_bytes(
+            entry["data"], safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["shape"]
+        )
+        for name, entry in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+    }
     _, metadata = safetensors_codec.read_header(
         lambda offset, length: content[offset : offset + length], len(content)
     )

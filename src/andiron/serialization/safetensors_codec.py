@@ -101,6 +101,13 @@ def as_bytes(tensor: Tensor) -> memoryview:
     return flat.view(torch.uint8).numpy().data.toreadonly()
 
 
+def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+    """The tensor with these bytes, as many as its shape takes: it shares their memory."""
+    if not data:  # which torch.frombuffer refuses
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(data, dtype=dtype).reshape(shape)
+
+
 def header(
     shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]],
     metadata: Mapping[str, str] | None = None,
