@@ -1,10 +1,8 @@
 """The files of one checkpoint: written whole or not at all, verified before they are loaded."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-
-from torch import Tensor
 
 from andiron import errors, files, serialization
 from andiron.checkpoint import contents, manifest
@@ -27,18 +25,17 @@ def pieces(name: str, checkpoint: Checkpoint) -> dict[str, files.Pieces]:
 
     The manifest comes last: it is made of the checksums of the others, taken while these are read.
     """
-    content: dict[str, files.Pieces] = {
-        file: serialization.chunks(_on_host(tensors))
+    content = {
+        file: Digested(serialization.chunks(tensors))
         for file, tensors in contents.tensors_by_file(checkpoint).items()
     }
-    content[STATE] = [files.as_json(checkpoint.state)]
-    digested = {file: Digested(of_file) for file, of_file in content.items()}
+    content[STATE] = Digested([files.as_json(checkpoint.state)])
 
     def listed() -> Iterator[bytes]:
-        entries = {file: of_file.entry for file, of_file in digested.items()}
+        entries = {file: digested.entry for file, digested in content.items()}
         yield Manifest(name, checkpoint.state["updates"], entries).as_json()
 
-    return {**digested, MANIFEST: listed()}
+    return {**content, MANIFEST: listed()}
 
 
 def load(folder: Path) -> Checkpoint:
@@ -60,11 +57,3 @@ def load(folder: Path) -> Checkpoint:
     if foreign:
         log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))
     return contents.from_files(tensors, state)
-
-
-def _on_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the host and contiguous; only those that are not are copied."""
-    return {
-        name: tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
-        for name, tensor in tensors.items()
-    }

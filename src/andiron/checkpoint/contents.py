@@ -13,7 +13,8 @@ STATE = "state.json"
 MANIFEST = "manifest.json"
 # no slash leads out of the folder, and a file name cannot hold half of a surrogate pair
 _OWN_NAME = re.compile(
-    r"(model(-[^/\0\ud800-\udfff]+)?|optimizer|metrics)\.safetensors|(state|manifest)\.json"
+    r"(model(-(?P<average>[^/\0\ud800-\udfff]+))?|optimizer|metrics)\.safetensors"
+    r"|(state|manifest)\.json"
 )
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
@@ -70,10 +71,6 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
 
 def from_files(files: Mapping[str, dict[str, Tensor]], state: dict[str, Any]) -> Checkpoint:
     """The checkpoint with these tensors by file."""
-    prefix, _, suffix = AVERAGE.partition("{}")
-    averages = {
-        name.removeprefix(prefix).removesuffix(suffix): files[name]
-        for name in files
-        if name.startswith(prefix)
-    }
+    names = filter(None, map(_OWN_NAME.fullmatch, files))
+    averages = {name["average"]: files[name[0]] for name in names if name["average"]}
     return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, files.get(METRICS, {}))

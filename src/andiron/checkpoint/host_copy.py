@@ -3,8 +3,7 @@
 Fresh memory costs a page fault for each page when it is first written, more than the copy itself.
 """
 
-import threading
-from collections import defaultdict
+import collections
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 
-MOST_FREE = 2  # of each buffer: for the checkpoint being written and the one being taken
+MOST_FREE = 2  # for the checkpoint being written and the one being taken
 
 Key = tuple[str, str, torch.Size, torch.dtype, bool]  # file, name, shape, dtype, pinned
 
@@ -37,8 +36,8 @@ class HostBuffers:
     """Makes copies, and reuses the memory of those given back."""
 
     def __init__(self) -> None:
-        self._free: dict[Key, list[Tensor]] = defaultdict(list)
-        self._lock = threading.Lock()
+        # the buffers of whole copies: those of tensors that the run no longer has go with the next
+        self._free = collections.deque[dict[Key, Tensor]](maxlen=MOST_FREE)
 
     def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
         """The checkpoint's tensors as they are now, with a `state` that nobody else changes.
@@ -51,40 +50,27 @@ class HostBuffers:
             for file, tensors in files.items()
             for name, tensor in tensors.items()
         }
-        buffers = self._taken(set(sources))
+        free = self._free.popleft() if self._free else {}
+        buffers = {
+            key: free[key] if key in free else _like(tensor) for key, tensor in sources.items()
+        }
         for pinned in (False, True):
             keys = [key for key in sources if key[-1] == pinned]
-            if keys:
-                with torch.no_grad():  # one call: a thousand small copies would each cost their own
-                    torch._foreach_copy_(
-                        [buffers[key] for key in keys],
-                        [sources[key] for key in keys],
-                        non_blocking=pinned,
-                    )
+            if keys:  # one call: a thousand small copies would each cost their own
+                torch._foreach_copy_(
+                    [buffers[key] for key in keys],
+                    [sources[key] for key in keys],
+                    non_blocking=pinned,
+                )
         devices = {tensor.device for tensor in sources.values() if tensor.is_cuda}
         copied: dict[str, dict[str, Tensor]] = {file: {} for file in files}
         for key, buffer in buffers.items():
             copied[key[0]][key[1]] = buffer
-        ordered = {
-            file: {name: copied[file][name] for name in tensors} for file, tensors in files.items()
-        }
-        return HostCopy(contents.from_files(ordered, state), buffers, tuple(map(_event, devices)))
+        return HostCopy(contents.from_files(copied, state), buffers, tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
         """Takes back the memory of a copy that nobody reads any more."""
-        with self._lock:
-            for key, buffer in copy.buffers.items():
-                if len(self._free[key]) < MOST_FREE:
-                    self._free[key].append(buffer)
-
-    def _taken(self, keys: set[Key]) -> dict[Key, Tensor]:
-        with self._lock:
-            for key in set(self._free) - keys:  # tensors that the run no longer has
-                del self._free[key]
-            taken = {key: self._free[key].pop() for key in keys if self._free[key]}
-        for key in keys - set(taken):
-            taken[key] = torch.empty(key[2], dtype=key[3], device="cpu", pin_memory=key[4])
-        return taken
+        self._free.append(copy.buffers)
 
 
 def plain_copy(value: Any) -> Any:
@@ -92,6 +78,13 @@ def plain_copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain_copy(inner) for name, inner in value.items()}
     return [plain_copy(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _like(tensor: Tensor) -> Tensor:
+    """Memory of the host for a tensor, contiguous."""
+    return torch.empty(
+        tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda
+    )
 
 
 def _event(device: torch.device) -> Any:

@@ -1,9 +1,11 @@
 """The manifest of a checkpoint: the size and checksum of its files, and whether they have these."""
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,30 +16,26 @@ from andiron.checkpoint import contents
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
 PIECE_BYTES = 4 * 2**20
 MOST_MANIFEST_BYTES = 2**20  # thousands of averages; a longer file is something else
-_REQUIRED = (contents.MODEL, contents.OPTIMIZER, contents.STATE)
+_REQUIRED = {contents.MODEL, contents.OPTIMIZER, contents.STATE}
 
 
 class Digested:
-    """Passes on the pieces of a file; afterwards `entry` has the file's size and SHA-256."""
+    """Passes on the pieces of a file; afterwards `entry` is the manifest's entry for the file."""
 
     def __init__(self, pieces: files.Pieces):
+        self.entry: dict[str, Any] = {}
         self._pieces = pieces
-        self._sha256 = hashlib.sha256()
-        self._bytes = 0
 
     def __iter__(self) -> Iterator[memoryview]:
+        sha256, size = hashlib.sha256(), 0
         for piece in self._pieces:
             view = memoryview(piece)
             for start in range(0, len(view), PIECE_BYTES):
                 part = view[start : start + PIECE_BYTES]
-                self._sha256.update(part)
-                self._bytes += len(part)
+                sha256.update(part)
+                size += len(part)
                 yield part
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The manifest's entry for the file."""
-        return {"bytes": self._bytes, "sha256": self._sha256.hexdigest()}
+        self.entry = {"bytes": size, "sha256": sha256.hexdigest()}
 
 
 @dataclass(frozen=True)
@@ -102,21 +100,17 @@ def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
     size = _size(path)
     if most_bytes is not None and size > most_bytes:
         raise _refused(path, f"damaged (has {size} bytes, {most_bytes} at most)")
+    with _opened(path) as file:
+        content = file.read()
     try:
-        return json.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise _refused(path, f"cannot be read ({error.strerror})") from error
+        return json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise _refused(path, f"damaged ({error})") from error
 
 
 def _problem(plain: Mapping[str, Any]) -> str | None:
     """The first thing that is not as this module writes it."""
-    if (
-        not isinstance(plain["name"], str)
-        or type(plain["updates"]) is not int
-        or not isinstance(plain["files"], dict)
-    ):
+    if [type(plain[key]) for key in ("name", "updates", "files")] != [str, int, dict]:
         return "name, updates or files have another type"
     for name, entry in plain["files"].items():
         if not contents.is_own(name) or name == contents.MANIFEST:
@@ -124,7 +118,7 @@ def _problem(plain: Mapping[str, Any]) -> str | None:
         types = {key: type(value) for key, value in entry.items()} if type(entry) is dict else {}
         if types != {"bytes": int, "sha256": str}:
             return f"bytes and sha256 of {name} are missing"
-    missing = [name for name in _REQUIRED if name not in plain["files"]]
+    missing = sorted(_REQUIRED - plain["files"].keys())
     return f"does not list {missing[0]}" if missing else None
 
 
@@ -134,27 +128,29 @@ def _own_digest(plain: Mapping[str, Any]) -> str:
 
 
 def _size(path: Path) -> int:
+    with _opened(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def _digest(path: Path, *, past_cache: bool) -> str:
+    with _opened(path) as file:
+        if past_cache and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.FileIO]:
+    """The file, for reading: the one door to files that may be anything."""
     try:
         if not path.exists():
             raise _refused(path, "missing")
         if not path.is_file():
             raise _refused(path, "not a file")
-        return path.stat().st_size
+        with io.FileIO(path) as file:
+            yield file
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
-
-
-def _digest(path: Path, *, past_cache: bool) -> str:
-    sha256, piece = hashlib.sha256(), memoryview(bytearray(PIECE_BYTES))
-    try:
-        with path.open("rb", buffering=0) as file:
-            if past_cache and hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            while size := file.readinto(piece):
-                sha256.update(piece[:size])
-    except OSError as error:
-        raise _refused(path, f"cannot be read ({error.strerror})") from error
-    return sha256.hexdigest()
 
 
 def _refused(path: Path, problem: str) -> errors.DataError:

@@ -120,9 +120,7 @@ class LocalStore:
     def note_latest(self, name: str) -> None:
         """Writes latest.json."""
         place = contents.step_place(name)
-        files.write_json(
-            self.folder / LATEST, {"name": name, "updates": place[0] if place else None}
-        )
+        files.write_json(self.folder / LATEST, {"name": name, "updates": place and place[0]})
 
     def remove_leftovers(self) -> None:
         """Removes half written checkpoints, but no file that is not a checkpoint's."""

@@ -5,7 +5,6 @@ is [in, out], and normalisations call weight and bias gamma and beta.
 Source: tracel-ai/burn, crates/burn-store/src/adapter.rs and crates/burn-nn.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from andiron import errors
 
 LAYOUTS = ("torch", "burn")
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+BURN_NAMES = {NORMS: {"weight": "gamma", "bias": "beta"}, (nn.PReLU,): {"weight": "alpha"}}
 ONE_TENSOR_FOR_ALL_GATES = "Burn has two linears a gate, torch has all gates in one tensor"
 # Burn has modules of these kinds, but with other tensors
 WITHOUT_COUNTERPART = {
@@ -56,22 +56,13 @@ def places(module: nn.Module, layout: str) -> dict[str, Place]:
     in_burn: dict[str, Place] = {}
     for name, tensor in own.items():
         prefix, dot, leaf = name.rpartition(".")
-        for new_leaf, is_transposed in _in_burn(modules.get(prefix), leaf):
-            in_burn[prefix + dot + new_leaf] = Place(tensor.detach(), is_transposed)
+        owner = modules.get(prefix)
+        if isinstance(owner, NORMS) and leaf == "num_batches_tracked":  # Burn has none
+            continue
+        renames = next((new for kind, new in BURN_NAMES.items() if isinstance(owner, kind)), {})
+        is_transposed = isinstance(owner, nn.Linear) and leaf == "weight"
+        in_burn[prefix + dot + renames.get(leaf, leaf)] = Place(tensor.detach(), is_transposed)
     return in_burn
-
-
-def _in_burn(module: nn.Module | None, leaf: str) -> Iterator[tuple[str, bool]]:
-    """Burn's name for a tensor of a module, and whether Burn has it transposed; or nothing."""
-    if isinstance(module, nn.Linear):
-        yield leaf, leaf == "weight"
-    elif isinstance(module, NORMS):
-        if leaf != "num_batches_tracked":
-            yield {"weight": "gamma", "bias": "beta"}.get(leaf, leaf), False
-    elif isinstance(module, nn.PReLU):
-        yield {"weight": "alpha"}.get(leaf, leaf), False
-    else:
-        yield leaf, False
 
 
 def _check_tensors(own: dict[str, Tensor]) -> None:

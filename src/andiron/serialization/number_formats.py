@@ -38,11 +38,11 @@ def converted(
     dtype = PRECISIONS[precision]
     if dtype is not None:
         _check_range(tensors, dtype, precision)
-    cast = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-        for name, tensor in tensors.items()
-    }
-    stored = {name: _narrowest(tensor) if narrow else tensor for name, tensor in cast.items()}
+    stored = {}
+    for name, tensor in tensors.items():
+        stored[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
+        if narrow and tensor.dtype in INTEGERS:
+            stored[name] = tensor.to(_narrowest(tensor))
     changed = {
         name: record.dtype_name(tensor.dtype)
         for name, tensor in tensors.items()
@@ -78,8 +78,8 @@ def holds(dtype: torch.dtype, tensor: Tensor) -> bool:
 
 
 def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
-    """The finite values that would become infinite in another floating dtype, largest first."""
-    if torch.finfo(dtype).max >= torch.finfo(tensor.dtype).max:
+    """The finite floats that would become infinite in another floating dtype, largest first."""
+    if not tensor.is_floating_point() or torch.finfo(dtype).max >= torch.finfo(tensor.dtype).max:
         return []
     lost = tensor[_finite(tensor) & ~_finite(tensor.to(dtype))].double().tolist()
     return sorted(lost, key=abs, reverse=True)
@@ -90,23 +90,16 @@ def _finite(tensor: Tensor) -> Tensor:
     return (tensor if tensor.element_size() > 1 else tensor.float()).isfinite()
 
 
-def _narrowest(tensor: Tensor) -> Tensor:
-    if tensor.dtype not in INTEGERS:
-        return tensor
+def _narrowest(tensor: Tensor) -> torch.dtype:
     fitting = [dtype for dtype in INTEGERS if holds(dtype, tensor)]
-    return tensor.to(min(fitting, key=lambda dtype: (dtype.itemsize, dtype != tensor.dtype)))
+    return min(fitting, key=lambda dtype: (dtype.itemsize, dtype != tensor.dtype))
 
 
 def _check_range(tensors: Mapping[str, Tensor], dtype: torch.dtype, precision: str) -> None:
-    lost = {
-        name: too_large(tensor, dtype)
-        for name, tensor in tensors.items()
-        if tensor.is_floating_point()
-    }
     lines = [
-        f"  {name!r}: {values[0]!r}" + (f" and {len(values) - 1} more" if len(values) > 1 else "")
-        for name, values in lost.items()
-        if values
+        f"  {name!r}: {lost[0]!r}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
+        for name, tensor in tensors.items()
+        if (lost := too_large(tensor, dtype))
     ]
     if lines:
         raise errors.DataError(

@@ -91,13 +91,13 @@ def check_plain(value: Any, where: str = "values") -> None:
         for key, item in value.items():
             if type(key) is not str:
                 raise ValueError(f"{where} has the key {key!r}; keys are strings: {str(key)!r}")
-            check_text(key, where)
+            _check_text(key, where)
             check_plain(item, f"{where}[{key!r}]")
     elif type(value) is list:
         for place, item in enumerate(value):
             check_plain(item, f"{where}[{place}]")
     elif type(value) is str:
-        check_text(value, where)
+        _check_text(value, where)
     elif type(value) is int and not -(2**63) <= value < 2**64:
         raise ValueError(f"{where} is {value}, which needs more than 64 bits; write it as a string")
     elif type(value) is float and not isfinite(value):
@@ -112,7 +112,15 @@ def check_plain(value: Any, where: str = "values") -> None:
         )
 
 
-def check_text(text: str, where: str) -> None:
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of the pairs in a file. Raises: ValueError if a name occurs twice."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return mapping
+
+
+def _check_text(text: str, where: str) -> None:
     """Raises: ValueError if `text` has half a surrogate pair, which has no encoding."""
     try:
         text.encode()
@@ -120,14 +128,6 @@ def check_text(text: str, where: str) -> None:
         raise ValueError(
             f"{where} has {text!r}, half a surrogate pair, which no file can hold; rename it"
         ) from error
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of the pairs in a file. Raises: ValueError if a name occurs twice."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return mapping
 
 
 def _dtype_of(name: str, dtype: Any) -> torch.dtype:

@@ -64,11 +64,14 @@ class Recorder:
         """
         path = Path(path)
         if _kind(path) != (self.format, self.gzip):
-            what = f"gzip of {TITLES[self.format]}" if self.gzip else TITLES[self.format]
+            what = ("gzip of " if self.gzip else "") + TITLES[self.format]
             raise errors.DataError(
                 f"{path}: the name of a {what} record ends with {self.suffix}; rename it"
             )
-        pieces = _pieces(self, _stored(record, self))
+        try:
+            pieces = _pieces(self.format, _stored(record, self))
+        except ValueError as error:
+            raise errors.DataError(str(error)) from error
         if self.gzip:
             pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
         files.write_pieces(path, pieces)
@@ -95,8 +98,7 @@ def load(path: Path | str) -> Record:
     try:
         if format == "safetensors" and not is_compressed:
             return number_formats.restored(_mapped(path))
-        content = path.read_bytes()
-        content = gzip.decompress(content) if is_compressed else content
+        content = gzip.decompress(path.read_bytes()) if is_compressed else path.read_bytes()
         readers = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}
         return number_formats.restored(readers[format](content))
     except WRONG_CONTENT as error:
@@ -106,8 +108,7 @@ def load(path: Path | str) -> Record:
             f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy"
         ) from error
     except OSError as error:
-        why = safetensors_codec.why_not_open(path, error)
-        raise errors.DataError(f"{path}: {why}") from error
+        raise safetensors_codec.not_opened(path, error) from error
 
 
 def _kind(path: Path) -> tuple[str, bool]:
@@ -132,12 +133,8 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
         raise errors.DataError(
             f"{'; '.join(problems)}; a record has dense tensors of {allowed}: convert it first"
         )
-    try:
-        record.check_plain(found.values)
-        for name in found.tensors:
-            record.check_text(name, "tensor")
-    except ValueError as error:
-        raise errors.DataError(str(error)) from error
+    record.check_plain(found.values)
+    record.check_plain(list(found.tensors), "tensors")
     plain = {name: safetensors_codec.contiguous(t) for name, t in found.tensors.items()}
     tensors, dtypes = number_formats.converted(
         plain, precision=recorder.precision, narrow=recorder.narrow
@@ -145,18 +142,15 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
     return Stored(tensors, found.values, dtypes)
 
 
-def _pieces(recorder: Recorder, stored: Stored) -> files.Pieces:
+def _pieces(format: str, stored: Stored) -> files.Pieces:
     """The uncompressed content; that of a safetensors file is never in memory as a whole."""
-    if recorder.format == "msgpack":
+    if format == "msgpack":
         return [messagepack.content(stored)]
-    if recorder.format == "json":
+    if format == "json":
         return [json_format.content(stored)]
-    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in stored.head().items()}
-    metadata = {"format": "pt"} | metadata  # "pt": what other readers look for
-    try:
-        return safetensors_codec.chunks(stored.tensors, metadata)
-    except ValueError as error:
-        raise errors.DataError(str(error)) from error
+    metadata = {key: json_format.as_text(value) for key, value in stored.head().items()}
+    # "pt": what other readers look for
+    return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
 
 
 def _mapped(path: Path) -> Stored:

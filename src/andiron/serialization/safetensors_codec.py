@@ -55,18 +55,19 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load_file(path)
     except OSError as error:
-        raise errors.DataError(f"{path}: {why_not_open(path, error)}") from error
+        raise not_opened(path, error) from error
     except SafetensorError as error:
         raise errors.DataError(
             f"{path}: not a whole safetensors file ({error}); restore it from a copy"
         ) from error
 
 
-def why_not_open(path: Path, error: OSError) -> str:
-    """The reason why a file could not be opened."""
+def not_opened(path: Path, error: OSError) -> errors.DataError:
+    """The error of a file that could not be opened, with the reason."""
     if path.is_dir():
-        return "is a folder; name a file in it"
-    return (error.strerror or str(error)) if path.exists() else "no such file"
+        return errors.DataError(f"{path}: is a folder; name a file in it")
+    reason = (error.strerror or str(error)) if path.exists() else "no such file"
+    return errors.DataError(f"{path}: {reason}")
 
 
 def chunks(
