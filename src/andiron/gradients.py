@@ -10,6 +10,7 @@ import functools
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -132,6 +133,24 @@ def _run_backward(loss: Tensor) -> None:
         engine.run_backward((loss,), (one,), False, False, (), True, True)
     else:
         loss.backward()  # type: ignore[no-untyped-call]
+
+
+class Detachable:
+    """A value with tensors, such as a step's item, that can give itself without their graph."""
+
+    def detached(self) -> Any:
+        """The same values without their graph, safe from later updates of the weights."""
+        return type(self)(**{
+            name: _detached(value) if isinstance(value, Tensor) and value.requires_grad else value
+            for name, value in vars(self).items()
+        })  # fmt: skip
+
+
+def _detached(value: Tensor) -> Tensor:
+    source = value if value._base is None else value._base
+    if source.is_leaf:  # a network that gives its own weights: the update will write over them
+        return value.detach().clone()
+    return value.detach()
 
 
 @contextmanager

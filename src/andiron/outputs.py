@@ -9,93 +9,73 @@
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
+
+from andiron.gradients import Detachable
 
 # A target with this value counts neither in a loss nor in a metric: torch's own default.
 IGNORED = -100
 Weight = Tensor | float
 
 
-class Detachable:
-    """An item that can give itself without its graph."""
-
-    def detached(self) -> Any:
-        """The same values without their graph, safe from later updates of the weights."""
-        return type(self)(**{
-            name: _detached(value) if isinstance(value, Tensor) and value.requires_grad else value
-            for name, value in vars(self).items()
-        })  # fmt: skip
-
-
-def _detached(value: Tensor) -> Tensor:
-    source = value if value._base is None else value._base
-    if source.is_leaf:  # a network that gives its own weights: the update will write over them
-        return value.detach().clone()
-    return value.detach()
-
-
 @dataclass(frozen=True)
-class ClassificationOutput(Detachable):
-    """The mean loss of a batch, the logits, and the class indices as targets.
+class SupervisedOutput(Detachable):
+    """The mean loss of a batch, the outputs, and the targets that they are measured against.
 
     `weight` is what the loss is a mean over; None means the number of targets that count.
     `has_ignored` says that some targets may be IGNORED.
     """
 
     loss: Float[Tensor, ""]
+    output: Float[Tensor, "batch ..."]
+    targets: Shaped[Tensor, "batch ..."]
+    weight: Weight | None = None
+    has_ignored: bool = False
+
+
+@dataclass(frozen=True)
+class ClassificationOutput(SupervisedOutput):
+    """A batch of samples of one class each: logits, and class indices as targets."""
+
     output: Float[Tensor, "batch classes"]
     targets: Int[Tensor, " batch"]
-    weight: Weight | None = None
-    has_ignored: bool = False
 
 
 @dataclass(frozen=True)
-class BinaryClassificationOutput(Detachable):
-    """The mean loss of a batch, one logit a sample, and targets 0 or 1."""
+class BinaryClassificationOutput(SupervisedOutput):
+    """A batch of yes-or-no answers: one logit a sample, and targets 0 or 1."""
 
-    loss: Float[Tensor, ""]
     output: Float[Tensor, " batch"]
     targets: Int[Tensor, " batch"]
-    weight: Weight | None = None
-    has_ignored: bool = False
 
 
 @dataclass(frozen=True)
-class MultiLabelClassificationOutput(Detachable):
-    """The mean loss of a batch, a logit for each label, and a target 0 or 1 for each label."""
+class MultiLabelClassificationOutput(SupervisedOutput):
+    """A batch of samples of any labels: a logit and a target 0 or 1 for each label."""
 
-    loss: Float[Tensor, ""]
     output: Float[Tensor, "batch labels"]
     targets: Int[Tensor, "batch labels"]
-    weight: Weight | None = None
-    has_ignored: bool = False
 
 
 @dataclass(frozen=True)
-class RegressionOutput(Detachable):
-    """The mean loss of a batch, the predicted values and the targets, both in the targets' unit."""
+class RegressionOutput(SupervisedOutput):
+    """A batch of predicted values and their targets, both in the targets' unit."""
 
-    loss: Float[Tensor, ""]
     output: Float[Tensor, "batch outputs"]
     targets: Float[Tensor, "batch outputs"]
-    weight: Weight | None = None
-    has_ignored: bool = False
 
 
 @dataclass(frozen=True)
-class SequenceOutput(Detachable):
-    """The mean loss of a batch over its tokens, the logits of each token, and the target tokens.
+class SequenceOutput(SupervisedOutput):
+    """A batch of sequences, its loss a mean over tokens: logits of each token, target tokens.
 
     `num_bytes` is the number of bytes of text that the targets stand for, None if unknown.
     `nll` is the mean of -log p over the tokens that count; None where it equals the loss.
     """
 
-    loss: Float[Tensor, ""]
     output: Float[Tensor, "batch time classes"]
     targets: Int[Tensor, "batch time"]
-    weight: Weight | None = None
-    has_ignored: bool = False
     num_bytes: Tensor | int | None = None
     nll: Float[Tensor, ""] | None = None
 

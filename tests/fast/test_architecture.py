@@ -20,13 +20,12 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
     {"improvement", "ranges"},
-    {"cadence", "options"},
+    {"cadence", "options", "gradients"},
     {
         "errors",
         "files",
         "append_only",
         "run_folder",
-        "gradients",
         "schedules",
         "outputs",
         "randomness",

@@ -7,7 +7,7 @@
 torch.Size([1, 32, 32])
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,10 +22,8 @@ from andiron.gradients import Gradients, backward
 from andiron.metrics.pictures import tiled
 from andiron.outputs import AdversarialOutput, Weight
 from andiron.protocols import TrainOutput
-from andiron.ranges import Count, Number, Positive
-
-Numbers = Number | Sequence[Number]
-Scales = Positive | Sequence[Positive]
+from andiron.ranges import Count
+from andiron.tasks.regressor import Numbers, Scales
 
 
 class Adversarial(nn.Module):
@@ -57,22 +55,20 @@ class Adversarial(nn.Module):
         parts = ("generator", "discriminator", "latent")
         missing = [name for name in parts if not hasattr(network, name)]
         if missing:
-            raise ValueError(
-                f"{type(network).__name__} has no {', '.join(missing)}; "
-                "choose a network that has, such as GAN"
-            )
+            remedy = "choose a network that has, such as GAN"
+            raise ValueError(f"{type(network).__name__} has no {', '.join(missing)}; {remedy}")
         if input_mean is None or input_std is None:
-            raise ValueError(
-                "input_mean and input_std: the data does not give them; "
-                "give both (0.5 for images in [-1, 1])"
-            )
+            remedy = "give both (0.5 for images in [-1, 1])"
+            raise ValueError(f"input_mean and input_std: the data does not give them; {remedy}")
         gan: Any = network
-        self.generator: nn.Module = gan.generator
-        self.discriminator: nn.Module = gan.discriminator
-        self.latent: int = gan.latent
+        self.generator, self.discriminator, self.latent = (getattr(gan, part) for part in parts)
         self.grid = grid
-        self.register_buffer("slope", 2 * _by_channel(input_std), persistent=False)
-        self.register_buffer("offset", 2 * _by_channel(input_mean) - 1, persistent=False)
+        mean, std = (  # [channels, 1, 1]
+            torch.as_tensor(each, dtype=torch.float32).reshape(-1, 1, 1)
+            for each in (input_mean, input_std)
+        )
+        self.register_buffer("slope", 2 * std, persistent=False)
+        self.register_buffer("offset", 2 * mean - 1, persistent=False)
 
     def forward(
         self, latents: Float[Tensor, "batch latent"]
@@ -96,23 +92,17 @@ class Adversarial(nn.Module):
         """
         generated = self.generator(latents)
         with _frozen(self.discriminator):  # the generator's loss trains the generator alone
-            loss = generator_loss_of(self._judged(generated))
-            generators = _gradients(loss, self)
-        real, fake = self._judged(images), self._judged(generated.detach())
-        discriminator_loss = discriminator_loss_of(real, fake)
-        discriminators = _gradients(discriminator_loss, self)
-        joint_loss = (loss + discriminator_loss).detach()
-        both = Gradients({**generators, **discriminators}, self, joint_loss)
-        item = AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
-        return TrainOutput(both, item.detached(), item.weight)
+            loss = _surprise(self._judged(generated), is_real=1)
+            gradients = _gradients(loss, self)
+        item = self._output(images, generated.detach(), loss)
+        gradients |= _gradients(item.discriminator_loss, self)
+        joint_loss = (loss + item.discriminator_loss).detach()
+        return TrainOutput(Gradients(gradients, self, joint_loss), item.detached(), item.weight)
 
     def valid_step(self, batch: Batch) -> AdversarialOutput:
         """The output of one batch for the metrics; the same latents for every batch of one size."""
         images = self._images(batch)
-        generated = self.generator(self._fixed_latents(len(images), "valid"))
-        real, fake = self._judged(images), self._judged(generated)
-        loss, discriminator_loss = generator_loss_of(fake), discriminator_loss_of(real, fake)
-        return AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
+        return self._output(images, self.generator(self._fixed_latents(len(images), "valid")))
 
     def samples(self) -> dict[str, str | Tensor]:
         """`generated`: grid x grid images of fixed latents; empty unless 1 or 3 channels."""
@@ -121,6 +111,15 @@ class Adversarial(nn.Module):
             return {}
         pixels = ((images + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
         return {"generated": tiled(pixels, self.grid)}
+
+    def _output(
+        self, images: Tensor, generated: Tensor, loss: Tensor | None = None
+    ) -> AdversarialOutput:
+        """The discriminator's answers and loss, with the generator's loss if it is not known."""
+        real, fake = self._judged(images), self._judged(generated)
+        loss = _surprise(fake, is_real=1) if loss is None else loss
+        discriminator_loss = _surprise(real, is_real=1) + _surprise(fake, is_real=0)
+        return AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
 
     def _images(self, batch: Batch) -> Float[Tensor, "batch channels height width"]:
         return torch.addcmul(self.offset, batch.inputs, self.slope)
@@ -153,18 +152,10 @@ def judged_generated(item: AdversarialOutput) -> Tensor:
     return item.generated < 0
 
 
-def generator_loss_of(generated: Float[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """-mean log s(D(G(z))), from D's logits of generated images."""
-    return functional.binary_cross_entropy_with_logits(generated, torch.ones_like(generated))
-
-
-def discriminator_loss_of(
-    real: Float[Tensor, " batch"], generated: Float[Tensor, " batch"]
-) -> Float[Tensor, ""]:
-    """-mean log s(D(x)) - mean log(1 - s(D(G(z)))), from D's logits of both."""
-    missed = functional.binary_cross_entropy_with_logits(real, torch.ones_like(real))
-    believed = functional.binary_cross_entropy_with_logits(generated, torch.zeros_like(generated))
-    return missed + believed
+def _surprise(logits: Float[Tensor, " batch"], *, is_real: float) -> Float[Tensor, ""]:
+    """-mean log s(D) of images that are to be taken for real (1), or -mean log(1 - s(D)) (0)."""
+    truths = torch.full_like(logits, is_real)
+    return functional.binary_cross_entropy_with_logits(logits, truths)
 
 
 @contextmanager
@@ -183,8 +174,3 @@ def _frozen(module: nn.Module) -> Iterator[None]:
 def _gradients(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
     """The gradients by name; empty if every parameter that the loss depends on is frozen."""
     return dict(backward(loss, model)) if loss.requires_grad else {}
-
-
-def _by_channel(numbers: Numbers) -> Float[Tensor, "channels 1 1"]:
-    listed = [numbers] if isinstance(numbers, float | int) else [*numbers]
-    return torch.tensor(listed, dtype=torch.float32)[:, None, None]

@@ -59,45 +59,37 @@ class CrossEntropy:
         if not self.is_balanced:
             return self
         if not class_counts or min(class_counts) < 1:
-            shown = f"class_counts are {[*(class_counts or ())]}"
+            shown = f"class_counts are {class_counts and [*class_counts]}"
             cause = shown if class_counts else "the data does not give its class_counts"
-            raise ValueError(
-                f"loss.class_weights=balanced: {cause}; "
-                "each class needs samples, or give a weight for each"
-            )
+            remedy = "each class needs samples, or give a weight for each"
+            raise ValueError(f"loss.class_weights=balanced: {cause}; {remedy}")
         weights = [sum(class_counts) / (len(class_counts) * count) for count in class_counts]
         return CrossEntropy(weights, self.label_smoothing, ignored_index=self.ignored_index)
 
     def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> Weight | None:
         """The sum of the targets' class weights; None if it equals their number."""
-        if self.class_weights is None or targets.is_floating_point():
-            return None
         return criterion.total_weight(self.class_weights, targets, self.ignored_index)
 
     def __call__(
         self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]
     ) -> Float[Tensor, ""]:
-        weights, smoothing = self.class_weights, self.label_smoothing
-        if weights is not None:
+        if self.class_weights is not None:
             output = criterion.at_least_float32(output)
-            weights = self.class_weights = criterion.like(output, weights)
-        if self.ignored_index is None or targets.is_floating_point():
-            return functional.cross_entropy(
-                output, targets, weights, ignore_index=NO_INDEX, label_smoothing=smoothing
-            )
-        known = (targets != self.ignored_index).sum()
-        total = known
-        if weights is not None:
-            total = criterion.total_weight(weights, targets, self.ignored_index)
-        summed = functional.cross_entropy(
+            self.class_weights = criterion.like(output, self.class_weights)
+        ignored = None if targets.is_floating_point() else self.ignored_index
+        loss = functional.cross_entropy(
             output,
             targets,
-            weights,
-            ignore_index=self.ignored_index,
-            reduction="sum",
-            label_smoothing=smoothing,
+            self.class_weights,
+            ignore_index=NO_INDEX if ignored is None else ignored,
+            reduction="mean" if ignored is None else "sum",
+            label_smoothing=self.label_smoothing,
         )
-        return summed / (total + (known == 0))
+        if ignored is None:
+            return loss
+        known = (targets != ignored).sum()
+        total = self.total_weight(targets)
+        return loss / ((known if total is None else total) + (known == 0))
 
 
 class Classifier(Supervised):
@@ -117,7 +109,7 @@ class Classifier(Supervised):
         *,
         class_counts: Sequence[int] | None = None,
     ):
-        super().__init__(network, Criterion(CrossEntropy() if loss is None else loss, class_counts))
+        super().__init__(network, Criterion(loss or CrossEntropy(), class_counts))
 
     def predict(self, batch: Batch) -> ClassificationOutput:
         """The loss and the logits of one batch.
@@ -131,9 +123,8 @@ class Classifier(Supervised):
             remedy = "should be [batch, classes] for class indices [batch]"
             raise checks.misfit(self, logits, targets, remedy)
         loss, marked = self.loss(logits, targets), self.loss.marked(targets)
-        has_ignored = self.loss.ignored_index is not None
         weight = self.loss.weight(targets, marked)
-        return ClassificationOutput(loss, logits, marked, weight, has_ignored)
+        return ClassificationOutput(loss, logits, marked, weight, self.loss.has_ignored)
 
     def _classify_probabilities(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
         if logits.dim() != 2 or logits.shape != targets.shape:

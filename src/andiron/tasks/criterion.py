@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -77,6 +77,7 @@ class Criterion:
         self.loss: Any = balanced(class_counts) if balanced else loss
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
+        self.has_ignored = self.ignored_index is not None  # or rather may have
         self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
         self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
         self._total_weight = getattr(self.loss, "total_weight", self._class_weight)
@@ -93,34 +94,24 @@ class Criterion:
         """
         if self._is_elementwise and output.shape != targets.shape:  # torch would broadcast
             remedy = "should be of one shape; choose a loss of classes"
-            raise errors.DataError(f"loss: {self._mismatch(output, targets)}: {remedy}")
+            raise self._mismatch(output, targets, remedy)
         if output.device != self._device:
             self._move_to(output.device)
         try:
             loss = self.loss(output, targets)
-        except IndexError as error:  # from torch's cross entropy
+        except IndexError:  # from torch's cross entropy
             given = targets if batch_targets is None else batch_targets
-            cause = checks.no_class(given, output.shape[-1], self.ignored_index)
-            if cause is None:
-                raise
-            raise cause from error
+            checks.of_classes(given, output.shape[-1], self.ignored_index)
+            raise
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:  # shapes and types that torch's functions do not take
-            first_line = str(error).partition("\n")[0]
-            message = f"loss: {self._mismatch(output, targets)}: {first_line}"
-            raise errors.DataError(message) from error
+            raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
         if not isinstance(loss, Tensor) or loss.dim():
             shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
             remedy = "have it return the mean over the batch"
             raise errors.MismatchError(f"loss gives {shown}, not one number; {remedy}")
         return loss
-
-    def of_tokens(
-        self, logits: Float[Tensor, "batch time classes"], targets: Int[Tensor, "batch time"]
-    ) -> Float[Tensor, ""]:
-        """The mean loss over all tokens of all sequences."""
-        return self(logits.flatten(0, 1), targets.flatten(), batch_targets=targets)
 
     def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
         """What the mean loss of these targets is a mean over, left on the device.
@@ -132,44 +123,45 @@ class Criterion:
             return weight
         marked = self.marked(targets) if marked is None else marked
         # targets of another shape are probabilities of classes, none of them ignored
-        is_whole = self.ignored_index is None or targets.shape != marked.shape
+        is_whole = not self.has_ignored or targets.shape != marked.shape
         return marked.numel() if is_whole else (marked != IGNORED).sum()
 
     def marked(self, targets: Tensor) -> Tensor:
         """The targets with IGNORED in place of what this loss ignores; metrics leave those out."""
-        if self.ignored_index is None or self.ignored_index == IGNORED:
+        if self.ignored_index in (None, IGNORED):
             return targets
         return targets.masked_fill(targets == self.ignored_index, IGNORED)
 
     def _class_weight(self, targets: Tensor) -> Tensor | None:
         """The weight by the class weights of torch's own losses; None if there are none."""
-        weights = _class_weights(self.loss)
-        if weights is None or targets.is_floating_point():
+        function = getattr(self.loss, "func", None)  # of a functools.partial
+        if not isinstance(self.loss, CLASS_LOSS_MODULES) and function not in CLASS_LOSSES:
             return None
-        return total_weight(weights, targets, self.ignored_index)
+        return total_weight(_setting(self.loss, "weight"), targets, self.ignored_index)
 
-    def _mismatch(self, output: Tensor, targets: Tensor) -> str:
+    def _mismatch(self, output: Tensor, targets: Tensor, reason: str) -> errors.DataError:
         name = getattr(self.loss, "__name__", type(self.loss).__name__)
         shapes = f"output {list(output.shape)} with targets {list(targets.shape)}"
-        return f"{name} cannot compare {shapes} ({targets.dtype})"
+        found = f"{name} cannot compare {shapes} ({targets.dtype})"
+        return errors.DataError(f"loss: {found}: {reason}")
 
     @torch.inference_mode(False)  # a tensor made in inference mode cannot be trained with
     def _move_to(self, device: torch.device) -> None:
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
         elif isinstance(self.loss, functools.partial):
-            moved = {
-                name: value.to(device) if isinstance(value, Tensor) else value
-                for name, value in self.loss.keywords.items()
-            }
-            self.loss = functools.partial(self.loss.func, *self.loss.args, **moved)
+            settings = self.loss.keywords.items()
+            tensors = {name: each.to(device) for name, each in settings if isinstance(each, Tensor)}
+            self.loss = functools.partial(self.loss, **tensors)
         self._device = device
 
 
 def total_weight(
-    weights: Float[Tensor, " classes"], targets: Tensor, ignored_index: int | None
-) -> Float[Tensor, ""]:
-    """The sum of the targets' class weights, left on the device."""
+    weights: Shaped[Tensor, " classes"] | None, targets: Tensor, ignored_index: int | None
+) -> Tensor | None:
+    """The sum of the targets' weights, left on the device; None without, or for probabilities."""
+    if weights is None or targets.is_floating_point():
+        return None
     if ignored_index is None:
         return weights[targets].sum()
     is_known = targets != ignored_index
@@ -203,28 +195,16 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 def _check_loss(loss: Any) -> None:
     if isinstance(loss, type):
-        raise ValueError(
-            f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
-        )
+        remedy = "give an object of it, in YAML without _partial_"
+        raise ValueError(f"loss={loss.__name__}: is a class; {remedy}")
     reduction = _setting(loss, "reduction")
     if reduction not in (None, "mean"):
         remedy = "should be mean, so that batches of any size weigh alike"
         raise ValueError(f"loss.reduction={reduction}: {remedy}")
-    names = [name for name, _ in loss.named_parameters()] if isinstance(loss, nn.Module) else []
+    names = dict(loss.named_parameters()) if isinstance(loss, nn.Module) else {}
     if names:
-        raise ValueError(
-            f"loss has parameters ({', '.join(names)}) that nothing would train; "
-            "put them in the network"
-        )
-
-
-def _class_weights(loss: Any) -> Tensor | None:
-    """The class weights of torch's own classification losses, whose mean is over them."""
-    is_module = isinstance(loss, CLASS_LOSS_MODULES)
-    if not is_module and getattr(loss, "func", None) not in CLASS_LOSSES:
-        return None
-    weights: Tensor | None = _setting(loss, "weight")
-    return weights
+        remedy = "that nothing would train; put them in the network"
+        raise ValueError(f"loss has parameters ({', '.join(names)}) {remedy}")
 
 
 def _setting(loss: Any, name: str) -> Any:
@@ -232,7 +212,7 @@ def _setting(loss: Any, name: str) -> Any:
     if hasattr(loss, name):
         return getattr(loss, name)
     try:
-        parameter = inspect.signature(loss).parameters.get(name)
-    except (TypeError, ValueError):  # a callable without a signature
+        default = inspect.signature(loss).parameters[name].default
+    except (KeyError, TypeError, ValueError):  # another signature, or a callable without one
         return None
-    return None if parameter is None or parameter.default is parameter.empty else parameter.default
+    return None if default is inspect.Parameter.empty else default

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
-from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
@@ -24,7 +23,7 @@ from andiron.outputs import IGNORED, SequenceOutput
 from andiron.ranges import Count, NonNegative
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
-from andiron.tasks.criterion import Criterion, Loss, Supervised
+from andiron.tasks.criterion import Criterion, Loss, Supervised, total_weight
 
 BYTES = 256
 
@@ -53,7 +52,7 @@ class LanguageModel(Supervised):
         temperature: NonNegative = 1.0,
         top_k: Count | None = None,
     ):
-        super().__init__(network, Criterion(CrossEntropy() if loss is None else loss))
+        super().__init__(network, Criterion(loss or CrossEntropy()))
         self.vocabulary = vocabulary
         self.prompt = _encoded(prompt, vocabulary)
         self.sample_length = sample_length
@@ -76,12 +75,16 @@ class LanguageModel(Supervised):
         if logits.dim() != 3 or logits.shape[:2] != targets.shape:
             remedy = "should be [batch, time, classes] for targets [batch, time]"
             raise checks.misfit(self, logits, targets, remedy)
-        loss, marked = self.loss.of_tokens(logits, targets), self.loss.marked(targets)
-        has_ignored = self.loss.ignored_index is not None
-        weight = self.loss.weight(targets, marked)
-        num_bytes = self._num_bytes(marked, has_ignored, logits.shape[-1])
-        nll = None if self.loss.is_nll else _nll(logits, marked)
-        return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)
+        flat, marked = logits.flatten(0, 1), self.loss.marked(targets)
+        loss = self.loss(flat, targets.flatten(), batch_targets=targets)
+        nll = None  # the loss itself; otherwise perplexity needs it beside the loss
+        if not self.loss.is_nll:
+            with torch.no_grad():
+                nll = functional.cross_entropy(flat, marked.flatten(), ignore_index=IGNORED)
+        weight, num_bytes = self.loss.weight(targets, marked), self._num_bytes(logits, marked)
+        return SequenceOutput(
+            loss, logits, marked, weight, self.loss.has_ignored, num_bytes=num_bytes, nll=nll
+        )
 
     def samples(self) -> dict[str, str | Tensor]:
         """`sample`: the prompt and its continuation, drawn by the same random numbers every time.
@@ -98,17 +101,15 @@ class LanguageModel(Supervised):
         tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
         return {"sample": _code_block(self._decoded([*self.prompt, *tokens[0].tolist()]))}
 
-    def _num_bytes(
-        self, targets: Tensor, has_ignored: bool, num_classes: int
-    ) -> Tensor | int | None:
+    def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
         """The bytes that the targets stand for; None without a vocabulary and 256 classes."""
-        is_known = (targets != IGNORED) if has_ignored else None
-        if self.bytes_per_token is None:
-            number = targets.numel() if is_known is None else is_known.sum()
-            return number if num_classes == BYTES else None
-        if is_known is None:
-            return self.bytes_per_token[targets].sum()
-        return (self.bytes_per_token[torch.where(is_known, targets, 0)] * is_known).sum()
+        has_ignored = self.loss.has_ignored
+        if self.bytes_per_token is not None:
+            ignored_index = IGNORED if has_ignored else None
+            return total_weight(self.bytes_per_token, targets, ignored_index)
+        if logits.shape[-1] != BYTES:
+            return None
+        return (targets != IGNORED).sum() if has_ignored else targets.numel()
 
     def _decoded(self, tokens: Sequence[int]) -> str:
         if self.vocabulary is not None:
@@ -116,26 +117,16 @@ class LanguageModel(Supervised):
         return bytes(tokens).decode(errors="replace")
 
 
-def _nll(logits: Float[Tensor, "batch time classes"], targets: Tensor) -> Float[Tensor, ""]:
-    """The mean of -log p over the tokens that count, whatever the loss; perplexity needs it."""
-    flat, answers = logits.flatten(0, 1), targets.flatten()
-    with torch.no_grad():
-        return functional.cross_entropy(flat, answers, ignore_index=IGNORED)
-
-
 def _encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:
     if not text:
-        allowed = "should have at least one character to continue, such as a line break"
-        raise ValueError(f"prompt: {allowed}")
+        raise ValueError("prompt: should have at least one character, such as a line break")
     if vocabulary is None:
         return [*text.encode()]
     numbers = {token: number for number, token in enumerate(vocabulary)}
-    unknown = sorted({character for character in text if character not in numbers})
+    unknown = sorted({*text} - numbers.keys())
     if unknown:
-        characters = ", ".join(map(repr, unknown))
-        raise ValueError(
-            f"prompt={text!r}: the vocabulary has no {characters}; use characters that it has"
-        )
+        missing = f"the vocabulary has no {', '.join(map(repr, unknown))}"
+        raise ValueError(f"prompt={text!r}: {missing}; use characters that it has")
     return [numbers[character] for character in text]
 
 
@@ -148,6 +139,5 @@ def _code_block(text: str) -> str:
         each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for each in text
     )
-    longest = max(map(len, re.findall("`+", shown)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`*", shown))))
     return f"{fence}text\n{shown}\n{fence}"

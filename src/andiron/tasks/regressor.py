@@ -21,17 +21,16 @@ from andiron.outputs import RegressionOutput
 from andiron.ranges import Number, Positive
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
-from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
+from andiron.tasks.criterion import (
+    CLASS_LOSS_MODULES,
+    Criterion,
+    Loss,
+    Supervised,
+    at_least_float32,
+)
 from andiron.tasks.yes_or_no import BinaryCrossEntropy
 
-LOSSES_OF_CLASSES = (
-    CrossEntropy,
-    BinaryCrossEntropy,
-    nn.CrossEntropyLoss,
-    nn.NLLLoss,
-    nn.BCEWithLogitsLoss,
-    nn.BCELoss,
-)
+ANSWER_LOSSES = (CrossEntropy, BinaryCrossEntropy, nn.BCEWithLogitsLoss, nn.BCELoss)
 Numbers = Number | Sequence[Number]
 Scales = Positive | Sequence[Positive]
 
@@ -69,8 +68,9 @@ class Regressor(Supervised):
         target_mean: Numbers | None = None,
         target_std: Scales | None = None,
     ):
-        super().__init__(network, Criterion(MeanSquaredError() if loss is None else loss))
-        if isinstance(loss, LOSSES_OF_CLASSES):  # the shapes would fit and the loss mean nothing
+        super().__init__(network, Criterion(loss or MeanSquaredError()))
+        # the shapes would fit and the loss mean nothing
+        if isinstance(loss, (*CLASS_LOSS_MODULES, *ANSWER_LOSSES)):
             remedy = "choose one of values, such as loss=mean_squared_error"
             raise ValueError(f"loss: {type(loss).__name__} is of classes; {remedy}")
         mean = _numbers(0.0 if target_mean is None else target_mean)
@@ -115,5 +115,4 @@ def _column(values: Tensor) -> Tensor:
 
 
 def _numbers(values: Numbers) -> Float[Tensor, " outputs"]:
-    listed = [values] if isinstance(values, float | int) else [*values]
-    return torch.tensor(listed, dtype=torch.float32)
+    return torch.as_tensor(values, dtype=torch.float32).reshape(-1)

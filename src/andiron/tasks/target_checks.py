@@ -1,7 +1,5 @@
 """Checks of targets, and errors that name the samples whose targets are invalid."""
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -18,17 +16,14 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
     return errors.DataError(f"{type(task).__name__}: {shapes}; {remedy}")
 
 
-def no_class(
-    targets: Tensor, num_classes: int, ignored_index: int | None
-) -> errors.DataError | None:
-    """The error for targets outside the classes; None if all are inside, or ignored."""
+def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:
+    """Refuses targets on a CPU that are neither one of the classes nor ignored.
+
+    Raises: DataError that names the samples.
+    """
     is_outside = (targets < 0) | (targets >= num_classes)
-    if ignored_index is not None:
-        is_outside &= targets != ignored_index
     allowed = f"should be 0 to {num_classes - 1}, the network gives {num_classes} classes"
-    if not bool(is_outside.any()):
-        return None
-    return _error(targets, is_outside, f"{allowed}; {_ignoring(ignored_index)}")
+    _checked(targets, targets, is_outside, allowed, ignored_index)
 
 
 def of_yes_or_no(
@@ -40,10 +35,7 @@ def of_yes_or_no(
     Raises: DataError, on a CPU, that names the samples.
     """
     is_outside = ~((targets >= 0) & (targets <= 1))
-    if ignored_index is not None:
-        is_outside &= targets != ignored_index
-    allowed = f"should be 0 or 1; {_ignoring(ignored_index)}"
-    return _checked(loss, is_outside, lambda: _error(targets, is_outside, allowed))
+    return _checked(loss, targets, is_outside, "should be 0 or 1", ignored_index)
 
 
 def of_probabilities(
@@ -55,38 +47,34 @@ def of_probabilities(
     """
     is_outside = (targets < 0).any(dim=1) | ((targets.sum(dim=1) - 1).abs() > TOLERANCE)
     is_outside |= targets.shape[1] == 1
-
-    def error() -> errors.SampleError:
+    if not loss.is_cpu:
+        return torch.where(is_outside.any(), torch.nan, loss)
+    if bool(is_outside.any()):
         place = int(is_outside.nonzero()[0])
-        found = errors.SampleError(
+        error = errors.SampleError(
             f"sample {place} of the batch has targets {targets[place].tolist()}; "
             "should be probabilities of two or more classes that sum to 1; "
             "if these are values to predict, use task=regression"
         )
-        found.places = [place]
-        return found
-
-    return _checked(loss, is_outside, error)
-
-
-def _checked(
-    loss: Float[Tensor, ""], is_outside: Tensor, error: Callable[[], errors.SampleError]
-) -> Float[Tensor, ""]:
-    if loss.device.type != "cpu":
-        return torch.where(is_outside.any(), torch.nan, loss)
-    if bool(is_outside.any()):
-        raise error()
+        error.places = [place]
+        raise error
     return loss
 
 
-def _ignoring(ignored_index: int | None) -> str:
-    return "no target is ignored" if ignored_index is None else f"{ignored_index} is ignored"
-
-
-def _error(targets: Tensor, is_outside: Tensor, allowed: str) -> errors.SampleError:
-    error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}")
-    error.places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
-    return error
+def _checked(
+    loss: Tensor, targets: Tensor, is_outside: Tensor, allowed: str, ignored_index: int | None
+) -> Tensor:
+    ignoring = "no target is ignored"
+    if ignored_index is not None:
+        is_outside &= targets != ignored_index
+        ignoring = f"{ignored_index} is ignored"
+    if not loss.is_cpu:
+        return torch.where(is_outside.any(), torch.nan, loss)
+    if bool(is_outside.any()):
+        error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}; {ignoring}")
+        error.places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
+        raise error
+    return loss
 
 
 def _listed(targets: Tensor, is_outside: Tensor) -> str:

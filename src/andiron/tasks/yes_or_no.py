@@ -8,8 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Shaped
@@ -17,7 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron.data.dataset import Batch
-from andiron.outputs import IGNORED, BinaryClassificationOutput, MultiLabelClassificationOutput
+from andiron.outputs import (
+    IGNORED,
+    BinaryClassificationOutput,
+    MultiLabelClassificationOutput,
+    SupervisedOutput,
+)
 from andiron.ranges import Positive
 from andiron.tasks import criterion
 from andiron.tasks import target_checks as checks
@@ -48,81 +52,68 @@ class BinaryCrossEntropy:
         output = criterion.at_least_float32(output)
         if self.positive_weight is not None:
             self.positive_weight = criterion.like(output, self.positive_weight)
-        weight = self.positive_weight
+        weight, dtype = self.positive_weight, output.dtype
         binary = functional.binary_cross_entropy_with_logits
         if self.ignored_index is None:
-            return binary(output, targets.to(output.dtype), pos_weight=weight)
+            return binary(output, targets.to(dtype), pos_weight=weight)
         is_known = targets != self.ignored_index
-        known = torch.where(is_known, targets, 0).to(output.dtype)
-        summed = binary(
-            output, known, is_known.to(output.dtype), pos_weight=weight, reduction="sum"
-        )
+        known = torch.where(is_known, targets, 0).to(dtype)
+        summed = binary(output, known, is_known.to(dtype), pos_weight=weight, reduction="sum")
         return summed / is_known.sum().clamp(1)
 
 
-class BinaryClassifier(Supervised):
+class YesOrNo(Supervised):
+    """`network` with the steps of yes-or-no answers; abstract. Targets may be probabilities."""
+
+    item: ClassVar[type[SupervisedOutput]]
+    num_dims: ClassVar[int]  # of the logits, and of the targets
+    remedy: ClassVar[str]  # for any other shapes
+
+    def __init__(self, network: nn.Module, loss: Loss | None = None):
+        super().__init__(network, Criterion(loss or BinaryCrossEntropy()))
+
+    def predict(self, batch: Batch) -> Any:
+        """The mean loss over all answers, and the logits of one batch.
+
+        Probabilities become answers for the metrics: 0.5 is a yes.
+        Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
+        """
+        logits, targets, ignored = self(batch.inputs), batch.targets, self.loss.ignored_index
+        if logits.dim() != self.num_dims or logits.shape != targets.shape:
+            raise checks.misfit(self, logits, targets, self.remedy)
+        loss = checks.of_yes_or_no(self.loss(logits, targets), targets, ignored)
+        is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
+        answers = targets if is_integer else (targets >= 0.5).long()
+        if ignored is not None and not (ignored == IGNORED and is_integer):
+            answers = torch.where(targets == ignored, IGNORED, answers)
+        weight = self.loss.weight(targets, answers)
+        return self.item(loss, logits, answers, weight, self.loss.has_ignored)
+
+
+class BinaryClassifier(YesOrNo):
     """`network`, which gives one logit a sample, [batch] or [batch 1], with the steps of yes or no.
 
     Targets [batch] are 0, 1 or a probability. The loss has no part in `state_dict()`.
     """
 
+    item = BinaryClassificationOutput
+    num_dims = 1
+    remedy = "should be one logit and one target a sample: num_outputs=1"
     wanted_fact: ClassVar[str] = "num_classes"
-    network_facts: ClassVar[Mapping[str, int]] = MappingProxyType(
-        {"num_classes": 1, "num_outputs": 1}
-    )
-
-    def __init__(self, network: nn.Module, loss: Loss | None = None):
-        super().__init__(network, Criterion(BinaryCrossEntropy() if loss is None else loss))
+    network_facts: ClassVar[Mapping[str, int]] = {"num_classes": 1, "num_outputs": 1}
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
         logits: Tensor = self.network(inputs)
         return logits.squeeze(1) if logits.dim() == 2 and logits.shape[1] == 1 else logits
 
-    def predict(self, batch: Batch) -> BinaryClassificationOutput:
-        """The loss and the logits of one batch.
 
-        Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
-        """
-        logits, targets = self(batch.inputs), batch.targets
-        if logits.dim() != 1 or logits.shape != targets.shape:
-            remedy = "should be one logit and one target a sample: num_outputs=1"
-            raise checks.misfit(self, logits, targets, remedy)
-        return BinaryClassificationOutput(*_answered(self.loss, logits, targets))
-
-
-class MultiLabelClassifier(Supervised):
+class MultiLabelClassifier(YesOrNo):
     """`network`, which gives a logit for each label, with the steps of yes or no to each label.
 
     Targets [batch labels] are 0, 1 or a probability; a loss with an `ignored_index` ignores single
     labels of a sample. The loss has no part in `state_dict()`.
     """
 
-    def __init__(self, network: nn.Module, loss: Loss | None = None):
-        super().__init__(network, Criterion(BinaryCrossEntropy() if loss is None else loss))
-
-    def predict(self, batch: Batch) -> MultiLabelClassificationOutput:
-        """The loss, a mean over all labels of all samples, and the logits of one batch.
-
-        Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
-        """
-        logits, targets = self(batch.inputs), batch.targets
-        if logits.dim() != 2 or logits.shape != targets.shape:
-            remedy = "should both be [batch, labels], a 0 or 1 for every logit"
-            raise checks.misfit(self, logits, targets, remedy)
-        return MultiLabelClassificationOutput(*_answered(self.loss, logits, targets))
-
-
-def _answered(
-    loss: Criterion, logits: Tensor, targets: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor | float, bool]:
-    """The values of an item: loss, logits, answers as targets, weight, and whether some count not.
-
-    Answers are 1, 0, or IGNORED in place of the loss's `ignored_index`; probability 0.5 is a 1.
-    """
-    mean = checks.of_yes_or_no(loss(logits, targets), targets, loss.ignored_index)
-    is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
-    answers = targets if is_integer else (targets >= 0.5).long()
-    ignored = loss.ignored_index
-    if ignored is not None and not (ignored == IGNORED and is_integer):
-        answers = torch.where(targets == ignored, IGNORED, answers)
-    return mean, logits, answers, loss.weight(targets, answers), ignored is not None
+    item = MultiLabelClassificationOutput
+    num_dims = 2
+    remedy = "should both be [batch, labels], a 0 or 1 for every logit"
