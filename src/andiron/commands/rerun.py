@@ -8,16 +8,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import errors
+from andiron.build import components
+from andiron.commands import train
 from andiron.commands.signals import Signals, exit_code, heard
-from andiron.config.leaves import leaves
+from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
-from andiron.run import comparison
+from andiron.run import comparison, metadata, provenance
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
+COMPARED = ("andiron", "python", "packages", "hardware", "data")  # of the provenance, beside code
 UNCHANGED = "nothing that is on record"
 
 
@@ -27,46 +30,34 @@ def rerun(path: Path, into: Path) -> bool:
     Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
     not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
-    comparison.check_finished(path)
-    folder = RunFolder(path)
+    folder = comparison.finished(path)
     config = _config(folder)
-    from andiron.commands import train  # after the checks: its imports take a second or two
-
     changed = list(changes(folder, config))
     print("\n  ".join(["changed since:", *changed] if changed else [f"changed since: {UNCHANGED}"]))
     signals = Signals(Interrupter())
     with heard(signals):
         train.train(config, into, {}, signals.interrupter)
-    differences = comparison.compare(path, into)
-    if not differences:
+    found = comparison.compare(path, into)
+    if not found:
         print(f"exact: {comparison.counts(path)} are the same bits")
         return True
-    print(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more")
+    print(f"not exact: {found[0]}\nand {len(found) - 1:,} more")
     print(f"likely cause: {_cause(changed)}")
     return False
 
 
 def changes(folder: RunFolder, config: Train) -> Iterator[str]:
     """What differs now from the record of code, versions, hardware and data, a line each."""
-    from andiron import devices
-    from andiron.build import components
-    from andiron.run import metadata, provenance
-
-    now, patch = provenance.gather(
-        seed=config.seed,
-        data=metadata.data_record(components.build(config).splits),
-        device=devices.resolve(config.device),
-    )
-    then = _provenance(folder)
-    yield from _in_code(then.get("git") or {}, now.get("git") or {})
+    built = components.build(config)
+    now, patch = metadata.origin_of(config, built.splits, built.device)
+    then = provenance.read(folder)
+    yield from _in_code(then.get("git") or {}, now["git"] or {})
     recorded = folder.uncommitted.read_bytes() if folder.uncommitted.exists() else b""
-    if recorded != patch.encode(errors="surrogateescape"):
+    if recorded != patch:
         yield f"the uncommitted changes ({folder.uncommitted.name}) are different"
-    for name in ("andiron", "python", "packages", "hardware", "data"):
-        before, after = (dict(leaves({name: each.get(name)})) for each in (then, now))
-        for key in dict.fromkeys([*before, *after]):
-            if before.get(key) != after.get(key):
-                yield f"{'.'.join(key)}: {before.get(key)}, now {after.get(key)}"
+    before, after = ({name: each.get(name) for name in COMPARED} for each in (then, now))
+    for name, (was, is_now) in by_name(differences(before, after)).items():
+        yield f"{name}: {was}, now {is_now}"
 
 
 def _config(folder: RunFolder) -> Train:
@@ -75,12 +66,9 @@ def _config(folder: RunFolder) -> Train:
         raise errors.RunFolderError(
             f"{folder.config}: no such file; without it the run cannot be repeated"
         )
-    for resume in _provenance(folder).get("resumes", []):
-        options = [
-            name
-            for name in resume.get("changes", {})
-            if name.partition(".")[0] not in SAME_NUMBERS
-        ]
+    for resume in provenance.read(folder)["resumes"]:
+        changed = resume.get("changes", {})
+        options = [name for name in changed if name.partition(".")[0] not in SAME_NUMBERS]
         if options:
             raise errors.RunFolderError(
                 f"{folder.path}: was resumed at update {resume.get('updates')} with other options "
@@ -88,20 +76,6 @@ def _config(folder: RunFolder) -> Train:
                 "cannot be repeated from its record"
             )
     return dataclasses.replace(Train.load(folder.config), overwrite=False, resume=None)
-
-
-def _provenance(folder: RunFolder) -> dict[str, Any]:
-    path = folder.provenance
-    try:
-        record = files.read_json(path)
-    except (OSError, ValueError) as error:
-        why = "without it, what changed since is unknown"
-        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {why}") from error
-    if not isinstance(record, dict):
-        raise errors.RunFolderError(
-            f"{path}: holds {type(record).__name__}, not a provenance; restore it from a copy"
-        )
-    return record
 
 
 def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

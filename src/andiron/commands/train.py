@@ -12,6 +12,7 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import command_line
 from andiron.commands.signals import Signals
+from andiron.config import leaves
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 from andiron.run import claim, resume_policy, status
@@ -72,7 +73,7 @@ def _resume(
             log.info("changed: %s", line)
         experiment = _import_experiment(interrupter)
         resumed = experiment.resume(
-            config, folder.path, resume_policy.as_plain(changes), interrupter=interrupter
+            config, folder.path, leaves.by_name(changes), interrupter=interrupter
         )
         begins()
         first = resumed.learner.updates

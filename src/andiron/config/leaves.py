@@ -1,13 +1,17 @@
-"""Nested plain values as a flat sequence of paths and values.
+"""Nested plain values as a flat sequence of paths and values, and the differences of two.
 
 >>> dict(leaves({"model": {"hidden": [7, 5], "dropout": 0.0}}))
 {('model', 'hidden'): [7, 5], ('model', 'dropout'): 0.0}
+>>> by_name(differences({"lr": 0.1, "seed": 1}, {"lr": 0.2, "seed": 1, "clip": 1.0}))
+{'lr': [0.1, 0.2], 'clip': [None, 1.0]}
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
+Differences = Mapping[Path, tuple[Any, Any]]  # the value before and now, MISSING where there is none
+MISSING = object()
 
 
 def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterator[tuple[Path, Any]]:
@@ -25,3 +29,31 @@ def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterato
         return
     for name, inner in items:
         yield from leaves(inner, (*path, str(name)), opens_lists=opens_lists)
+
+
+def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
+    """The value that has these leaves; of two that exclude each other, the later one."""
+    root: dict[str, Any] = {}
+    for (*above, name), value in flat.items():
+        node = root
+        for outer in above:
+            if not (isinstance(node.get(outer), dict) and node[outer]):  # a leaf, such as {}
+                node[outer] = {}
+            node = node[outer]
+        node[name] = value
+    return root
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+    """The leaves that differ or that only one side has, by path."""
+    was, is_now = dict(leaves(before)), dict(leaves(now))
+    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in was | is_now}
+    return {path: (one, other) for path, (one, other) in sides.items() if one != other}
+
+
+def by_name(found: Differences) -> dict[str, list[Any]]:
+    """The differences as JSON: by dotted name, both values, null for none."""
+    return {
+        ".".join(path): [None if side is MISSING else side for side in sides]
+        for path, sides in found.items()
+    }

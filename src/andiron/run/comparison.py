@@ -1,27 +1,24 @@
 """Two runs compared bit for bit: what they logged, their newest checkpoints, their results."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron import errors, files, serialization
-from andiron.checkpoint import contents, store
+from andiron import checkpoint, errors, files, serialization
+from andiron.checkpoint import contents
 from andiron.config.leaves import leaves
-from andiron.run import logged_values
-from andiron.run.logged_values import Logged
+from andiron.run.logged_values import Logged, curves, exact, lines
 from andiron.run_folder import RunFolder
 
 LEFT_OUT = (  # depend on time or place, or on how often an interrupted run saved
-    "metric_log.seconds", "metric_log.writers", "checkpoints", "seconds", "run_dir",
+    "metric_log.seconds.", "metric_log.writers.", "checkpoints.", "seconds.", "run_dir.",
 )  # fmt: skip
 MISSING = "missing"
-Values = Mapping[str, Any]  # tensors, or other values as exact text
+Values = dict[str, Any]  # tensors, or other values as exact text
 
 
 @dataclass(frozen=True)
@@ -58,17 +55,15 @@ def compare(straight: Path, other: Path) -> list[Difference]:
     First what was logged, by update; then the newest checkpoint, final weights and the summary.
     Raises: RunFolderError if a folder holds no finished run; DataError if a file is damaged.
     """
-    for path in (straight, other):
-        check_finished(path)
-    one, two = RunFolder(straight), RunFolder(other)
-    expected, found = logged_values.lines(one), logged_values.lines(two)
+    one, two = finished(straight), finished(other)
+    expected, found = lines(one), lines(two)
     differences = [
         *_line_order(expected, found, one.metrics.name),
         *_in_logged(expected, found),
-        *_in_logged(logged_values.curves(one), logged_values.curves(two)),
+        *_in_logged(curves(one), curves(two)),
     ]
     differences.sort(key=lambda each: each.updates or 0)  # stable: lines before curves
-    return [*differences, *_in_files(_contents(one), _contents(two))]
+    return [*differences, *_in_files(_files(one), _files(two))]
 
 
 def counts(path: Path) -> Counts:
@@ -76,116 +71,98 @@ def counts(path: Path) -> Counts:
 
     Raises: as `compare`.
     """
-    check_finished(path)
-    folder = RunFolder(path)
-    tensors = [
-        value for read in _contents(folder).values() for value in read().values()
-        if isinstance(value, Tensor)
-    ]  # fmt: skip
+    folder = finished(path)
     values, scalars = (
         sum(len(values) for entries in logged.values() for values in entries)
-        for logged in (logged_values.lines(folder), logged_values.curves(folder))
+        for logged in (lines(folder), curves(folder))
     )
-    return Counts(len(tensors), values, scalars)
+    read_files = map(_read, _files(folder).values())
+    return Counts(
+        sum(isinstance(value, Tensor) for read in read_files for value in read.values()),
+        values,
+        scalars,
+    )
 
 
-def check_finished(path: Path) -> None:
-    """Refuses a folder without a finished run.
+def finished(path: Path) -> RunFolder:
+    """The folder of a finished run.
 
-    Raises: RunFolderError.
+    Raises: RunFolderError if it is none.
     """
-    model = RunFolder(path).model
-    if not model.is_file():
-        why = f"there is no {model.name} in it" if path.is_dir() else "there is no such folder"
+    folder = RunFolder(path)
+    if not folder.model.is_file():
+        name = folder.model.name
+        why = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
         raise errors.RunFolderError(f"{path}: {why}; name the folder of a run that is finished")
-
-
-def newest_checkpoint(folder: RunFolder) -> Path | None:
-    """The folder of a run's newest checkpoint; None if it saved none."""
-    latest = folder.checkpoints / store.LATEST
-    if latest.exists():
-        return latest.parent / str(files.read_json(latest)["name"])
-    return max(latest.parent.glob("step-*"), key=_numbers, default=None)
-
-
-def _numbers(folder: Path) -> list[int]:
-    """The numbers in a name such as step-40.2: 40 and 2."""
-    numbers = folder.name.removeprefix("step-").split(".")
-    return [int(number) if number.isdecimal() else -1 for number in numbers]
+    return folder
 
 
 def _line_order(expected: Logged, found: Logged, file: str) -> Iterator[Difference]:
     """The first place where two files with the same lines have them in another order."""
-    if Counter(expected.keys()) != Counter(found.keys()):
+    if expected.keys() != found.keys():
         return  # each missing line is reported by itself
-    for one, other in zip(expected, found, strict=True):
-        if one != other:
-            ours, theirs = (
-                f"{place.where.removeprefix(f'{file}: ')}, update {place.updates}"
-                for place in (one, other)
-            )
-            updates = min(one, other).updates
-            yield Difference(file, "the line in this place", ours, theirs, updates)
+    for places in zip(expected, found, strict=True):
+        if places[0] != places[1]:
+            sides = (f"{where.partition(': ')[2]}, update {at}" for at, where in places)
+            yield Difference(file, "the line in this place", *sides, min(places).updates)
             return
 
 
 def _in_logged(expected: Logged, found: Logged) -> Iterator[Difference]:
-    for place in dict.fromkeys([*expected, *found]):
-        updates, where = place
+    for place in expected | found:
         ours, theirs = expected.get(place, []), found.get(place, [])
         if len(ours) != len(theirs):
             times = _times(len(ours)), _times(len(theirs))
-            yield Difference(where, "what was logged", *times, updates)
+            yield Difference(place.where, "what was logged", *times, place.updates)
         for one, other in zip(ours, theirs, strict=False):
-            yield from _in_values(where, one, other, updates)
+            yield from _in_values(place.where, one, other, place.updates)
 
 
 def _times(number: int) -> str:
     return {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
 
 
-def _contents(folder: RunFolder) -> dict[str, Callable[[], Values]]:
-    """What reads each compared file of a run, by the file's name."""
-    saved = newest_checkpoint(folder)
-    inner = [] if saved is None else [*sorted(saved.glob("*.safetensors")), saved / contents.STATE]
+def _files(folder: RunFolder) -> dict[str, Path]:
+    """The compared files of a run, by what they are called in a difference."""
+    named = {}
+    for name in checkpoint.names(folder.checkpoints)[-1:]:
+        newest = folder.checkpoints / name
+        inner = [*sorted(newest.glob("*.safetensors")), newest / contents.STATE]
+        named = {f"newest checkpoint: {path.name}": path for path in inner}
     final = [*sorted(folder.path.glob("model*.safetensors")), folder.summary]
-    paths = {f"newest checkpoint: {path.name}": path for path in inner}
-    paths |= {path.name: path for path in final}
-    return {name: partial(_read, path) for name, path in paths.items() if path.exists()}
+    named |= {path.name: path for path in final}
+    return {name: path for name, path in named.items() if path.exists()}
 
 
 def _read(path: Path) -> Values:
     if path.suffix == ".safetensors":
-        tensors = serialization.load_tensors(path)
-        return {name: tensors[name] for name in sorted(tensors)}
+        return dict(sorted(serialization.load_tensors(path).items()))
     flat = {".".join(key): each for key, each in leaves(files.read_json(path), opens_lists=True)}
     return {
-        name: logged_values.exact(value)
+        name: exact(value)
         for name, value in flat.items()
-        if not any(name == out or name.startswith(f"{out}.") for out in LEFT_OUT)
+        if not f"{name}.".startswith(LEFT_OUT)
     }
 
 
-def _in_files(
-    expected: Mapping[str, Callable[[], Values]], found: Mapping[str, Callable[[], Values]]
-) -> Iterator[Difference]:
-    for name in dict.fromkeys([*expected, *found]):
-        if name in expected and name in found:
-            yield from _in_values(name, expected[name](), found[name]())
+def _in_files(expected: dict[str, Path], found: dict[str, Path]) -> Iterator[Difference]:
+    for name in expected | found:
+        one, other = ("there" if name in paths else MISSING for paths in (expected, found))
+        if one == other:
+            yield from _in_values(name, _read(expected[name]), _read(found[name]))
         else:
-            sides = ("there", MISSING) if name in expected else (MISSING, "there")
-            yield Difference(name, "the file", *sides)
+            yield Difference(name, "the file", one, other)
 
 
 def _in_values(
     where: str, expected: Values, found: Values, updates: int | None = None
 ) -> Iterator[Difference]:
-    for name in dict.fromkeys([*expected, *found]):
+    for name in expected | found:
         one, other = expected.get(name, MISSING), found.get(name, MISSING)
-        if isinstance(one, Tensor) and isinstance(other, Tensor) and _kind(one) == _kind(other):
-            yield from _in_tensor(where, name, one, other)
-        elif isinstance(one, Tensor) or isinstance(other, Tensor) or one != other:
+        if _kind(one) != _kind(other):
             yield Difference(where, name, _kind(one), _kind(other), updates)
+        elif isinstance(one, Tensor):
+            yield from _in_tensor(where, name, one, other)
 
 
 def _in_tensor(where: str, name: str, expected: Tensor, found: Tensor) -> Iterator[Difference]:

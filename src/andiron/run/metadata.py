@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from andiron import errors, files
 from andiron.config import schema
-from andiron.config.leaves import leaves
+from andiron.config.leaves import by_name, differences, leaves
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.optim import group_table
@@ -19,7 +19,10 @@ from andiron.protocols import Sessions
 from andiron.run import provenance
 from andiron.run_folder import RunFolder
 
-DECISIVE_HARDWARE = ("threads", "device", "device_name", "cuda")  # results may differ with these
+DECISIVE = (  # facts of code and machine that results may differ with, beside the packages
+    "git.revision", "hardware.threads", "hardware.device", "hardware.device_name",
+    "hardware.cuda", "python",
+)  # fmt: skip
 Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
@@ -34,7 +37,7 @@ def record_start(
     session: Sessions,
 ) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`."""
-    origin, patch = _origin(config, splits, device)
+    origin, patch = origin_of(config, splits, device)
     if patch:
         folder.uncommitted.write_bytes(patch)
     files.write_json(folder.provenance, origin)
@@ -53,13 +56,12 @@ def check_data(folder: RunFolder, splits: Splits) -> None:
 
     Raises: DataError if the checksums differ.
     """
-    recorded = _provenance(folder)["data"]["sha256"]
+    recorded = provenance.read(folder)["data"]["sha256"]
     if recorded != splits.fingerprint:
         raise errors.DataError(
             f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
-            "was "
-            f"trained on {recorded}: it cannot be resumed with other data; restore them, or start "
-            "another run, with start_from=<run folder> for its weights"
+            f"was trained on {recorded}: it cannot be resumed with other data; restore them, or "
+            "start another run, with start_from=<run folder> for its weights"
         )
 
 
@@ -73,9 +75,9 @@ def record_resume(
     changes: Mapping[str, list[Any]],
 ) -> None:
     """Adds a resume from `updates` to the record: its changes, command, code and machine."""
-    before = _provenance(folder)
-    resumes = before.get("resumes", [])
-    origin, patch = _origin(config, splits, device)
+    before = provenance.read(folder)
+    resumes = before["resumes"]
+    origin, patch = origin_of(config, splits, device)
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -86,18 +88,18 @@ def record_resume(
             if name not in ("seed", "data") and value != before.get(name)
         },
     }
-    differences = [f"{name} {was} -> {now}" for name, was, now in _decisive(before, origin)]
+    changed = _decisive(before, origin)
     if patch != _last_patch(folder, resumes):
-        differences.append("uncommitted changes to the code")
+        changed.append("uncommitted changes to the code")
         path = folder.patch(len(resumes) + 1)
         entry["patch"] = path.name if patch else None
         if patch:
             path.write_bytes(patch)
-    if differences:
+    if changed:
         log.warning(
             "the environment changed since this run last started; "
             "bit-identical results are not guaranteed: %s",
-            ", ".join(differences),
+            ", ".join(changed),
         )
     files.write_json(folder.provenance, {**before, "resumes": [*resumes, entry]})
     config.save(folder.config)
@@ -120,19 +122,23 @@ def hyperparameters(config: Train) -> dict[str, Plain]:
     return flat
 
 
-def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """The differences in code, versions and machine that can change results: name, before, now."""
-    for name, keys in (
-        ("git", ("revision",)),
-        ("packages", now["packages"]),
-        ("hardware", DECISIVE_HARDWARE),
-    ):
-        was, is_now = before.get(name) or {}, now[name] or {}
-        yield from (
-            (key, was.get(key), is_now.get(key)) for key in keys if was.get(key) != is_now.get(key)
-        )
-    if before.get("python") != now["python"]:
-        yield "python", before.get("python"), now["python"]
+def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The differences in code, versions and machine that can change results."""
+    return [
+        f"{name.rpartition('.')[2]} {was} -> {is_now}"
+        for name, (was, is_now) in by_name(differences(before, now)).items()
+        if name in DECISIVE or name.startswith("packages.")
+    ]
+
+
+def origin_of(
+    config: Train, splits: Splits, device: torch.device
+) -> tuple[dict[str, Any], bytes]:
+    """The content of provenance.json, and the patch of what is not committed."""
+    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
+    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
+    origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
+    return origin, patch.encode(errors="surrogateescape")
 
 
 def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
@@ -140,39 +146,6 @@ def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
     names = [entry["patch"] for entry in resumes if "patch" in entry]
     path = folder.path / (names[-1] or "") if names else folder.uncommitted
     return path.read_bytes() if path.is_file() else b""
-
-
-def _origin(config: Train, splits: Splits, device: torch.device) -> tuple[dict[str, Any], bytes]:
-    """The content of provenance.json, and the patch of what is not committed."""
-    origin, patch = provenance.gather(seed=config.seed, data=data_record(splits), device=device)
-    return origin, patch.encode(errors="surrogateescape")
-
-
-def data_record(splits: Splits) -> dict[str, Any]:
-    """What provenance.json says about the data."""
-    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
-    return {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
-
-
-def _provenance(folder: RunFolder) -> dict[str, Any]:
-    """The content of provenance.json.
-
-    Raises: DataError if it is missing or damaged.
-    """
-    path = folder.provenance
-    try:
-        record = files.read_json(path)
-    except (OSError, ValueError, RecursionError) as error:
-        raise errors.DataError(
-            f"{path}: missing or damaged ({error}); restore it from a copy"
-        ) from error
-    is_whole = isinstance(record, dict) and "sha256" in (record.get("data") or {})
-    resumes = record.get("resumes", []) if is_whole else None
-    if not isinstance(resumes, list) or not all(isinstance(entry, dict) for entry in resumes):
-        raise errors.DataError(
-            f"{path}: damaged: it has no checksum of the data, or no list of resumes; restore it"
-        )
-    return dict(record)
 
 
 def _fenced(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The origin of a run: code, versions, hardware, seed and data."""
+"""The origin of a run: code, versions, hardware, seed and data; gathered, and read back."""
 
 import importlib.metadata
 import os
@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 import andiron
+from andiron import errors, files
+from andiron.run_folder import RunFolder
 
 PACKAGES = (
     "torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic",
@@ -38,16 +40,38 @@ def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[di
     }, patch
 
 
+def read(folder: RunFolder) -> dict[str, Any]:
+    """The content of provenance.json, with its list of resumes.
+
+    Raises: DataError if it is missing or damaged.
+    """
+    path = folder.provenance
+    try:
+        record = dict(files.read_json(path))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise errors.DataError(
+            f"{path}: missing or damaged ({error}); restore it from a copy"
+        ) from error
+    record.setdefault("resumes", [])
+    match record:
+        case {"data": {"sha256": _}, "resumes": [*resumes]} if all(
+            isinstance(resume, dict) for resume in resumes
+        ):
+            return record
+    raise errors.DataError(
+        f"{path}: damaged: it has no checksum of the data, or no list of resumes; restore it"
+    )
+
+
 def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
     """The commit of the checkout that holds the code, and the uncommitted patch; None elsewhere."""
-    revision = _run_git(code, "rev-parse", "HEAD")
+    revision = _run_git(code, "rev-parse HEAD")
     if revision is None:
         return None, ""
     # the user's git settings must not change the patch
     plain = "--binary --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/"
-    patch = _run_git(code, "diff", *plain.split(), "HEAD", "--", ":/") or ""
-    listing = "ls-files -z --others --exclude-standard --full-name :/"
-    untracked = _run_git(code, *listing.split()) or ""
+    patch = _run_git(code, f"diff {plain} HEAD -- :/") or ""
+    untracked = _run_git(code, "ls-files -z --others --exclude-standard --full-name :/") or ""
     return {
         "revision": revision.strip(),
         "dirty": bool(patch),
@@ -55,11 +79,10 @@ def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
     }, patch
 
 
-def _run_git(folder: Path, *arguments: str) -> str | None:
+def _run_git(folder: Path, arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments.split()]
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, timeout=30, check=False
-        )
+        answer = subprocess.run(command, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):  # no git: null in the record
         return None
     return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None

@@ -3,93 +3,70 @@
 The policy of each option is in its field (`andiron.options.option`); here are the exceptions.
 """
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron import errors
 from andiron.config import schema
-from andiron.config.leaves import Path, leaves
+from andiron.config.leaves import MISSING, Differences, Path, differences, leaves, nested
 
-Changes = Mapping[Path, tuple[Any, Any]]  # recorded and new value, MISSING where there is none
 INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # what to do with a run; no part of it
 LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can give a done run more to do
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide what an optimizer's state holds
-MISSING = object()
 
 
-def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[Path, tuple[Any, Any]]:
+def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
-    before, now = dict(leaves(record)), dict(leaves(wanted))
-    return {
-        path: (before.get(path, MISSING), now.get(path, MISSING))
-        for path in {**before, **now}
-        if path[0] not in INSTRUCTIONS and before.get(path, MISSING) != now.get(path, MISSING)
-    }
+    found = differences(record, wanted)
+    return {path: sides for path, sides in found.items() if path[0] not in INSTRUCTIONS}
 
 
-def applied(plain: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
     """A copy of `plain` with these changes."""
-    changed: dict[str, Any] = copy.deepcopy(dict(plain))
-    for path, (_, value) in changes.items():
-        if value is MISSING:
-            _remove(changed, path)
-        else:
-            _put(changed, path, value)
-    return changed
+    flat = dict(leaves(plain)) | {path: value for path, (_, value) in changes.items()}
+    return nested({path: value for path, value in flat.items() if value is not MISSING})
 
 
-def check(changes: Changes, allowed: Sequence[str]) -> None:
+def check(changes: Differences, allowed: Sequence[str]) -> None:
     """Refuses changes that would make it another run, and those that `allowed` does not name.
 
     Raises: ConfigError with all of them.
     """
-    policy = schema.resume_policy()
-    problems = [
-        _unknown(name, [option for option, kind in policy.items() if kind == "ask"])
-        for name in allowed
-        if policy.get(name.partition(".")[0]) != "ask"
-    ]
+    asking = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
+    problems = [_unknown(name, asking) for name in allowed if name.partition(".")[0] not in asking]
     replaced = {
         path[0] for path in changes if path[-1] == "_target_" and _policy_of(path) == "never"
     }
     for path, sides in changes.items():
+        policy = _policy_of(path)
         # a schedule repeats lr, and the options of another class follow from the class
         is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
         follows = path[0] in replaced and path[-1] != "_target_"
-        if _policy_of(path) == "free" or is_copy or follows:
+        if policy == "free" or is_copy or follows:
             continue
         option, (before, now) = ".".join(path), map(_shown, sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
-        if _policy_of(path) == "never":
+        if policy == "never":
             remedy = "start another run, with start_from=<run folder> for its weights"
             problems.append(f"{recorded}, and a resumed run keeps it; {remedy}")
-        elif not any(option == name or option.startswith(f"{name}.") for name in allowed):
+        elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
             remedy = f"give resume_allow=[{path[0]}] to resume with the new value"
             problems.append(f"{recorded}, and was trained with that so far; {remedy}")
     if problems:
         raise errors.ConfigError(problems)
 
 
-def has_more_to_do(changes: Changes) -> bool:
+def has_more_to_do(changes: Differences) -> bool:
     """Whether these changes could give a finished run more to do."""
     return any(path[0] in LENGTHENING or _policy_of(path) != "free" for path in changes)
 
 
-def described(changes: Changes) -> list[str]:
+def described(changes: Differences) -> list[str]:
     """A line for each change."""
     return [
         f"{'.'.join(path)}: {_shown(before)} -> {_shown(now)}"
         for path, (before, now) in changes.items()
     ]
-
-
-def as_plain(changes: Changes) -> dict[str, list[Any]]:
-    """The changes as JSON: by option, the recorded and the new value, null for none."""
-    return {
-        ".".join(path): [None if side is MISSING else side for side in sides]
-        for path, sides in changes.items()
-    }
 
 
 def _policy_of(path: Path) -> str:
@@ -110,21 +87,3 @@ def _unknown(name: str, guarded: Sequence[str]) -> str:
     hint = errors.nearest(name, guarded)
     listed = ", ".join(guarded)
     return f"resume_allow=[{name}]: names no option that can be allowed{hint}; allowed: {listed}"
-
-
-def _put(node: dict[str, Any], path: Path, value: Any) -> None:
-    for name in path[:-1]:
-        if not isinstance(node.get(name), dict):
-            node[name] = {}
-        node = node[name]
-    node[path[-1]] = value
-
-
-def _remove(node: dict[str, Any], path: Path) -> None:
-    """Removes a value, and the objects that become empty."""
-    name, *rest = path
-    inner = node.get(name)
-    if rest and isinstance(inner, dict):
-        _remove(inner, tuple(rest))
-    if not rest or not inner:
-        node.pop(name, None)

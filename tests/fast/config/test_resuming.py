@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron import errors
+from andiron.config import leaves
 from andiron.run import resume_policy
 
 RECORD = {
@@ -52,7 +53,7 @@ def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
         ("lr",): (0.1, 0.2),
         ("model", "hidden"): ([64, 32], [8]),
     }
-    assert changed(model__dropout=0.5) == {("model", "dropout"): (resume_policy.MISSING, 0.5)}
+    assert changed(model__dropout=0.5) == {("model", "dropout"): (leaves.MISSING, 0.5)}
 
 
 @pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}], ids=str)
@@ -148,4 +149,4 @@ def test_nothing_is_changed_in_what_is_given(one, other):
 def test_changes_are_told_and_recorded_with_what_was_and_is():
     found = changed(lr=0.2, model__dropout=0.5)
     assert resume_policy.described(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
-    assert resume_policy.as_plain(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}
+    assert leaves.by_name(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

@@ -337,17 +337,18 @@ def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_
     ]
 
 
-def test_the_newest_checkpoint_is_the_one_that_latest_json_names_and_else_the_last_by_number(
-    straight,
-):
-    checkpoints = straight / "checkpoints"
-    shutil.copytree(checkpoints / "step-3", checkpoints / "step-10")
-    shutil.copytree(checkpoints / "step-3", checkpoints / "step-10.2")
-    shutil.copytree(checkpoints / "step-3", checkpoints / "step-9.damaged")
-    assert comparison.newest_checkpoint(RunFolder(straight)) == checkpoints / "step-10.2"
+def test_the_newest_checkpoint_is_the_last_by_number_and_no_damaged_one(straight, other):
+    for number in ("10", "10.2", "9.damaged"):
+        shutil.copytree(other / "checkpoints" / "step-3", other / "checkpoints" / f"step-{number}")
+    change_tensors(
+        other / "checkpoints" / "step-10.2" / "optimizer.safetensors",
+        lambda tensors: tensors["momentum"].mul_(2),
+    )
+    change_json(
+        other / "checkpoints" / "step-10.2" / "state.json", lambda plain: plain.update(updates=6)
+    )
 
-    (checkpoints / "latest.json").write_text('{"name": "step-6", "updates": 6}')
-    assert comparison.newest_checkpoint(RunFolder(straight)) == checkpoints / "step-6"
+    assert comparison.compare(straight, other) == []
 
 
 def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_path):

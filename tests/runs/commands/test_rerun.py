@@ -156,7 +156,7 @@ def record(folder, **resume):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"")
     (folder / "config.json").write_text("{}")
-    (folder / "provenance.json").write_text(json.dumps({"resumes": [resume]}))
+    (folder / "provenance.json").write_text(json.dumps({"data": {"sha256": "0"}, "resumes": [resume]}))
     return folder
 
 
@@ -206,10 +206,11 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
     (folder / "provenance.json").write_text("[]")
     assert (
         refusal(folder)
-        == f"{folder / 'provenance.json'}: holds list, not a provenance; restore it from a copy"
+        == f"{folder / 'provenance.json'}: damaged: it has no checksum of the data, or no list of "
+        "resumes; restore it"
     )
     (folder / "provenance.json").write_text('{"git')
-    assert refusal(folder).startswith(f"{folder / 'provenance.json'}: cannot be read (")
+    assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")
     (folder / "config.json").unlink()
     assert (
         refusal(folder)
