@@ -12,13 +12,11 @@ from matplotlib.figure import Figure
 
 from andiron import errors, files
 from andiron.build import components, configured_learner
-from andiron.build.components import Components
 from andiron.commands import command_line
 from andiron.config.schema import Train
 from andiron.data import DataLoader
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
-from andiron.protocols import Point, Writer
 from andiron.run_folder import RunFolder
 from andiron.writers import TensorBoardWriter
 
@@ -39,16 +37,6 @@ class Range:
         return self.first * math.pow(self.last / self.first, updates / max(self.updates - 1, 1))
 
 
-class PointList(list[Point]):
-    """A writer that keeps what is logged."""
-
-    def write(self, point: Point) -> None:
-        self.append(point)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     """Runs the test; writes find_lr.json, find_lr.png and a TensorBoard curve into `run_dir`.
 
@@ -62,13 +50,10 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=tried, optimizer=optimizer)
-    points = PointList()
-    tensorboard = TensorBoardWriter(RunFolder(run_dir).tensorboard)
-    writers: dict[str, Writer] = {"points": points, "tensorboard": tensorboard}
+    writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}
     with configured_learner.learner(config, built, run_dir, writers) as learner:
-        _train(learner, built, tried)
-    rates = [tried(number) for number in range(len(points))]
-    losses = [point.values["loss"] for point in points]
+        losses = _losses(learner, built.train, tried)
+    rates = [tried(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
         why = f"the loss diverged after {len(losses)} updates; start lower"
         raise errors.ConfigError([f"--first={tried.first}: {why}"])
@@ -80,17 +65,18 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     print(f"picture: {run_dir / 'find_lr.png'}")
 
 
-def _train(learner: Learner, built: Components, tried: Range) -> None:
-    """Makes updates until the range is completed or the smoothed loss has diverged."""
+def _losses(learner: Learner, train: DataLoader, tried: Range) -> list[float]:
+    """The loss of each update until the range is completed or the smoothed loss has diverged."""
     losses: list[float] = []
-    with learner.training(built.train):
-        for batches in _endless(learner, built.train):
-            if learner.updates == tried.updates or not learner.update(batches, built.train):
+    with learner.training(train):
+        for batches in _endless(learner, train):
+            if learner.updates == tried.updates or not learner.update(batches, train):
                 break
             losses.append(learner.metric_log.latest["train"]["loss"])
             curve = smoothed(losses)
             if not curve[-1] < DIVERGED * min(curve):
                 break
+    return losses
 
 
 def _endless(learner: Learner, train: DataLoader) -> Iterator[list[Any]]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, serialization
+from andiron.config.leaves import leaves
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
@@ -36,19 +37,22 @@ def import_state_dict(
         for name, value in content.items()
         if isinstance(value, Tensor) and isinstance(name, str)
     }
+    left_out = [
+        f"{name} ({_kind(value)})" for name, value in content.items() if name not in tensors
+    ]
     if not tensors:
-        others = [
-            name
-            for name, inner in _dicts(content)
-            if any(isinstance(value, Tensor) for value in inner.values())
-        ]
+        others = dict.fromkeys(
+            ".".join(above)
+            for (*above, _), value in leaves(content)
+            if above and isinstance(value, Tensor)
+        )
         hint = f"there are tensors under {', '.join(others)}: name one with --key"
-        holds = hint if others else f"it holds {_listed(content) or 'nothing'}"
+        holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
         raise errors.DataError(f"{source}: no plain state_dict{place}; {holds}")
     record = serialization.Record(module_file.renamed(tensors, rename or {}))
     serialization.Recorder().record(record, target)
-    return [f"{name} ({_kind(value)})" for name, value in content.items() if name not in tensors]
+    return left_out
 
 
 def _loaded(path: Path) -> Any:
@@ -78,34 +82,21 @@ def _remedy(message: str) -> str:
     return f"not a whole file of torch.save ({first_sentence}); restore it from a copy"
 
 
-def _selected(loaded: Any, key: str | None, path: Path) -> dict[Any, Any]:
-    content = loaded
-    parts = key.split(".") if key else []
-    for number, part in enumerate(parts):
-        if not isinstance(content, Mapping) or part not in content:
-            names = [str(name) for name in content] if isinstance(content, Mapping) else []
-            above = ".".join(parts[:number])
+def _selected(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
+    content, above = loaded, ""
+    for part in key.split(".") if key else []:
+        inner = content if isinstance(content, Mapping) else {}
+        if part not in inner:
+            names = list(map(str, inner))
             raise errors.DataError(
                 f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are "
                 f"{', '.join(names) or 'none'}{errors.nearest(part, names)}"
             )
-        content = content[part]
+        content, above = inner[part], f"{above}.{part}".lstrip(".")
     if not isinstance(content, Mapping):
         place = f" under {key!r}" if key else ""
         raise errors.DataError(f"{path}: holds {_kind(content)}{place}, and no state_dict")
-    return dict(content)
-
-
-def _dicts(content: Mapping[Any, Any], above: str = "") -> list[tuple[str, Mapping[Any, Any]]]:
-    """The dicts in a dict, at any depth, with the keys that lead to them."""
-    inner = [
-        (f"{above}{name}", value) for name, value in content.items() if isinstance(value, Mapping)
-    ]
-    return inner + [deeper for name, value in inner for deeper in _dicts(value, f"{name}.")]
-
-
-def _listed(content: Mapping[Any, Any]) -> str:
-    return ", ".join(f"{name} ({_kind(value)})" for name, value in content.items())
+    return content
 
 
 def _kind(value: Any) -> str:

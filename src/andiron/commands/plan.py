@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from torch import Tensor
 
 from andiron.build import components, configured_learner
@@ -17,7 +19,7 @@ from andiron.commands import command_line
 from andiron.config.schema import Train
 from andiron.optim import group_table
 from andiron.protocols import Point
-from andiron.render import plan_tables
+from andiron.render.summary_table import groups, right
 from andiron.run_folder import RunFolder
 from andiron.writers import TensorBoardWriter
 
@@ -30,16 +32,18 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config)
     rates = learning_rates(built)
-    groups = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
+    owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _draw(rates, run_dir)
     console = Console()
-    for table in (
-        plan_tables.steps(_steps(config, built)),
-        plan_tables.groups(groups),
-        plan_tables.learning_rates(_spread(rates, ROWS)),
-        plan_tables.memory(memory(config, built, run_dir)),
-    ):
-        console.print(table)
+    steps = {name: f"{count:,}" for name, count in _steps(config, built).items()}
+    sizes = memory(config, built, run_dir)
+    mebibytes = {name: f"{size / 2**20:,.2f} MiB" for name, size in sizes.items()}
+    console.print(
+        _listed("steps", steps),
+        groups(owners, "parameter groups at the first update"),
+        _rate_table(_spread(rates, ROWS)),
+        _listed("memory", mebibytes),
+    )
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
@@ -115,6 +119,24 @@ def _spread(rates: Rates, number: int) -> Rates:
     last, number = len(rates) - 1, min(number, len(rates))
     places = [round(step * last / max(number - 1, 1)) for step in range(number)]
     return {place: rates[place] for place in places}
+
+
+def _listed(title: str, rows: dict[str, str]) -> Table:
+    """A table with a name and a number in each row."""
+    table = Table("", right(""), title=title, show_header=False)
+    for row in rows.items():
+        table.add_row(*row)
+    return table
+
+
+def _rate_table(rates: Rates) -> Table:
+    """A row for each update, a column for each group; empty where the group is frozen."""
+    names = list(dict.fromkeys(name for named in rates.values() for name in named))
+    table = Table(*(right(Text(name)) for name in ("update", *names)), title="learning rates")
+    for updates, named in rates.items():
+        cells = (f"{named[name]:.3g}" if name in named else "" for name in names)
+        table.add_row(f"{updates:,}", *cells)
+    return table
 
 
 def _draw(rates: Rates, run_dir: Path) -> None:

@@ -26,13 +26,10 @@ def replay(folder: Path) -> bool:
     """
     saved = checkpoint.load(folder)
     if "step" not in saved.state:
-        example = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(
-            f"{folder}: holds no update to replay; name a folder below "
-            f"{example}"
-        )
-    names = [field.name for field in dataclasses.fields(nonfinite.Step)]
-    step = nonfinite.Step(**{name: saved.state["step"][name] for name in names})
+        below = RunFolder(Path("<run folder>")).nonfinite
+        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
+    recorded = saved.state["step"]
+    step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = Train.load(RunFolder(folder.parents[1]).config)
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config)
@@ -40,36 +37,28 @@ def replay(folder: Path) -> bool:
         learner.load(saved)
         numbers = range(step.first_batch - 1, step.first_batch - 1 + step.num_batches)
         batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
-        outputs = _watched_outputs(learner.model)
+        bad_modules = _watched(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
         print(f"{step}\n{nonfinite.diagnosis(step, learner.model, gradients, batches)}")
-    print(_first_nonfinite(outputs))
-    replayed, recorded = nonfinite.fingerprint(gradients), saved.state["step"]["gradients"]
-    print(_comparison(replayed, recorded))
-    return bool(replayed == recorded)
+    first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
+    print(first or "every module's output is finite")
+    replayed = nonfinite.fingerprint(gradients)
+    print(_comparison(replayed, recorded["gradients"]))
+    return bool(replayed == recorded["gradients"])
 
 
-def _watched_outputs(model: nn.Module) -> list[tuple[str, bool]]:
-    """Filled as the submodules compute: the name of each, and whether its output is finite."""
-    outputs: list[tuple[str, bool]] = []
+def _watched(model: nn.Module) -> list[str]:
+    """Filled as the submodules compute: the names of those with a non-finite output, in order."""
+    names: list[str] = []
     for name, module in model.named_modules():
 
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
-            is_finite = all(
-                bool(tensor.isfinite().all())
-                for tensor in tensors_in(output)
-                if tensor.is_floating_point()
-            )
-            outputs.append((name or type(module).__name__, is_finite))
+            if not all(bool(tensor.isfinite().all()) for tensor in tensors_in(output)):
+                names.append(name or type(module).__name__)
 
         module.register_forward_hook(watch)
-    return outputs
-
-
-def _first_nonfinite(outputs: list[tuple[str, bool]]) -> str:
-    names = [name for name, is_finite in outputs if not is_finite]
-    return f"first output of nan or inf: {names[0]}" if names else "every module's output is finite"
+    return names
 
 
 def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:

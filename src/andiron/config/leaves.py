@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
-Differences = Mapping[Path, tuple[Any, Any]]  # the value before and now, MISSING where there is none
+Differences = Mapping[Path, tuple[Any, Any]]  # both values; MISSING where there is none
 MISSING = object()
 
 

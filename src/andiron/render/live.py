@@ -81,19 +81,15 @@ class Live:
         left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
         is_wide = self._console.width >= WIDE
-        width = 20 if is_wide else 4
-        bar = ProgressBar(max(progress.num_batches, 1), progress.batch, width=width)
-        values = text.splits(progress) if is_wide else text.side_by_side(progress)
-        cells = [
-            f"update {progress.updates}" if is_wide else None,
-            values,
-            f"{samples:,.0f} samples/s" if is_wide else None,
-            f"{left} left",
-        ]
+        if is_wide:
+            speed = f"{samples:,.0f} samples/s"
+            cells = [f"update {progress.updates}", text.splits(progress), speed]
+        else:
+            cells = [text.side_by_side(progress)]
         row = Table.grid(padding=(0, 2))
         row.add_row(
             Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
-            bar,
-            *(Text(cell, overflow="ellipsis", no_wrap=True) for cell in cells if cell),
+            ProgressBar(max(progress.num_batches, 1), progress.batch, width=20 if is_wide else 4),
+            *(Text(cell, overflow="ellipsis", no_wrap=True) for cell in (*cells, f"{left} left")),
         )
         return row

@@ -1,10 +1,11 @@
 """The summary of a run as a table."""
 
 import os
+from functools import partial
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Console, Group
+from rich.table import Column, Table
 from rich.text import Text
 
 from andiron.render import text
@@ -14,51 +15,39 @@ MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, False, 0)
 
 
+right = partial(Column, justify="right")  # a column of numbers
+
+
 def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints the table of a summary and the lines below it."""
-    console.print(table(summary))
-
-
-def table(summary: dict[str, Any]) -> RenderableType:
-    """A row for each split and metric, then the parameter groups, and where everything is."""
+    """Prints a row for each split and metric, the parameter groups, and where everything is."""
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
-    rows = Table(title=f"{summary['model']}, {size}")
-    for column in ("split", "metric", "best", "epoch of best", "last"):
-        rows.add_column(column, justify="left" if column in ("split", "metric") else "right")
+    headers = "split", "metric", right("best"), right("epoch of best"), right("last")
+    rows = Table(*headers, title=f"{summary['model']}, {size}")
     for row in summary["metrics"]:
         if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
             continue
         best, last = text.number(row["best"]), text.number(row["last"])
         rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
-    lines = [
-        f"trained in {text.duration(summary['seconds'])}; everything about the run is in",
-        f"  {summary['run_dir']}",
-    ]
-    return Group(
-        rows, groups(summary["param_groups"]), *(Text(line, overflow="fold") for line in lines)
-    )
+    duration = text.duration(summary["seconds"])
+    lines = f"trained in {duration}; everything about the run is in\n  {summary['run_dir']}"
+    console.print(Group(rows, groups(summary["param_groups"]), Text(lines, overflow="fold")))
 
 
-def groups(param_groups: dict[str, Any]) -> Table:
+def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
     """A row for each parameter group: optimizer, options, current learning rate, parameters."""
-    rows = Table()
-    for column in ("group", "optimizer", "lr now", "tensors", "parameters", "names and shapes"):
-        rows.add_column(
-            column,
-            justify="right" if column in ("lr now", "tensors", "parameters") else "left",
-            overflow="fold",
-        )
-    inside = _shared_prefix(
-        [name for group in param_groups.values() for name in group["parameters"]]
-    )
+    numbers = right("lr now"), right("tensors"), right("parameters")
+    rows = Table("group", "optimizer", *numbers, "names and shapes", title=title)
+    for column in rows.columns:
+        column.overflow = "fold"
+    names = [name for group in param_groups.values() for name in group["parameters"]]
+    inside = _shared_prefix(names)
     for name, group in param_groups.items():
-        lr = "frozen" if group["lr"] is None else f"{group['lr']:.3g}"
-        counts = (f"{group['num_tensors']}", f"{group['num_parameters']:,}")
         rows.add_row(
             Text(name),
             Text(_optimizer(group)),
-            lr,
-            *counts,
+            "frozen" if group["lr"] is None else f"{group['lr']:.3g}",
+            f"{group['num_tensors']}",
+            f"{group['num_parameters']:,}",
             Text(_members(group["parameters"], inside), no_wrap=True),
         )
     return rows

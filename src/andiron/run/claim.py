@@ -48,7 +48,9 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
     started = status.now()
     before = status.contents([folder.status])
     with _logged(folder), status.restored_on_error(before, unless=lambda _: bool(begun)):
-        _remove_partials(folder)
+        for partial, name in files.partials(folder.path).items():  # left by a killed process
+            if folder.owns(name):
+                files.remove_partial(partial, [])
         status.write(folder, status.running(started))
         with status.reported(folder, started):
             yield lambda: begun.append(True)
@@ -84,18 +86,13 @@ def _refuse_if_running(folder: RunFolder) -> None:
 
 def _remove_run(folder: RunFolder) -> None:
     """Removes what a run writes, by name; other files stay."""
-    for path in [path for path in folder.path.iterdir() if folder.owns(path.name)]:
+    for path in list(folder.path.iterdir()):
+        if not folder.owns(path.name):
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _remove_partials(folder: RunFolder) -> None:
-    """Removes the run's own files that a killed process left half written."""
-    for partial, name in files.partials(folder.path).items():
-        if folder.owns(name):
-            files.remove_partial(partial, [])
 
 
 @contextmanager

@@ -103,8 +103,8 @@ def _line_order(expected: Logged, found: Logged, file: str) -> Iterator[Differen
         return  # each missing line is reported by itself
     for places in zip(expected, found, strict=True):
         if places[0] != places[1]:
-            sides = (f"{where.partition(': ')[2]}, update {at}" for at, where in places)
-            yield Difference(file, "the line in this place", *sides, min(places).updates)
+            ours, theirs = (f"{where.partition(': ')[2]}, update {at}" for at, where in places)
+            yield Difference(file, "the line in this place", ours, theirs, min(places).updates)
             return
 
 

@@ -1,6 +1,5 @@
 """The log file of a run, locked by the one process that trains it."""
 
-import errno
 import io
 import logging
 from pathlib import Path
@@ -12,7 +11,6 @@ try:
 except ImportError:  # a system without POSIX record locks
     fcntl = None  # type: ignore[assignment]
 
-HELD = (errno.EACCES, errno.EAGAIN)  # POSIX allows either
 log = logging.getLogger("andiron")
 
 
@@ -86,11 +84,8 @@ def _lock(file: io.FileIO) -> None:
         return
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:  # POSIX allows either
+        raise BlockingIOError(error.errno, "locked by another process") from error
     except OSError as error:
-        if error.errno in HELD:
-            raise BlockingIOError(error.errno, "locked by another process") from error
-        log.warning(
-            "%s cannot be locked (%s): a second process could train this run too",
-            file.name,
-            error.strerror,
-        )
+        message = "%s cannot be locked (%s): a second process could train this run too"
+        log.warning(message, file.name, error.strerror)

@@ -12,8 +12,7 @@ import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.config import composition, diagnosis, schema
@@ -39,13 +38,7 @@ class ResumedRun:
     @property
     def arguments(self) -> list[str]:
         """The arguments for Hydra: recorded overrides, replaced by those given now."""
-        now = {_key(override) for override in self.overrides}
-        below = tuple(f"{key}." for key in now)  # options of a group that is chosen anew or removed
-        kept = [
-            override
-            for override in self.recorded
-            if _key(override) not in now and not _key(override).startswith(below)
-        ]
+        kept = _without(self.recorded, *map(_key, self.overrides))
         run_dir = f"hydra.run.dir={composition.quoted(str(self.folder.path))}"
         return [*self.flags, *kept, *self.overrides, run_dir]
 
@@ -58,8 +51,7 @@ class ResumedRun:
         before = hydra.compose("train", overrides=self.recorded)
         own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
         plain = resume_policy.applied(dataclasses.asdict(self.config), own)
-        problems = schema.problems(plain)
-        if problems:
+        if problems := schema.problems(plain):
             raise errors.ConfigError(problems.values())
         changed = dataclasses.replace(schema.Train(**plain), **self.instructions)
         return schema.with_absolute_paths(changed)
@@ -108,7 +100,12 @@ def resumed_run(arguments: list[str]) -> ResumedRun | None:
     flags = [argument for argument in arguments if argument not in overrides]
     overrides = _without(overrides, *resume_policy.INSTRUCTIONS, "hydra.run.dir")
     recorded = _recorded_overrides(folder) if overrides or flags else []
-    instructions = _instructions(given, folder)
+    allowed = given.get("resume_allow") or []
+    instructions = {
+        "resume": str(path),
+        "resume_allow": list(map(str, allowed if isinstance(allowed, list) else [allowed])),
+        "overwrite": bool(given.get("overwrite")),
+    }
     return ResumedRun(folder, Train.load(folder.config), recorded, overrides, flags, instructions)
 
 
@@ -118,9 +115,8 @@ def refuse(arguments: list[str]) -> None:
     Raises: ConfigError if the arguments resume a run.
     """
     if _values(arguments).get("resume") is not None:
-        raise errors.ConfigError(
-            ["resume: this command trains nothing, so it has nothing to resume; leave it out"]
-        )
+        why = "this command trains nothing, so it has nothing to resume; leave it out"
+        raise errors.ConfigError([f"resume: {why}"])
 
 
 def _checked_start(config: DictConfig) -> Train:
@@ -128,53 +124,32 @@ def _checked_start(config: DictConfig) -> Train:
     checked = composition.checked(config)
     given = HydraConfig.get().overrides.hydra
     if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
-        remedy = (
-            "give hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a "
-            "sweep"
-        )
-        raise errors.ConfigError(
-            [f"resume=auto: without a fixed folder every start would be a new run; {remedy}"]
-        )
+        why = "without a fixed folder every start would be a new run"
+        remedy = "give hydra.run.dir=<folder>, the same each time, or hydra.sweep.dir for a sweep"
+        raise errors.ConfigError([f"resume=auto: {why}; {remedy}"])
     return checked
-
-
-def _instructions(given: dict[str, Any], folder: RunFolder) -> dict[str, Any]:
-    allowed = given.get("resume_allow") or []
-    return {
-        "resume": str(folder.path),
-        "resume_allow": [str(n) for n in (allowed if isinstance(allowed, list) else [allowed])],
-        "overwrite": bool(given.get("overwrite")),
-    }
 
 
 def _newest() -> Path:
     """The folder of the run that was last started or resumed, below the current directory."""
-    folders = [
-        RunFolder(path.parent)
-        for pattern in RUNS_BELOW
-        for path in Path.cwd().glob(f"{pattern}/{RunFolder(Path()).status.name}")
-    ]
-    # a status that a full disk cut off has no start time: that run counts as the oldest
-    started = {
-        folder: str(status.read(folder).get("started", ""))
-        for folder in folders
-        if folder.config.is_file()
-    }
-    if not started:
+    config = RunFolder(Path()).config.name
+    paths = [path.parent for below in RUNS_BELOW for path in Path.cwd().glob(f"{below}/{config}")]
+    if not paths:
         places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
             f"resume=latest: no run in {places}; name its folder: resume=<run folder>"
         )
-    return max(started, key=lambda folder: started[folder]).path
+    # a status that a full disk cut off has no start time: that run counts as the oldest
+    return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
 
 
 def _recorded_overrides(folder: RunFolder) -> list[str]:
     path = folder.hydra / "overrides.yaml"
     try:
-        listed = OmegaConf.to_container(OmegaConf.load(path))
+        listed = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not isinstance(listed, list):
             raise ValueError(f"holds {type(listed).__name__}, not a list")
-    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
     return _without([str(override) for override in listed], *resume_policy.INSTRUCTIONS)
@@ -202,7 +177,9 @@ def _overrides(arguments: list[str]) -> list[str]:
 
 
 def _without(overrides: list[str], *keys: str) -> list[str]:
-    return [override for override in overrides if _key(override) not in keys]
+    """The overrides of other options: those inside a group go with the choice of the group."""
+    below = tuple(f"{key}." for key in keys)
+    return [override for override in overrides if not f"{_key(override)}.".startswith(below)]
 
 
 def _key(override: str) -> str:

@@ -31,21 +31,17 @@ def reported(folder: RunFolder, started: str) -> Iterator[None]:
         yield
     except BaseException as error:
         verdict = "failed" if isinstance(error, Exception) else "interrupted"
-        write(folder, ended(verdict, _reason(error), started))
-        log.error("%s: %s", verdict, _reason(error))
+        reason = _reason(error)
+        _write_end(folder, verdict, reason, started)
+        log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
-    write(folder, ended("done", None, started))
+    _write_end(folder, "done", None, started)
 
 
 def running(started: str) -> dict[str, Any]:
     """The status of a run that this process trains."""
     return {"status": "running", "reason": None, "pid": os.getpid(), "started": started}
-
-
-def ended(status: str, reason: str | None, started: str) -> dict[str, Any]:
-    """The status of a run that ends now."""
-    return running(started) | {"status": status, "reason": reason, "ended": now()}
 
 
 def write(folder: RunFolder, content: dict[str, Any]) -> None:
@@ -58,7 +54,12 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
 
 def write_killed(folder: RunFolder, reason: str) -> None:
     """The last status of a run whose process exits at once."""
-    write(folder, ended("interrupted", reason, read(folder).get("started", now())))
+    _write_end(folder, "interrupted", reason, read(folder).get("started", now()))
+
+
+def _write_end(folder: RunFolder, status: str, reason: str | None, started: str) -> None:
+    ended = {"status": status, "reason": reason, "ended": now()}
+    write(folder, running(started) | ended)
 
 
 def now() -> str:

@@ -156,7 +156,8 @@ def record(folder, **resume):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"")
     (folder / "config.json").write_text("{}")
-    (folder / "provenance.json").write_text(json.dumps({"data": {"sha256": "0"}, "resumes": [resume]}))
+    provenance = {"data": {"sha256": "0"}, "resumes": [resume]}
+    (folder / "provenance.json").write_text(json.dumps(provenance))
     return folder
 
 
