@@ -1,15 +1,11 @@
 """What is wrong with the nodes of a configuration: each a `_target_` and its arguments."""
 
-import dataclasses
-from collections.abc import Collection, Mapping
-from functools import cache
-from typing import Any, Optional
-
-import pydantic
+from collections.abc import Mapping
+from typing import Any
 
 from andiron.config import violations
 from andiron.config.foreign_ranges import FOREIGN_RANGES
-from andiron.config.signatures import Signature, signature
+from andiron.config.signatures import signature
 
 FACTS = {  # of the data, which a run knows once it has read them: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
@@ -52,46 +48,19 @@ def problems(path: str, node: Any) -> dict[str, str]:
 
 def argument_problems(target: str, arguments: Mapping[str, Any], path: str) -> dict[str, str]:
     """What is wrong with the arguments of a target, as far as its source tells."""
-    schema = _schema(target, path.partition(".")[0])
-    if schema is None:
+    takes = signature(target)
+    if takes is None:
         return {}
+    supplied = SUPPLIED.get(path.partition(".")[0], set())
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None or name not in supplied
+    }
     if not is_shipped(target):  # a node inside it is built first, and may become anything
-        arguments = {name: value for name, value in arguments.items() if not _is_node(value)}
-    return violations.found(schema, arguments, prefix=f"{path}.")
-
-
-@cache
-def _schema(target: str, group: str) -> type | None:
-    """The dataclass that the arguments of a target must fit; None where its source is not read."""
-    found = signature(target)
-    if found is None:
-        return None
-    schema = arguments_dataclass(found, SUPPLIED.get(group, set()), is_strict=is_shipped(target))
-    try:
-        violations.adapter(schema)
-    except (pydantic.PydanticUserError, TypeError):  # a type of the user's own
-        return None
-    return schema
-
-
-def arguments_dataclass(
-    found: Signature, supplied: Collection[str] = (), *, is_strict: bool = True
-) -> type:
-    """A dataclass for pydantic with a field for each argument; `supplied` ones may be null.
-
-    Unless `is_strict`, every argument may be left out.
-    """
-    fields = []
-    for name, parameter in found.parameters.items():
-        kind = Optional[parameter.kind] if name in supplied else parameter.kind
-        is_required = parameter.is_required and is_strict and name not in supplied
-        default = dataclasses.MISSING if is_required else None
-        metadata = {"is_supplied": name in supplied}
-        fields.append((name, kind, dataclasses.field(default=default, metadata=metadata)))
-    schema = dataclasses.make_dataclass("Arguments", fields, kw_only=True)
-    config = pydantic.ConfigDict(strict=True, extra="ignore" if found.is_open_ended else "forbid")
-    schema.__pydantic_config__ = config  # type: ignore[attr-defined]
-    return schema
+        given = {name: value for name, value in given.items() if not _is_node(value)}
+        takes = takes.without_required()
+    return violations.found(takes, given, f"{path}.", supplied)
 
 
 def _inner_problems(path: str, value: Any) -> dict[str, str]:

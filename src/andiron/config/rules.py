@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import pydantic
-
 from andiron.config import node_checks, violations
-from andiron.config.signatures import Parameter, Signature, signature
+from andiron.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.options import Clip
 from andiron.ranges import Count, Horizon, Node, Positive
 
@@ -19,8 +17,6 @@ from andiron.ranges import Count, Horizon, Node, Positive
 @dataclass(frozen=True, kw_only=True)
 class ParamGroup:
     """A rule and its settings; `match` and `exclude` are a `Match`, or the text of its `name`."""
-
-    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
 
     match: str | dict[str, Any]
     exclude: str | dict[str, Any] | None = None
@@ -59,7 +55,7 @@ def problems(plain: Mapping[str, Any]) -> dict[str, str]:
 
 def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, str]:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
-    found = violations.found(ParamGroup, settings, prefix=f"{path}.")
+    found = violations.found(fields_of(ParamGroup), settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in found:
             found |= _match_problems(f"{path}.{name}", settings[name])
@@ -84,14 +80,11 @@ def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any])
 
 def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]:
     criteria = {"name": match} if isinstance(match, str) else match
-    schema = _match_schema()
-    found = violations.found(schema, criteria, prefix=f"{path}.")
+    found = violations.found(_criteria(), criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
-        names = ", ".join(field.name for field in dataclasses.fields(schema))
-        found[path] = (
-            f"{path}={match}: names no criterion, and would claim every parameter; give one of "
-            f"{names}"
-        )
+        names = ", ".join(_criteria().parameters)
+        why = "names no criterion, and would claim every parameter"
+        found[path] = f"{path}={match}: {why}; give one of {names}"
     try:
         re.compile(criteria.get("name") or "")
     except (re.error, TypeError) as error:
@@ -102,16 +95,12 @@ def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]
 
 
 @cache
-def _match_schema() -> type:
+def _criteria() -> Signature:
     """The criteria of `andiron.optim.Match`; one value may stand for a tuple of one."""
     found = signature("andiron.optim.Match")
-    parameters = {} if found is None else found.parameters
-    kinds = {name: parameter.kind for name, parameter in parameters.items()}
-    for name, kind in kinds.items():
-        element = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
-        kinds[name] = kind | element | None
-    return node_checks.arguments_dataclass(
-        Signature({name: Parameter(kind) for name, kind in kinds.items()})
+    kinds = {name: each.kind for name, each in found.parameters.items()} if found else {}
+    return Signature(
+        {name: Parameter(kind | typing.get_args(kind)[0] | None) for name, kind in kinds.items()}
     )
 
 

@@ -12,11 +12,11 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import pydantic
 from pydantic import Field
 
 from andiron import errors, files
 from andiron.config import node_checks, rules, violations
+from andiron.config.signatures import fields_of
 from andiron.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Index, Positive
 
@@ -34,8 +34,6 @@ DEFAULT_WRITERS = {
 @dataclass(frozen=True, kw_only=True)
 class Train(LearnerOptions):
     """One training run: what `conf/train.yaml` composes and what `config.json` records."""
-
-    __pydantic_config__ = pydantic.ConfigDict(extra="forbid", strict=True)
 
     lr: Positive = option(
         MISSING, "learning rate; each optimizer brings its usual one", resume="ask", hparam=True
@@ -120,7 +118,7 @@ class Train(LearnerOptions):
             raise errors.ConfigError(
                 [f"{path}: holds {type(plain).__name__}, not an object of options"]
             )
-        found = problems(plain, cls)
+        found = problems(plain)
         if found:
             raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
         return cls(**plain)
@@ -156,9 +154,9 @@ def hyperparameters(config: Train) -> dict[str, Any]:
     return found
 
 
-def problems(plain: Mapping[str, Any], schema: type = Train) -> dict[str, str]:
+def problems(plain: Mapping[str, Any]) -> dict[str, str]:
     """The mistakes in a composed configuration: a line for each option."""
-    found = _length_problems(plain) | violations.found(schema, plain, prefix="")
+    found = _length_problems(plain) | violations.found(fields_of(Train), plain, prefix="")
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
         chosen = plain.get(group)
         if not isinstance(chosen, dict):

@@ -5,6 +5,7 @@ True
 """
 
 import ast
+import dataclasses
 import importlib.machinery
 import sys
 import types
@@ -86,6 +87,11 @@ class Signature:
     parameters: dict[str, Parameter]
     is_open_ended: bool = False
 
+    def without_required(self) -> "Signature":
+        """The same arguments, every one of which may be left out."""
+        parameters = {name: Parameter(each.kind) for name, each in self.parameters.items()}
+        return Signature(parameters, self.is_open_ended)
+
 
 class Module(dict[str, Any]):
     """A parsed source file; as a dict, the types that the names in its annotations mean."""
@@ -127,6 +133,21 @@ def signature(target: str) -> Signature | None:
         return Signature({name: Parameter(kind) for name, kind in FOREIGN_RANGES[target].items()})
     found = None if target.partition(".")[0] in FOREIGN_PACKAGES else _located(target)
     return found and _signature(*found)
+
+
+@cache
+def fields_of(schema: type) -> Signature:
+    """The fields of an imported dataclass."""
+    kinds = typing.get_type_hints(schema, include_extras=True)
+    return Signature(
+        {
+            field.name: Parameter(
+                kinds[field.name],
+                is_required=field.default is field.default_factory,  # both are MISSING
+            )
+            for field in dataclasses.fields(schema)
+        }
+    )
 
 
 Located = tuple[Module, ast.stmt]  # a statement, and where it stands

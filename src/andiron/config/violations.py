@@ -1,60 +1,71 @@
-"""How plain values differ from the dataclass that describes them, as error messages."""
+"""How plain values differ from the signature that they should fit, as error messages."""
 
-import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import pydantic
 
 from andiron import errors
+from andiron.config.signatures import Signature
 
 DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
 
 
-@cache
-def adapter(schema: type) -> Any:
-    """The validator of a dataclass; building one takes pydantic some milliseconds."""
-    return pydantic.TypeAdapter(schema)
+def found(
+    takes: Signature, given: Mapping[str, Any], prefix: str, supplied: Collection[str] = ()
+) -> dict[str, str]:
+    """A line for each option of `given` that does not fit or is missing, by its dotted name.
+
+    Those of `supplied` come from elsewhere: they may be missing, and no message offers them.
+    """
+    return {
+        f"{prefix}{name}": f"{prefix}{name}{complaint}"
+        for name, complaint in _complaints(takes, given, prefix, supplied)
+    }
 
 
-def found(schema: type, plain: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    """A line for each option of `plain` that does not fit `schema`, by its dotted name."""
-    names = [
-        field.name
-        for field in dataclasses.fields(schema)
-        if not field.metadata.get("is_supplied")  # by the run
-    ]
+def _complaints(
+    takes: Signature, given: Mapping[str, Any], prefix: str, supplied: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    for name, parameter in takes.parameters.items():
+        if name in given:
+            misfit = _misfit(parameter.kind, given[name])
+            if misfit:
+                yield name, f"={given[name]}: {misfit}"
+        elif parameter.is_required and name not in supplied:
+            yield name, f": no value; give one as {prefix}{name}=..."
+    offered = [name for name in takes.parameters if name not in supplied]
+    for name in given:
+        if name not in takes.parameters and not takes.is_open_ended:
+            hint = errors.nearest(name, offered) or f"; allowed here: {', '.join(offered)}"
+            yield name, f": no such option{hint}"
+
+
+def _misfit(kind: Any, value: Any) -> str:
+    """Why a value is not of this type; empty if it is."""
     try:
         # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
-        adapter(schema).validate_json(json.dumps(plain, default=str))
+        _adapter(kind).validate_json(json.dumps(value, default=str))
     except pydantic.ValidationError as error:
-        by_option: dict[str, list[Any]] = {}  # a union has one error for each alternative
-        for detail in error.errors():
-            by_option.setdefault(str(detail["loc"][0]), []).append(detail)
-        return {
-            prefix + name: _line(details, prefix, names, plain)
-            for name, details in by_option.items()
-        }
-    return {}
-
-
-def _line(details: list[Any], prefix: str, names: list[str], plain: Mapping[str, Any]) -> str:
-    name, *inner = details[0]["loc"]
-    option = f"{prefix}{name}"
-    if details[0]["type"] == "unexpected_keyword_argument":
-        hint = errors.nearest(name, names) or f"; allowed here: {', '.join(names)}"
-        return f"{option}: no such option{hint}"
-    if details[0]["type"] == "missing" and not inner:
-        return f"{option}: no value; give one as {option}=..."
-    item = next((part for part in inner if isinstance(part, int)), None)
+        details = error.errors()  # one for each alternative of a union
+    else:
+        return ""
+    item = next((part for part in details[0]["loc"] if isinstance(part, int)), None)
     if details[0]["type"] == "missing":
-        return f"{option}={plain[name]}: item {item} is missing"
-    allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
-    return f"{option}={plain[name]}: should be {allowed}" + (
-        "" if item is None else f" (item {item})"
-    )
+        return f"item {item} is missing"
+    allowed = " or ".join(dict.fromkeys(map(_allowed, details)))
+    return f"should be {allowed}" + ("" if item is None else f" (item {item})")
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    """The validator of a type; one of a type that pydantic does not know accepts any value."""
+    try:
+        return pydantic.TypeAdapter(kind, config=pydantic.ConfigDict(strict=True))
+    except (pydantic.PydanticUserError, TypeError):
+        return pydantic.TypeAdapter(Any)
 
 
 def _allowed(detail: Any) -> str:
