@@ -14,7 +14,6 @@ from pathlib import Path
 
 KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
-Messages = list[tuple[int, str]]
 
 
 class AppendOnlyFile:
@@ -43,17 +42,20 @@ class AppendOnlyFile:
         self._claim = claim
         self._lock = threading.RLock()
         self._kept: collections.deque[bytes] = collections.deque()
-        self.pending = 0
+        self._unsaid: list[tuple[int, str]] = []  # messages: logged without the lock
         self._torn = 0  # bytes of a partial append that could not be cut off
         self._dropped = 0
-        self._is_failing = False
-        self._is_writing = False
-        self._is_new = False
+        self._is_failing = self._is_writing = self._is_new = False
         self._file: io.FileIO | None = None
         if required:
             self._open()
         _in_use.add(self)
         self.append(b"")
+
+    @property
+    def pending(self) -> int:
+        """Bytes that were appended and are not in the file yet."""
+        return sum(map(len, self._kept))
 
     @property
     def size(self) -> int:
@@ -65,8 +67,7 @@ class AppendOnlyFile:
     def end(self) -> int:
         """The size of the file once everything appended is in it."""
         with self._lock:
-            size = self.size
-            return (size or len(self._header)) + self.pending
+            return (self.size or len(self._header)) + self.pending
 
     def append(self, data: bytes) -> None:
         """Writes `data` whole, after all earlier appends, now or as soon as possible.
@@ -76,15 +77,13 @@ class AppendOnlyFile:
         if self.is_closed:
             raise ValueError(f"{self.path} was closed: nothing can be appended to it")
         with self._lock:
-            if length := len(data):
+            if data:
                 self._kept.append(data)
-                self.pending += length
-            said = self._write_kept()
+            self._write_kept()
             # a signal handler may have appended after the last look
             while self._kept and not (self._is_failing or self._is_writing):
-                said += self._write_kept()
-        if said:
-            _say(said)
+                self._write_kept()
+        self._say()
 
     def truncate(self, size: int) -> None:
         """Cuts the file back to an earlier size; logs a warning if bytes before it are missing.
@@ -98,7 +97,6 @@ class AppendOnlyFile:
                 self._torn = 0
                 self._is_new = size == 0
                 self._kept.clear()  # it would have come behind the end of the file
-                self.pending = 0
         if missing > 0:
             log.warning("%s: %d bytes that were logged are missing", self.path, missing)
 
@@ -107,56 +105,49 @@ class AppendOnlyFile:
         with self._lock:
             if self.is_closed:
                 return
-            # a folder that was removed is not created again for nothing
-            said = self._write_kept() if self._kept else []
-            if self.pending:
-                problem = f"still cannot be written: {self.pending} bytes of it are lost"
-                said.append((logging.WARNING, f"{self.path} {problem}"))
+            if self._kept:  # a folder that was removed is not created again for nothing
+                self._write_kept()
+            if self._kept:
+                self._warn(f" still cannot be written: {self.pending} bytes of it are lost")
             self.is_closed = True
             try:
                 if self._file is not None:
                     self._file.close()
             except OSError as error:  # a network's file system may report a failed write only now
-                problem = f"what was written last may be lost ({error.strerror})"
-                said.append((logging.WARNING, f"{self.path}: {problem}"))
-        _say(said)  # not under the lock: the log may be written through this very class
+                self._warn(f": what was written last may be lost ({error.strerror})")
+        self._say()
 
-    def _write_kept(self) -> Messages:
-        """Writes everything that waits; returns the messages to log."""
+    def _write_kept(self) -> None:
+        """Writes everything that waits."""
         if self._is_writing:  # a signal handler logs during an append: that append writes this too
-            return []
+            return
         self._is_writing = True
-        said: Messages = []
         try:
-            file = self._file_at_path(said)
+            file = self._file_at_path()
             if self._is_new:
                 self._write(file, self._header)
                 self._is_new = False
             while self._kept:
                 self._write(file, self._kept[0])
-                length = len(self._kept.popleft())
-                self.pending -= length
+                self._kept.popleft()
             if self._is_failing:
-                self._recovered(said)
+                self._recovered()
         except OSError as error:
-            self._failed(error, said)
+            self._failed(error)
         finally:
             self._is_writing = False
-        return said
 
-    def _file_at_path(self, said: Messages) -> io.FileIO:
+    def _file_at_path(self) -> io.FileIO:
         """The open file, or a new one if the file at the path was removed."""
         if self._file is not None:
             try:
-                at_path = os.stat(self._name)
-                if at_path.st_ino == self._inode and at_path.st_dev == self._device:
+                if os.path.samestat(os.stat(self._name), self._opened):
                     return self._file
             except (FileNotFoundError, NotADirectoryError):
                 pass
             gone, self._file = self._file, None
             gone.close()
-            problem = "was removed, with all that was in it; what comes goes to a new file"
-            said.append((logging.WARNING, f"{self.path} {problem}"))
+            self._warn(" was removed, with all that was in it; what comes goes to a new file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self._open()
 
@@ -165,72 +156,74 @@ class AppendOnlyFile:
         try:
             if self._claim is not None:
                 self._claim(file)
-            found = os.fstat(file.fileno())
+            self._opened = os.fstat(file.fileno())
         except BaseException:
             file.close()
             raise
         self._file = file
-        self._device, self._inode = found.st_dev, found.st_ino
         self._torn = 0
-        self._is_new = found.st_size == 0
+        self._is_new = self._opened.st_size == 0
         return file
 
     def _write(self, file: io.FileIO, data: bytes) -> None:
         """All of `data`, or none of it and an OSError."""
-        if self._torn:
-            self._cut_torn()
+        self._cut_torn(file)
         written = file.write(data)
-        if written == len(data):
-            return
         try:
             while written < len(data):  # a full disk, or more than the system takes at once
                 written += file.write(memoryview(data)[written:])
         except BaseException:
             self._torn = written
-            self._cut_torn()
+            self._cut_torn(file)
             raise
 
-    def _cut_torn(self) -> None:
-        if self._file is not None:
+    def _cut_torn(self, file: io.FileIO) -> None:
+        if self._torn:
             # from the present size: a forked process may have appended too
-            os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - self._torn)
+            os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - self._torn)
             self._torn = 0
 
-    def _failed(self, error: OSError, said: Messages) -> None:
+    def _failed(self, error: OSError) -> None:
         if not self._is_failing:
-            remedy = "what is logged is kept in memory and written as soon as it can be"
-            problem = f"cannot be written ({error.strerror or error}); training goes on; {remedy}"
-            said.append((logging.WARNING, f"{self.path} {problem}"))
+            self._warn(
+                f" cannot be written ({error.strerror or error}); training goes on; what is logged "
+                "is kept in memory and written as soon as it can be"
+            )
         self._is_failing = True
-        while self.pending > KEPT_BYTES:
-            if not self._dropped:
-                problem = f"more than {KEPT_BYTES} bytes wait; the oldest are dropped"
-                said.append((logging.WARNING, f"{self.path}: {problem}"))
+        excess = self.pending - KEPT_BYTES
+        if excess > 0 and not self._dropped:
+            self._warn(f": more than {KEPT_BYTES} bytes wait; the oldest are dropped")
+        while excess > 0:
             oldest = len(self._kept.popleft())
-            self.pending -= oldest
+            excess -= oldest
             self._dropped += oldest
 
-    def _recovered(self, said: Messages) -> None:
-        said.append((logging.INFO, f"{self.path} is written again"))
+    def _recovered(self) -> None:
+        self._unsaid.append((logging.INFO, f"{self.path} is written again"))
         if self._dropped:
-            problem = f"{self._dropped} bytes were dropped while it could not be written"
-            said.append((logging.WARNING, f"{self.path}: {problem}"))
+            self._warn(f": {self._dropped} bytes were dropped while it could not be written")
         self._is_failing = False
         self._dropped = 0
+
+    def _warn(self, problem: str) -> None:
+        self._unsaid.append((logging.WARNING, f"{self.path}{problem}"))
+
+    def _say(self) -> None:
+        """Logs the messages, without the lock: the log may be written through this very class."""
+        if self._unsaid:
+            with self._lock:
+                said, self._unsaid = self._unsaid, []
+            for level, message in said:
+                log.log(level, message)
 
     def _forget_parent(self) -> None:
         """After a fork: the parent writes what waits, and no thread holds the lock any more."""
         self._lock = threading.RLock()
         self._kept.clear()
-        self.pending = 0
+        self._unsaid.clear()
         self._torn = 0
         self._is_writing = False
         self._claim = None
-
-
-def _say(messages: Messages) -> None:
-    for level, message in messages:
-        log.log(level, "%s", message)
 
 
 def _after_fork() -> None:

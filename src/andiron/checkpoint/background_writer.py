@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 
 class Background:
-    """Calls `work` in a thread after `ask`, at most once every `seconds()`.
+    """Calls `work` in a thread after `ask`, at most once every `seconds`.
 
     Several calls of `ask` meanwhile make one call of `work`. The thread is a daemon: a process that
     must end at once does not wait for it.
     """
 
-    def __init__(self, work: Callable[[], None], *, seconds: Callable[[], float]):
+    def __init__(self, work: Callable[[], None], *, seconds: float):
         self._work = work
         self._seconds = seconds
         self._changed = threading.Condition()
         self._is_asked = self._is_hurried = self._is_running = self._is_closed = False
-        self._began, self._ended = -math.inf, 0
+        self._began = -math.inf
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
 
@@ -39,9 +39,9 @@ class Background:
     def give_way(self) -> None:
         """Waits for the end of work that began so long ago that it could begin again."""
         with self._changed:
-            if self._is_running and time.monotonic() - self._began >= self._seconds():
-                ended = self._ended
-                self._changed.wait_for(lambda: self._ended > ended)
+            began = self._began
+            if time.monotonic() - began >= self._seconds:
+                self._changed.wait_for(lambda: not self._is_running or self._began > began)
 
     def finish(self) -> None:
         """Returns when everything asked for is done, without the time between."""
@@ -78,18 +78,14 @@ class Background:
             finally:
                 with self._changed:
                     self._is_running = False
-                    self._ended += 1
                     self._changed.notify_all()
 
     def _is_due(self) -> bool:
         """Waits until there is work that may begin; False after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_asked or self._is_closed)
-            while (
-                not (self._is_hurried or self._is_closed)
-                and (left := self._began + self._seconds() - time.monotonic()) > 0
-            ):
-                self._changed.wait(left)
+            left = self._began + self._seconds - time.monotonic()
+            self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout=left)
             if not self._is_asked:
                 return False
             self._is_asked, self._is_running, self._began = False, True, time.monotonic()

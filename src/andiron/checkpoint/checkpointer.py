@@ -13,7 +13,7 @@ True
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from andiron import errors
@@ -55,7 +55,7 @@ class FileCheckpointer:
         self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
         self._newest = NOWHERE  # place of the last that was saved, kept or not
-        self._writer = Background(self._write, seconds=lambda: SECONDS_BETWEEN_WRITES)
+        self._writer = Background(self._write, seconds=SECONDS_BETWEEN_WRITES)
 
     @property
     def saved(self) -> list[Saved]:
@@ -70,8 +70,8 @@ class FileCheckpointer:
         Raises: ValueError if the state is that of another update; RunFolderError if the store holds
         another run's checkpoints; RuntimeError after `close`.
         """
-        if checkpoint.state.get("updates") != updates:
-            found = checkpoint.state.get("updates")
+        found = checkpoint.state.get("updates")
+        if found != updates:
             raise ValueError(f"updates={updates}: the state is that of update {found}; pass that")
         if not self._is_ours_alone:
             self._refuse_strangers()
@@ -95,8 +95,11 @@ class FileCheckpointer:
         with self._lock:
             waiting = [saved.name for saved in self._known if saved.name in self._copies]
         if waiting:
-            message = "%s: not written, and lost when this process ends: %s"
-            log.error(message, self.store, ", ".join(waiting))
+            log.error(
+                "%s: not written, and lost when this process ends: %s",
+                self.store,
+                ", ".join(waiting),
+            )
         return not waiting
 
     def close(self) -> bool:
@@ -111,9 +114,8 @@ class FileCheckpointer:
         self._writer.finish()
         with self._lock:
             newer = {saved.name for saved in self._known if saved.updates > updates}
-            self._forget(newer & set(self._copies))
-            self._set_aside([name for name in newer if name in self._written], f"update {updates}")
-            self._forget_written(newer)
+            self._set_aside(newer & self._written, f"update {updates}")
+            self._forget(newer)
             self._newest = max((saved.place for saved in self._known), default=NOWHERE)
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
@@ -127,51 +129,57 @@ class FileCheckpointer:
         if place is None or folder.absolute() != self.store.fetch(name).absolute():
             raise ValueError(f"{folder}: not a checkpoint in {self.store}; adopt one that is")
         entries = checkpoint.state.get(KEPT_WITH_IT, [])
-        listed = {saved.name: saved for saved in map(Saved.from_plain, entries)}
-        listed.setdefault(name, Saved(place[0], number=place[1]))
+        alone = Saved(place[0], number=place[1])
+        listed = {each.name: each for each in (alone, *map(Saved.from_plain, entries))}
         stored = directory.names(self.store)
-        older = stored[: stored.index(name) + 1]
-        self._set_aside(stored[len(older) :], name)
+        end = stored.index(name) + 1
+        self._set_aside(stored[end:], name)
         self._is_ours_alone = True
         with self._lock:
             self._newest = place
-            self._written = {each for each in older if self._has_manifest(each)}
-            self._known = [
-                listed[each] for each in older if each in listed and each in self._written
-            ]
+            self._written = set(filter(self._has_manifest, stored[:end]))
+            self._known = [listed[each] for each in stored if each in self._written & set(listed)]
             self._release_others_choice()
         try:
             self.store.remove_leftovers()
         except OSError as error:
-            message = "%s: what a killed process left could not be removed (%s)"
-            log.warning(message, self.store, error.strerror)
+            log.warning(
+                "%s: what a killed process left could not be removed (%s)",
+                self.store,
+                error.strerror,
+            )
         self._note_latest(name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
         """Takes the copy, in place of those that it makes superfluous."""
         if self._is_failing:
-            self._forget(set(self._copies))  # a broken disk may cost the memory of one copy only
+            self._forget(list(self._copies))  # a broken disk may cost the memory of one copy only
         kept = self._kept([*self._known, saved])
-        self._forget(set(self._copies) - {each.name for each in kept})
+        self._forget(self._copies.keys() - {each.name for each in kept})
         listed = {KEPT_WITH_IT: [each.plain for each in kept]}
         state = host_copy.plain_copy({**checkpoint.state, **listed})
         self._copies[saved.name] = self._buffers.copy(checkpoint, state)
         self._known.append(saved)
 
-    def _set_aside(self, names: Sequence[str], since: str) -> None:
+    def _set_aside(self, names: Iterable[str], since: str) -> None:
         for name in names:
-            now = directory.set_aside(self.store, name, "unused")
-            message = "checkpoint %s is newer than %s, from which the run resumes; it is kept as %s"
-            log.warning(message, name, since, now)
+            log.warning(
+                "checkpoint %s is newer than %s, from which the run resumes; it is kept as %s",
+                name,
+                since,
+                directory.set_aside(self.store, name, "unused"),
+            )
 
     def _release_others_choice(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
-        kept = {each.name for each in self._kept(self._known)}
-        released = [each.name for each in self._known if each.name not in kept]
+        kept = self._kept(self._known)
+        released = [each.name for each in self._known if each not in kept]
         if released:
-            message = "checkpoints that the present options would not keep: %s; they stay"
-            log.info(message, ", ".join(released))
-            self._forget_written(set(released))
+            log.info(
+                "checkpoints that the present options would not keep: %s; they stay",
+                ", ".join(released),
+            )
+            self._forget(released)
 
     def _refuse_strangers(self) -> None:
         """Checks, before the first save, that two runs' checkpoints do not pass for one run's."""
@@ -187,15 +195,12 @@ class FileCheckpointer:
         names = self.strategy(saved)
         return [each for each in saved if each.name in names]
 
-    def _forget(self, names: set[str]) -> None:
-        """Drops copies that are not written yet, for good."""
-        for name in names:
-            self._buffers.give_back(self._copies.pop(name))
-        self._known = [saved for saved in self._known if saved.name not in names]
-
-    def _forget_written(self, names: set[str]) -> None:
+    def _forget(self, names: Collection[str]) -> None:
+        """Drops checkpoints, and the copies of those that are not written yet, for good."""
         with self._lock:
-            self._written -= names
+            for name in self._copies.keys() & names:
+                self._buffers.give_back(self._copies.pop(name))
+            self._written.difference_update(names)
             self._known = [saved for saved in self._known if saved.name not in names]
 
     def _write(self) -> None:
@@ -211,18 +216,18 @@ class FileCheckpointer:
             try:
                 problem = self._put(saved.name, copy)
             except BaseException:
-                self._forget_written({saved.name})
+                self._forget([saved.name])
                 raise
             with self._lock:
                 self._is_failing = problem is not None
                 if problem is None:
                     self._written.add(saved.name)
                     self._buffers.give_back(copy)
-                else:
-                    self._keep_newest(saved, copy)
-            if problem is not None:
-                self._warn_loudly(saved.name, problem)
-                return
+                    continue
+                self._copies = {saved.name: copy, **self._copies}
+                self._forget([*self._copies][:-1])  # the newest is kept, to try again
+            self._warn_loudly(saved.name, problem)
+            return
         self._prune()
 
     def _put(self, name: str, copy: HostCopy) -> str | None:
@@ -243,18 +248,7 @@ class FileCheckpointer:
         try:
             self.store.note_latest(name)
         except OSError as error:  # the checkpoint itself is there
-            message = "%s/%s does not name %s (%s)"
-            log.warning(message, self.store, LATEST, name, error.strerror)
-
-    def _keep_newest(self, saved: Saved, copy: HostCopy) -> None:
-        """Keeps the newest of the copy that was not written and those taken since, to try again."""
-        if self._copies:
-            newest = max(self._copies, key=lambda name: contents.step_place(name) or NOWHERE)
-            self._forget(set(self._copies) - {newest})
-            self._known = [each for each in self._known if each != saved]
-            self._buffers.give_back(copy)
-        else:
-            self._copies[saved.name] = copy
+            log.warning("%s/%s does not name %s (%s)", self.store, LATEST, name, error.strerror)
 
     def _prune(self) -> None:
         """Removes what the strategy keeps neither of all checkpoints nor of those written."""
@@ -269,25 +263,29 @@ class FileCheckpointer:
                 log.warning("checkpoint %s is no longer kept but was not removed: %s", name, error)
                 if isinstance(error, OSError):
                     continue  # tried again after the next write
-            self._forget_written({name})
+            self._forget([name])
 
     def _find_vanished(self) -> None:
         """Notices checkpoints that somebody else removed."""
         vanished = self._written - set(directory.names(self.store))
         if vanished:
-            names = ", ".join(sorted(vanished))
-            log.warning("%s: checkpoints were removed by somebody else: %s", self.store, names)
-            self._forget_written(vanished)
+            log.warning(
+                "%s: checkpoints were removed by somebody else: %s",
+                self.store,
+                ", ".join(sorted(vanished)),
+            )
+            self._forget(vanished)
 
     def _warn_loudly(self, name: str, problem: str) -> None:
-        whole = max(
-            self._written, key=lambda each: contents.step_place(each) or NOWHERE, default=""
-        )
+        whole = [saved.name for saved in self._known if saved.name in self._written]
         log.warning(
             "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest whole one there is %s. "
             "Training continues, and its newest state is written as soon as possible: free space "
             "there, or make the folder writable",
-            *(name, self.store, problem, whole or "none"),
+            name,
+            self.store,
+            problem,
+            whole[-1] if whole else "none",
         )
 
     def _has_manifest(self, name: str) -> bool:

@@ -110,7 +110,7 @@ def test_what_is_asked_for_several_times_meanwhile_is_done_once():
         done.append(time.monotonic())
         may_go.wait(10)
 
-    background = Background(work, seconds=lambda: 0.0)
+    background = Background(work, seconds=0.0)
     background.ask()
     while not done:
         time.sleep(0.001)
@@ -124,7 +124,7 @@ def test_what_is_asked_for_several_times_meanwhile_is_done_once():
 
 def test_work_begins_again_only_after_its_seconds_unless_it_is_waited_for():
     began = []
-    background = Background(lambda: began.append(time.monotonic()), seconds=lambda: 0.5)
+    background = Background(lambda: began.append(time.monotonic()), seconds=0.5)
     for number in (1, 2, 3):
         background.ask()
         until(lambda: len(began) == number)  # noqa: B023
@@ -141,7 +141,7 @@ def test_what_the_work_raises_is_raised_once_by_the_next_check():
     def work():
         raise ValueError("a bug")
 
-    background = Background(work, seconds=lambda: 0.0)
+    background = Background(work, seconds=0.0)
     background.ask()
     background.finish()
     with pytest.raises(ValueError, match="a bug"):
@@ -151,7 +151,7 @@ def test_what_the_work_raises_is_raised_once_by_the_next_check():
 
 
 def test_nothing_is_begun_for_nobody_and_closing_twice_is_closing():
-    background = Background(lambda: pytest.fail("not asked for"), seconds=lambda: 0.0)
+    background = Background(lambda: pytest.fail("not asked for"), seconds=0.0)
     background.finish()
     background.close()
     background.close()
