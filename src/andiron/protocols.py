@@ -19,6 +19,9 @@ from andiron.gradients import Gradients
 from andiron.outputs import Weight
 
 Values = dict[str, float]
+Hyperparameters = Mapping[str, bool | int | float | str]
+Pages = Mapping[str, str]  # Markdown by name
+Position = Mapping[str, Any]  # plain values that say how far a writer has come
 
 
 @runtime_checkable
@@ -152,7 +155,7 @@ class Point:
     # by tag: tensors whose distribution a writer may show
     histograms: Mapping[str, Tensor] = field(default_factory=dict)
     # by tag: Markdown pages
-    texts: Mapping[str, str] = field(default_factory=dict)
+    texts: Pages = field(default_factory=dict)
     # by tag: uint8 [channels, height, width] with 1 or 3 channels
     images: Mapping[str, Tensor] = field(default_factory=dict)
 
@@ -170,11 +173,11 @@ class Writer(Protocol):
 class Rewinds(Protocol):
     """A writer that can return to an earlier position: a resumed run logs no value twice."""
 
-    def position(self) -> dict[str, Any]:
-        """How far it has come, as plain values; stored in every checkpoint."""
+    def position(self) -> Position:
+        """How far it has come; stored in every checkpoint."""
         ...
 
-    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+    def rewind(self, position: Position, updates: int) -> None:
         """Returns to a position that was stored after `updates` completed updates."""
         ...
 
@@ -183,9 +186,7 @@ class Rewinds(Protocol):
 class Sessions(Protocol):
     """A writer that shows a run's hyperparameters, pages of text, and outcome."""
 
-    def start_session(
-        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
-    ) -> None:
+    def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Called once, before the first update; `texts` are Markdown pages by name."""
         ...
 

@@ -17,12 +17,10 @@ from pathlib import Path
 import torch
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
+from tensorboard.util import tensor_util
 from torch import Tensor
 
 from andiron import append_only
@@ -69,26 +67,23 @@ class EventFile:
         self._file.append(_restart(step))
 
     def add_values(
-        self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], *, updates: int
+        self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], updates: int
     ) -> None:
         """Writes a log point as one event; tensors without finite values have no histogram."""
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        for tag, tensor in histograms.items():
-            histo = histogram(tensor)
-            if histo is not None:
-                values.append(Summary.Value(tag=tag, histo=histo))
-        self._write(Summary(value=values), updates)
+        histos = ((tag, histogram(tensor)) for tag, tensor in histograms.items())
+        values += [Summary.Value(tag=tag, histo=histo) for tag, histo in histos if histo]
+        self._write(values, updates)
 
-    def add_text(self, tag: str, markdown: str, *, updates: int = 0) -> None:
+    def add_text(self, tag: str, markdown: str, updates: int = 0) -> None:
         """Writes a page of the Text tab."""
         # by hand: importing torch.utils.tensorboard would delay the first update
-        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
-        tensor = TensorProto(dtype=DT_STRING, string_val=[markdown.encode()], tensor_shape=shape)
-        metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
-        value = Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
-        self._write(Summary(value=[value]), updates)
+        is_text = SummaryMetadata(plugin_data={"plugin_name": "text"})
+        tensor = tensor_util.make_tensor_proto([markdown])
+        value = Summary.Value(tag=f"{tag}/text_summary", metadata=is_text, tensor=tensor)
+        self._write([value], updates)
 
-    def add_image(self, tag: str, pixels: Tensor, *, updates: int) -> None:
+    def add_image(self, tag: str, pixels: Tensor, updates: int) -> None:
         """Writes an image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
         from PIL import Image  # slow; tensorboard requires it
 
@@ -99,20 +94,19 @@ class EventFile:
         image = Summary.Image(
             height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue()
         )
-        self._write(Summary(value=[Summary.Value(tag=tag, image=image)]), updates)
+        self._write([Summary.Value(tag=tag, image=image)], updates)
 
     def add_session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
         """Writes a message to the HParams tab."""
         described = metadata.create_summary_metadata(data)
-        value = Summary.Value(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
-        self._write(Summary(value=[value]))
+        self._write([Summary.Value(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)])
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
 
-    def _write(self, content: Summary, step: int = 0) -> None:
-        self._file.append(_record(Event(step=step, summary=content)))
+    def _write(self, values: list[Summary.Value], step: int = 0) -> None:
+        self._file.append(_record(Event(step=step, summary=Summary(value=values))))
 
 
 def last_second(paths: Iterable[Path]) -> int:
@@ -144,10 +138,8 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
     A bucket includes its left edge but not its right one; the last includes both. Values that are
     all equal make one bucket of width 0.
     """
-    values = tensor.detach().flatten()
-    is_finite = values.isfinite()
-    if not is_finite.all():
-        values = values[is_finite]
+    values = tensor.detach()
+    values = values[values.isfinite()]
     if not values.numel():
         return None
     values = (values.cpu() if values.device.type == "mps" else values).double()  # mps: no float64

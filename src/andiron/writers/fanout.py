@@ -10,17 +10,19 @@ constructor may ask by parameter name for `run_dir`, the folder of the run.
 ...         print(point.split, point.updates, point.values)
 ...     def close(self):
 ...         pass
->>> from andiron.protocols import Point
+>>> from andiron.protocols import Hyperparameters, Pages, Point, Position
 >>> Writers({"screen": Printer()}).write(Point("train", updates=20, epoch=1, values={"loss": 0.5}))
 train 20 {'loss': 0.5}
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from andiron.protocols import Point, Rewinds, Sessions, Writer
+from andiron.protocols import Hyperparameters, Pages, Point, Position, Rewinds, Sessions, Writer
 
+Positions = Mapping[str, Position] | Sequence[Position | None]  # a list in older checkpoints
 ORDER_WITHOUT_NAMES = ("json_lines", "tensorboard")  # in checkpoints that hold a list of positions
 log = logging.getLogger("andiron")
 
@@ -35,41 +37,26 @@ class Writers:
 
     def __init__(self, writers: Mapping[str, Writer]):
         self._writers = dict(writers)
-        self._failures: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
-        for name, writer in self._writers.items():
-            self._attempt(name, writer.write, point)
+        self._each(Writer, "write", point)
 
-    def start_session(
-        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
-    ) -> None:
+    def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Passes hyperparameters and Markdown pages to the writers that show them."""
-        for name, writer in self._writers.items():
-            if isinstance(writer, Sessions):
-                self._attempt(name, writer.start_session, hyperparameters, texts)
+        self._each(Sessions, "start_session", hyperparameters, texts)
 
     def end_session(self, *, succeeded: bool) -> None:
         """Passes the outcome of the run to the writers that show it."""
-        for name, writer in self._writers.items():
-            if isinstance(writer, Sessions):
-                self._attempt(name, writer.end_session, succeeded=succeeded)
+        self._each(Sessions, "end_session", succeeded=succeeded)
 
-    def positions(self) -> dict[str, dict[str, Any]]:
+    def positions(self) -> dict[str, Position]:
         """The position of each writer that can rewind, by name; for a checkpoint."""
-        found = {
-            name: self._attempt(name, writer.position)
-            for name, writer in self._writers.items()
-            if isinstance(writer, Rewinds)
-        }
+        found = self._each(Rewinds, "position")
         return {name: position for name, position in found.items() if position is not None}
 
-    def rewind(
-        self,
-        positions: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any] | None],
-        updates: int,
-    ) -> None:
+    def rewind(self, positions: Positions, updates: int) -> None:
         """Returns each writer to its position after `updates`.
 
         A writer without a position was added later and stays where it is; a position without a
@@ -81,11 +68,18 @@ class Writers:
 
     def close(self) -> None:
         """Closes every writer and reports the calls that failed."""
-        for name, writer in self._writers.items():
-            self._attempt(name, writer.close)
+        self._each(Writer, "close")
         for name, count in self._failures.items():
             log.warning("writer %s failed %d times; values may be missing there", name, count)
         self._failures.clear()
+
+    def _each(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What the writers of a kind return, by name; None where the call failed."""
+        return {
+            name: self._attempt(name, getattr(writer, method), *args, **kwargs)
+            for name, writer in self._writers.items()
+            if isinstance(writer, kind)
+        }
 
     def _attempt(self, name: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         try:
@@ -94,14 +88,11 @@ class Writers:
             if name not in self._failures:
                 reason = f"{type(error).__name__}: {error}"
                 log.warning("writer %s failed (%s); training continues", name, reason)
-            self._failures[name] = self._failures.get(name, 0) + 1
+            self._failures[name] += 1
             return None
 
 
-def _by_name(
-    positions: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any] | None],
-    names: Iterable[str],
-) -> Mapping[str, Mapping[str, Any] | None]:
+def _by_name(positions: Positions, names: Iterable[str]) -> Mapping[str, Position | None]:
     """Positions by writer name.
 
     Older checkpoints hold a list: in the order of the default writers if the run has these, else

@@ -1,13 +1,10 @@
 """A writer whose file grows by whole lines and can be cut back to an earlier position."""
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from andiron import append_only
-from andiron.protocols import Point
+from andiron.protocols import Point, Position
 
 
 class LineWriter(ABC):
@@ -29,11 +26,11 @@ class LineWriter(ABC):
         if point.values:
             self._file.append(self.lines(point).encode())
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Position:
         """The size of the file with everything appended so far, for `rewind`."""
         return {"bytes": self._file.end}
 
-    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+    def rewind(self, position: Position, updates: int) -> None:
         """Cuts the file back, so that a resumed run's values are there once."""
         self._file.truncate(position["bytes"])
         self._cut_half_line()
@@ -59,7 +56,7 @@ def whole_lines(path: Path, size: int) -> int:
     with path.open("rb") as file:
         while size:
             start = max(0, size - 2**16)
-            file.seek(start, os.SEEK_SET)
+            file.seek(start)
             newline = file.read(size - start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1

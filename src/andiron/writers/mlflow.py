@@ -2,11 +2,9 @@
 
 import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from andiron.protocols import Point
+from andiron.protocols import Hyperparameters, Pages, Point, Position
 from andiron.run_folder import RunFolder
 
 MOST_LETTERS = 6000  # of a parameter's value: the limit of MLflow 3
@@ -58,9 +56,7 @@ class MlflowWriter:
             image = pixels.permute(1, 2, 0).cpu().numpy()
             self._client.log_image(run, image, f"{split}/{tag}-{step}.png")
 
-    def start_session(
-        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
-    ) -> None:
+    def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the parameters of the MLflow run and stores the pages of text."""
         run = self._running()
         for name, value in hyperparameters.items():
@@ -72,11 +68,11 @@ class MlflowWriter:
         """Ends the MLflow run as finished or failed."""
         self._end("FINISHED" if succeeded else "FAILED")
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Position:
         """The id of the MLflow run."""
         return {"id": self._running()}
 
-    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+    def rewind(self, position: Position, updates: int) -> None:
         """Continues the MLflow run with this id."""
         self._id = position["id"]
 

@@ -7,13 +7,11 @@
 import logging
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
-from andiron.protocols import Point
+from andiron.protocols import Hyperparameters, Pages, Point, Position
 from andiron.writers.event_file import PREFIX, EventFile, last_second, whole_records
 
 log = logging.getLogger("andiron")
@@ -43,7 +41,7 @@ class TensorBoardWriter:
 
         The windows of a training epoch are written already.
         """
-        split = point.split
+        split, updates = point.split, point.updates
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
         if split not in self._splits:
@@ -52,16 +50,13 @@ class TensorBoardWriter:
             )
         file = self._splits[split]
         if point.values:
-            scalars = {**point.values, "epoch": point.epoch}
-            file.add_values(scalars, point.histograms, updates=point.updates)
+            file.add_values({**point.values, "epoch": point.epoch}, point.histograms, updates)
         for tag, markdown in point.texts.items():
-            file.add_text(tag, markdown, updates=point.updates)
+            file.add_text(tag, markdown, updates)
         for tag, pixels in point.images.items():
-            file.add_image(tag, pixels, updates=point.updates)
+            file.add_image(tag, pixels, updates)
 
-    def start_session(
-        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
-    ) -> None:
+    def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
         start = plugin_data_pb2.SessionStartInfo(start_time_secs=time.time())
         for name, value in hyperparameters.items():
@@ -81,33 +76,32 @@ class TensorBoardWriter:
         data = plugin_data_pb2.HParamsPluginData(session_end_info=end)
         self._root.add_session(metadata.SESSION_END_INFO_TAG, data)
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""
         sizes = self._earlier | {file.path: file.end for file in self._files()}
         return {"files": {self._name(path): size for path, size in sizes.items()}}
 
-    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+    def rewind(self, position: Position, updates: int) -> None:
         """Cuts the files of earlier processes to a position, before this process writes anything.
 
         A file that was not there then is removed, or emptied if it is the last of its folder. A
         server that has read more forgets it. An empty position cuts only half records: TensorBoard
         then hides later steps by itself.
         """
-        sizes = position.get("files")
-        last = {path.parent: path for path in sorted(self._earlier)}
         earlier, self._earlier = self._earlier, {}
+        sizes = position.get("files", {self._name(path): size for path, size in earlier.items()})
+        last = {path.parent: path for path in sorted(earlier)}
         for path, size in earlier.items():
             name = self._name(path)
-            if sizes is not None and name not in sizes and path != last[path.parent]:
+            if name not in sizes and path != last[path.parent]:
                 path.unlink()
                 continue
             # a server without the fast loader never continues behind a last file that is gone
-            kept = size if sizes is None else min(size, sizes.get(name, 0))
-            self._earlier[path] = whole_records(path, kept)
+            self._earlier[path] = whole_records(path, min(size, sizes.get(name, 0)))
             os.truncate(path, self._earlier[path])
         missing = sum(
             max(0, size - self._earlier.get(self._folder / name, 0))
-            for name, size in (sizes or {}).items()
+            for name, size in position.get("files", {}).items()
         )
         if missing:
             log.warning("%s: %d bytes that were logged are missing", self._folder, missing)

@@ -3,11 +3,10 @@
 import html
 import logging
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from andiron.protocols import Point
+from andiron.protocols import Hyperparameters, Pages, Point, Position
 
 log = logging.getLogger("andiron")
 
@@ -52,9 +51,7 @@ class WandbWriter:
         named = {f"{point.split}/{name}": value for name, value in logged.items()}
         self._opened().log(named, step=point.updates)
 
-    def start_session(
-        self, hyperparameters: Mapping[str, bool | int | float | str], texts: Mapping[str, str]
-    ) -> None:
+    def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the config of the W&B run and logs the pages of text."""
         self._opened().config.update(dict(hyperparameters))
         pages = {f"text/{tag}": self._page(markdown) for tag, markdown in texts.items()}
@@ -64,11 +61,11 @@ class WandbWriter:
         """Marks the W&B run as finished or failed."""
         self._finish(exit_code=0 if succeeded else 1)
 
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Position:
         """The id of the W&B run."""
         return {"id": self._id}
 
-    def rewind(self, position: Mapping[str, Any], updates: int) -> None:
+    def rewind(self, position: Position, updates: int) -> None:
         """Continues the W&B run with this id."""
         self._id = position["id"]
 
