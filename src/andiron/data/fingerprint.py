@@ -19,10 +19,7 @@ def of_tensors(*tensors: Tensor) -> str:
 
 def of_texts(texts: Iterable[str]) -> str:
     """The SHA-256 of the texts, in order."""
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(text.encode())
-    return digest.hexdigest()
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
 
 
 def of_file(path: Path) -> str:

@@ -7,7 +7,7 @@ Source: https://github.com/huggingface/safetensors, "Format".
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ DTYPES = {
     torch.complex64: "C64", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64",
 }  # fmt: skip
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
+Shapes = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 METADATA = "__metadata__"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 
@@ -87,7 +88,17 @@ def chunks(
     names = sorted(tensors, key=lambda name: (-rank[tensors[name].dtype], name))
     plain = [contiguous(tensors[name]) for name in names]
     shapes = {name: (tensors[name].dtype, tensors[name].shape) for name in names}
-    return itertools.chain([header(shapes, metadata)], map(as_bytes, plain))
+    return pieces(shapes, plain, metadata)
+
+
+def pieces(
+    shapes: Shapes, tensors: Iterable[Tensor], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes | memoryview]:
+    """The content of a file of tensors with these dtypes and shapes, in this order.
+
+    The data are those of `tensors`, contiguous and on the CPU: the same ones, or smaller pieces.
+    """
+    return itertools.chain([header(shapes, metadata)], map(as_bytes, tensors))
 
 
 def contiguous(tensor: Tensor) -> Tensor:
@@ -109,10 +120,7 @@ def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]
     return torch.frombuffer(data, dtype=dtype).reshape(shape)
 
 
-def header(
-    shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]],
-    metadata: Mapping[str, str] | None = None,
-) -> bytes:
+def header(shapes: Shapes, metadata: Mapping[str, str] | None = None) -> bytes:
     """The bytes before the data of tensors with these dtypes and shapes, in this order."""
     entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     begin = 0

@@ -232,7 +232,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(file, tmp_path, monke
 def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
     expected = load(file(POEM), level="characters")
     for size in (1, 3):
-        monkeypatch.setattr(character_tokens, "CHUNK_BYTES", size)
+        monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", size)
         found = character_tokens.tokens(Path(file(POEM)), sha256=f"{size}" * 16, cache=None)
         assert found.vocabulary == expected.facts["vocabulary"]
         tokens = found.tokens.read(range(len(found.tokens))).tolist()
@@ -246,10 +246,11 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
         (b"good text \xff and more" * 9, 10, "invalid start byte"),
         ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
         (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
+        ("ä".encode() * 9000 + b"x\xc3(" + b"x" * 9000, 18001, "invalid continuation byte"),
     ],
 )
 def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content, offset, reason):
-    monkeypatch.setattr(character_tokens, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", chunk)
     assert refused(file(content), level="characters") == (
         f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use "
         "data.level=bytes"

@@ -40,8 +40,7 @@ class Shift:
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, pixels=self.pixels)
-        offsets = _below(2 * self.pixels + 1, draws.uniform(self.name, 2))
-        return raw._replace(inputs=_windows(raw.inputs, self.pixels, offsets))
+        return Crop(self.pixels, name=self.name)(raw, draws)
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,8 @@ class Crop:
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, padding=self.padding)
         offsets = _below(2 * self.padding + 1, draws.uniform(self.name, 2))
-        return raw._replace(
-            inputs=_windows(raw.inputs, self.padding, offsets, is_mirrored=self.border == "mirror")
-        )
+        is_mirrored = self.border == "mirror"
+        return raw._replace(inputs=_windows(raw.inputs, self.padding, offsets, is_mirrored))
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ def _below(number: int, uniform: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
 
 
 def _windows(
-    images: Images, padding: int, offsets: Int[Tensor, "batch 2"], *, is_mirrored: bool = False
+    images: Images, padding: int, offsets: Int[Tensor, "batch 2"], is_mirrored: bool
 ) -> Images:
     """The window at (row, column) `offsets` of each padded image, as large as the image.
 
@@ -168,17 +166,13 @@ def _windows(
     return padded.flatten().unfold(0, width, 1).index_select(0, starts.flatten()).view(images.shape)
 
 
-def _mirrored(
-    images: Images, padding: int
-) -> Shaped[Tensor, "batch channels padded_height padded_width"]:
+def _mirrored(images: Tensor, padding: int) -> Tensor:
     """The images with a mirrored border; torch's reflection does not support bytes."""
-    height, width = (_reflection(length, padding, images.device) for length in images.shape[2:])
-    return images.index_select(2, height).index_select(3, width)
-
-
-def _reflection(length: int, padding: int, device: torch.device) -> Int[Tensor, " padded"]:
-    places = torch.arange(-padding, length + padding, device=device).abs()
-    return (length - 1) - ((length - 1) - places).abs()
+    for dim in (2, 3):
+        last = images.shape[dim] - 1
+        places = torch.arange(-padding, last + padding + 1, device=images.device).abs()
+        images = images.index_select(dim, last - (last - places).abs())
+    return images
 
 
 def _rotated(images: Images, radians: Float[Tensor, " batch"]) -> Images:
@@ -191,8 +185,8 @@ def _rotated(images: Images, radians: Float[Tensor, " batch"]) -> Images:
     x, y = (
         torch.arange(length, device=images.device) - (length - 1) / 2 for length in (width, height)
     )
-    cos, sin = radians.cos()[:, None, None], radians.sin()[:, None, None]
     y = y[:, None]
+    cos, sin = radians.cos()[:, None, None], radians.sin()[:, None, None]
     across, down = 2 / width, 2 / height  # the grid goes from -1 to 1 over the image
     grid = torch.stack(
         [x * cos * across - y * sin * across, x * sin * down + y * cos * down], dim=-1

@@ -1,6 +1,6 @@
 """The characters of a text as tokens: written once to a file of their own, and read from there."""
 
-import codecs
+import io
 import itertools
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray
 from andiron.serialization import safetensors_codec
 
-CHUNK_BYTES = 2**20  # of text decoded at a time
+CHUNK_CHARACTERS = 2**20  # of text decoded at a time
 MOST_IN_A_BYTE, MOST_IN_TWO = 2**8, 2**16
 log = logging.getLogger("andiron")
 
@@ -85,29 +85,22 @@ def _survey(path: Path) -> tuple[list[str], int]:
 
 def _decoded(path: Path) -> Iterator[str]:
     """The text in chunks, exactly as it is: line endings stay."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    position = 0
-    try:
-        with path.open("rb") as file:
-            while True:
-                waiting = len(decoder.getstate()[0])  # bytes of a character cut by the last chunk
-                content = file.read(CHUNK_BYTES)
-                yield decoder.decode(content, final=not content)
-                if not content:
-                    return
-                position += len(content)
-    except UnicodeDecodeError as error:
-        raise errors.DataError(
-            f"{path}: is not UTF-8 at byte offset {position - waiting + error.start} "
-            f"({error.reason}); convert it, or use data.level=bytes"
-        ) from error
+    with path.open("rb") as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            yield from iter(lambda: text.read(CHUNK_CHARACTERS), "")
+        except UnicodeDecodeError as error:
+            decoded = file.tell() - len(error.object)  # bytes before those that failed
+            raise errors.DataError(
+                f"{path}: is not UTF-8 at byte offset {decoded + error.start} "
+                f"({error.reason}); convert it, or use data.level=bytes"
+            ) from error
 
 
 def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
     for text in _decoded(path):
-        if text:
-            found = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
-            yield torch.searchsorted(codes, found).to(_dtype(len(codes)))
+        found = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
+        yield torch.searchsorted(codes, found).to(_dtype(len(codes)))
 
 
 def _codes(vocabulary: list[str]) -> Tensor:
@@ -121,12 +114,7 @@ def _dtype(vocabulary_size: int) -> torch.dtype:
 def _write(stored_tokens: Path, path: Path, vocabulary: list[str], number: int) -> None:
     """Writes vocabulary and tokens as a safetensors file, in chunks, atomically."""
     codes = _codes(vocabulary)
-    header = safetensors_codec.header(  # the vocabulary first: its four-byte numbers stay aligned
-        {
-            "vocabulary": (codes.dtype, codes.shape),
-            "tokens": (_dtype(len(codes)), [number]),
-        }
-    )
-    tokens = map(safetensors_codec.as_bytes, _encoded(path, codes))
-    first: list[bytes | memoryview] = [header, safetensors_codec.as_bytes(codes)]
-    files.write_pieces(stored_tokens, itertools.chain(first, tokens))
+    # the vocabulary first: its four-byte numbers stay aligned
+    shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(len(codes)), [number])}
+    tensors = itertools.chain([codes], _encoded(path, codes))
+    files.write_pieces(stored_tokens, safetensors_codec.pieces(shapes, tensors))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from andiron import errors, files
 from andiron.data import fingerprint
@@ -69,7 +68,12 @@ def dataset(
             lambda name: image_decoding.decode(tree.root / name, size=size, channels=channels),
             tree.names,
         )
-        pieces = _pieces(images, tree.targets, (channels, size, size))
+        targets = tree.targets
+        shapes = {
+            "targets": (targets.dtype, targets.shape),
+            "inputs": (torch.uint8, (len(targets), channels, size, size)),
+        }
+        pieces = safetensors_codec.pieces(shapes, itertools.chain([targets], images))
         _write_into(cache, lambda: files.write_pieces(file, pieces))
     try:
         arrays = stored.arrays_in(file)
@@ -78,15 +82,6 @@ def dataset(
         raise errors.DataError(
             f"{file}: the decoded images are damaged; remove the file to decode them again"
         ) from error
-
-
-def _pieces(images: Iterator[Tensor], targets: Tensor, shape: Sequence[int]) -> files.Pieces:
-    """The content of the safetensors file, image by image."""
-    inputs = torch.uint8, (len(targets), *shape)
-    header = safetensors_codec.header({"targets": (targets.dtype, targets.shape), "inputs": inputs})
-    as_bytes = safetensors_codec.as_bytes
-    first: list[bytes | memoryview] = [header, as_bytes(targets)]
-    return itertools.chain(first, map(as_bytes, images))
 
 
 def _write_into(cache: Path, write: Callable[[], None]) -> None:

@@ -1,5 +1,6 @@
 """A data set that stays in its file: the samples of a batch are read when they are needed."""
 
+import itertools
 import os
 import weakref
 from collections.abc import Iterator
@@ -34,11 +35,8 @@ class StoredFile:
     Raises: DataError if the file is missing, or has changed since the sending process opened it.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, sent: tuple[int, int] | None = None):
         self.path = path.absolute()
-        self._open()
-
-    def _open(self) -> None:
         try:
             self._descriptor = os.open(self.path, os.O_RDONLY)
         except OSError as error:
@@ -48,7 +46,14 @@ class StoredFile:
         weakref.finalize(self, os.close, self._descriptor)
         stat = os.fstat(self._descriptor)
         self.size = stat.st_size
-        self.changed_ns = stat.st_mtime_ns
+        self._version = stat.st_size, stat.st_mtime_ns
+        if sent not in (None, self._version):
+            raise errors.DataError(
+                f"{self.path}: changed while a run reads it; start the run again"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredFile, (self.path, self._version)
 
     def read(self, offset: int, length: int) -> bytearray:
         """`length` bytes from `offset` on. Raises: DataError as `read_into`."""
@@ -76,17 +81,6 @@ class StoredFile:
                     "when it was opened: do not change a file while a run reads it"
                 )
             filled += number
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "size": self.size, "changed_ns": self.changed_ns}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path = state["path"]
-        self._open()
-        if (self.size, self.changed_ns) != (state["size"], state["changed_ns"]):
-            raise errors.DataError(
-                f"{self.path}: changed while a run reads it; start the run again"
-            )
 
 
 @dataclass(frozen=True)
@@ -126,8 +120,11 @@ class StoredArray:
         stride = length if self.stride_bytes is None else self.stride_bytes
         content = torch.empty(len(rows) * length, dtype=torch.uint8)
         buffer = content.numpy().data
-        for place, end, row in _runs(rows, longest=len(rows) if stride == length else 1):
-            self.file.read_into(buffer[place * length : end * length], self.offset + row * stride)
+        is_jump = rows.diff(prepend=rows[:1] - 2) != 1
+        begins = (is_jump | (stride != length)).nonzero().flatten()
+        runs = itertools.pairwise([*begins.tolist(), len(rows)])
+        for (begin, end), row in zip(runs, rows[begins].tolist(), strict=True):
+            self.file.read_into(buffer[begin * length : end * length], self.offset + row * stride)
         return content.view(self.dtype).view(len(rows), *self.shape[1:])
 
     def chunks(self) -> Iterator[tuple[int, Tensor]]:
@@ -202,7 +199,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 def check_finite(array: StoredArray, rows: Shaped[Tensor, "size ..."], indices: Tensor) -> None:
     """Raises a DataError naming the index of the first of `rows` with a NaN or an infinity."""
     if rows.is_floating_point() and not rows.isfinite().all():
-        is_finite = rows.isfinite().flatten(1).all(1) if rows.dim() > 1 else rows.isfinite()
+        is_finite = rows.isfinite().view(len(rows), -1).all(1)
         raise errors.DataError(
             f"{array.file.path}: {array.name!r} has a NaN or infinity in row "
             f"{int(indices[~is_finite][0])}, counted from 0; correct it, or leave it out"
@@ -214,12 +211,3 @@ def _read_finite(array: StoredArray, rows: Tensor) -> Tensor:
     content = content.to(PORTABLE.get(content.dtype, content.dtype))
     check_finite(array, content, rows)
     return content
-
-
-def _runs(rows: Tensor, *, longest: int) -> Iterator[tuple[int, int, int]]:
-    """Runs of adjacent rows as (first place, end place, first row)."""
-    if longest == 1:
-        return ((place, place + 1, row) for place, row in enumerate(rows.tolist()))
-    is_jump = rows.diff(prepend=rows[:1] - 2) != 1
-    begins = is_jump.nonzero().flatten()
-    return zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], rows[begins].tolist())

@@ -82,14 +82,11 @@ def split(
         batcher = ArrayBatcher(*standardisation.fit(inputs[parts.train]))
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
     everything = ArrayDataset(inputs.float(), targets)
-    train, validation, held_out = (everything.subset(indices) for indices in parts)
-    return Splits(
+    return splits.of_parts(
+        everything.subset,
+        parts,
         name=name,
-        train=train,
-        valid=validation,
-        test=held_out,
         batcher=batcher,
         facts=facts,
         fingerprint=fingerprint,
-        validates_on_test=valid == "test",
     )

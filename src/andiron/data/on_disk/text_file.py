@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import fingerprint
+from andiron.data import fingerprint, splits
 from andiron.data.dataset import Batch, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
@@ -44,7 +44,18 @@ class WindowDataset:
         context_length: int,
         stride: int,
     ):
-        self.windows = _windows(tokens, begin, end, context_length + 1, stride)
+        length = context_length + 1
+        self.windows: StoredArray | Tensor  # neither copied nor read
+        if isinstance(tokens, Tensor):
+            self.windows = tokens[begin:end].unfold(0, length, stride)
+        else:
+            width = tokens.dtype.itemsize
+            self.windows = dataclasses.replace(
+                tokens,
+                offset=tokens.offset + begin * width,
+                shape=((end - begin - length) // stride + 1, length),
+                stride_bytes=stride * width,
+            )
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -81,19 +92,13 @@ def text(
         raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
     tokens, facts = _tokens(file, level, sha256, None if cache is None else Path(cache))
     bounds = _bounds(len(tokens), valid, test, context_length, file.path)
-    train, validation, held_out = (
-        WindowDataset(tokens, begin, end, context_length=context_length, stride=step)
-        for begin, end in bounds
-    )
-    return Splits(
+    return splits.of_parts(
+        lambda part: WindowDataset(tokens, *part, context_length=context_length, stride=step),
+        bounds,
         name=file.path.name,
-        train=train,
-        valid=validation,
-        test=held_out,
         batcher=TextBatcher(),
         facts={"input_shape": (context_length,), "context_length": context_length, **facts},
         fingerprint=sha256,
-        validates_on_test=valid == "test",
         evaluation_batch_size=min(256, max(1, EVALUATION_TOKENS // context_length)),
     )
 
@@ -122,9 +127,10 @@ def _bounds(
     """
     first_test = size - round(size * test)
     first_valid = first_test if valid == "test" else first_test - round(size * float(valid))
+    held_out = first_test, size
     bounds = {
-        "data.valid": (first_test, size) if valid == "test" else (first_valid, first_test),
-        "data.test": (first_test, size),
+        "data.valid": held_out if valid == "test" else (first_valid, first_test),
+        "data.test": held_out,
         "training": (0, max(first_valid, 0)),
     }
     for part, (begin, end) in bounds.items():
@@ -135,19 +141,3 @@ def _bounds(
                 f"choose other fractions (valid={valid}, test={test}), or give more text"
             )
     return [bounds["training"], bounds["data.valid"], bounds["data.test"]]
-
-
-def _windows(
-    tokens: StoredArray | Tensor, begin: int, end: int, length: int, stride: int
-) -> StoredArray | Tensor:
-    """Windows of `length` tokens from every `stride`-th on; neither copied nor read."""
-    if isinstance(tokens, Tensor):
-        return tokens[begin:end].unfold(0, length, stride)
-    number = (end - begin - length) // stride + 1
-    width = tokens.dtype.itemsize
-    return dataclasses.replace(
-        tokens,
-        offset=tokens.offset + begin * width,
-        shape=(number, length),
-        stride_bytes=stride * width,
-    )
