@@ -121,14 +121,16 @@ class Updater:
             seen = GroupStatistics(self.optimizer, gradients, [*rates], histograms=self.histograms)
         if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = self.transform(gradients, position.updates)
-        with torch.no_grad():
-            self.optimizer.step(
-                due,
-                self.model,
-                gradients,
-                lambda: self.gradients(batches, position, loader)[0],
-                updates=position.updates,
-            )
+
+        def again() -> Gradients:
+            return self.gradients(batches, position, loader)[0]
+
+        sole = self.optimizer.sole
+        if sole is None:
+            self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
+        else:
+            for lr in due.values():
+                sole.step(lr, self.model, gradients, again)
         position.updates += 1
         if self.precision.has_loss_scale:
             self.precision.updated()

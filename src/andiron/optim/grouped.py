@@ -12,6 +12,7 @@
 >>> model = groups.step({"weight": 0.1, "bias": 0.2}, model, gradients)
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -60,22 +61,19 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        every_group = self.groups.values()
-        self._owner = {name: group.name for group in every_group for name in group.parameters}
-        self._waiting = {group.name for group in every_group if group.frozen_updates}
-        self._sole = self._sole_optimizer()
-        without = {group.name for group in every_group if group.optimizer is None}
+        first, *others = every_group = self.groups.values()
+        # those that have an owner, by name
+        self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
+        # the optimizer of the only group, if a step of the group is a step of the optimizer
+        self.sole = None if others or first.transform else first.optimizer
+        self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
+        without = {name for name, group in self.groups.items() if group.optimizer is None}
         self._freeze(without | self._waiting)
 
     @classmethod
     def of(cls, optimizer: Optimizer, model: nn.Module) -> "GroupedOptimizer":
         """One optimizer as the owner of all its parameters."""
         return cls(model, [Group(name=BASE, parameters=optimizer.parameters, optimizer=optimizer)])
-
-    @property
-    def parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that have an owner, by name."""
-        return {name: t for group in self.groups.values() for name, t in group.parameters.items()}
 
     @property
     def frozen(self) -> list[str]:
@@ -97,10 +95,9 @@ class GroupedOptimizer:
 
     def constant_rates(self, schedule: Schedule) -> Rates | None:
         """The rates of all updates, if a single group has one rate for the whole run."""
-        if self._sole is None or self._waiting or not isinstance(schedule, Constant):
-            return None
-        (group,) = self.groups.values()
-        is_constant = group.schedule is None and group.every == 1
+        first, *others = self.groups.values()
+        varies = others or self._waiting or first.schedule or first.every > 1
+        is_constant = not varies and isinstance(schedule, Constant)
         return self.learning_rates(schedule(0), 0) if is_constant else None
 
     def due(self, rates: Rates, updates: int) -> Rates:
@@ -124,25 +121,34 @@ class GroupedOptimizer:
         Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
         group has a transformation and `updates` is missing.
         """
-        if self._sole is not None:  # one group without a transformation: nothing to divide
-            for lr in rates.values():
-                model = self._sole.step(lr, model, gradients, closure)
-            return model
-        parts = self._parts(gradients)
+        for name in gradients:
+            if name not in self.parameters:
+                raise KeyError(
+                    f"parameter {name!r} has a gradient but no owner; it was not trained when the "
+                    "groups were made: give it to a group, or freeze it (requires_grad=False)"
+                )
         for name, lr in rates.items():
             group = self.groups[name]
-            if group.optimizer is not None and name in parts:
-                part = _transformed(group, gradients.replaced(parts[name]), updates)
-                again = None if closure is None else partial(self._part_again, closure, name)
-                model = group.optimizer.step(lr, model, part, again)
+            part = _part(gradients, group)
+            if group.optimizer is None or not part:
+                continue
+            if group.transform is not None:
+                if updates is None:
+                    raise ValueError(
+                        f"group {name!r} transforms its gradients: give `step` the completed "
+                        "`updates`"
+                    )
+                part = group.transform(part, updates)
+            again = closure and partial(_part_again, closure, group)
+            model = group.optimizer.step(lr, model, part, again)
         return model
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""
-        over = [name for name in self._waiting if self.groups[name].frozen_updates <= updates]
-        self._waiting.difference_update(over)
+        over = {name for name in self._waiting if self.groups[name].frozen_updates <= updates}
         if over:
-            self.unfreeze(*over)
+            self._waiting -= over
+            self._freeze(self._frozen - over)
 
     def freeze(self, *names: str) -> None:
         """Stops training these groups; their optimizers' state is kept, no gradient is computed.
@@ -172,12 +178,12 @@ class GroupedOptimizer:
 
         Raises: OwnershipError naming the first that has none or two, or whose owner is frozen.
         """
-        owners: dict[int, list[str]] = {}
+        owners = defaultdict[Tensor, list[str]](list)
         for group in self.groups.values():
             for tensor in group.parameters.values():
-                owners.setdefault(id(tensor), []).append(group.name)
+                owners[tensor].append(group.name)
         for name, tensor in self._model.named_parameters():
-            names = owners.get(id(tensor), [])
+            names = owners[tensor]
             if len(names) > 1:
                 raise errors.OwnershipError(
                     f"parameter {name!r} has several owners: {', '.join(names)}; leave it to one"
@@ -200,15 +206,13 @@ class GroupedOptimizer:
 
         Raises: KeyError if the state is for a parameter without an owner.
         """
-        parts: dict[str, dict[str, Tensor]] = {name: {} for name in self.groups}
-        for key, tensor in state.items():
-            name = key.rpartition("/")[0]
-            if name not in self._owner:
+        names = {key: key.rpartition("/")[0] for key in state}
+        for key, name in names.items():
+            if name not in self.parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-            parts[self._owner[name]][key] = tensor
-        for name, group in self.groups.items():
-            if group.optimizer is not None:
-                group.optimizer.load_state_dict(parts[name])
+        for each in self._optimizers():
+            owned = each.parameters
+            each.load_state_dict({key: state[key] for key in state if names[key] in owned})
 
     def owners(self) -> dict[str, dict[str, Any]]:
         """By group, its optimizer's class and its parameters' names: what a saved state fits."""
@@ -245,8 +249,7 @@ class GroupedOptimizer:
         """Inside it the parameters are the weights to evaluate, save and export."""
         with ExitStack() as stack:
             for optimizer in self._optimizers():
-                if optimizer.has_evaluation_weights:
-                    stack.enter_context(optimizer.evaluated())
+                stack.enter_context(optimizer.evaluated())
             yield
 
     @property
@@ -254,28 +257,8 @@ class GroupedOptimizer:
         """Whether `evaluated` changes any weights."""
         return any(optimizer.has_evaluation_weights for optimizer in self._optimizers())
 
-    def _parts(self, gradients: Gradients) -> dict[str, dict[str, Tensor]]:
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, gradient in gradients.items():
-            if name not in self._owner:
-                raise KeyError(
-                    f"parameter {name!r} has a gradient but no owner; it was not trained when the "
-                    "groups were made: give it to a group, or freeze it (requires_grad=False)"
-                )
-            parts.setdefault(self._owner[name], {})[name] = gradient
-        return parts
-
-    def _part_again(self, closure: Callable[[], Gradients], name: str) -> Gradients:
-        again = closure()
-        return again.replaced(self._parts(again)[name])
-
     def _optimizers(self) -> list[Optimizer]:
         return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
-
-    def _sole_optimizer(self) -> Optimizer | None:
-        """The optimizer of the only group, if a step of the group is a step of the optimizer."""
-        groups = list(self.groups.values())
-        return groups[0].optimizer if len(groups) == 1 and groups[0].transform is None else None
 
     def _freeze(self, names: set[str]) -> None:
         self._frozen = names
@@ -290,11 +273,11 @@ class GroupedOptimizer:
                 raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
 
 
-def _transformed(group: Group, part: Gradients, updates: int | None) -> Gradients:
-    if group.transform is None:
-        return part
-    if updates is None:
-        raise ValueError(
-            f"group {group.name!r} transforms its gradients: give `step` the completed `updates`"
-        )
-    return group.transform(part, updates)
+def _part(gradients: Gradients, group: Group) -> Gradients:
+    """The gradients of the group's parameters."""
+    names = [name for name in group.parameters if name in gradients]
+    return gradients.replaced({name: gradients[name] for name in names})
+
+
+def _part_again(closure: Callable[[], Gradients], group: Group) -> Gradients:
+    return _part(closure(), group)

@@ -9,14 +9,14 @@
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients
-from andiron.optim import flat_state, fused_kernel, torch_class
+from andiron.optim import flat_state, fused_kernel, model_weights, torch_class
 from andiron.optim.fused_kernel import FusedStep
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -41,13 +41,10 @@ class Optimizer:
     ):
         self._parameters = torch_class.named_parameters(model, names)
         if not self._parameters:
-            kinds = (
-                f"{type(model).__name__} has no trainable parameter for {optimizer_class.__name__}"
-            )
-            raise ValueError(f"{kinds} to own")
+            kind, owner = type(model).__name__, optimizer_class.__name__
+            raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
         self._names = list(self._parameters)
         self._model: nn.Module = model
-        self._class = optimizer_class
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
         inner_class = torch_class.without_dynamo(optimizer_class)
@@ -97,7 +94,7 @@ class Optimizer:
         self._inner.param_groups[0]["lr"] = lr
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
-            with torch.no_grad() if torch.is_grad_enabled() else nullcontext():
+            with torch.no_grad():
                 is_whole = self._may_fuse and [*gradients] == self._names
                 if is_whole and self._fused is not None and isinstance(lr, float):
                     if self._fused.check is not None:
@@ -106,18 +103,13 @@ class Optimizer:
                         torch._foreach_add_(self._fused.counters, 1)
                     self._fused.kernel([*gradients.values()], lr=lr)
                 else:
-                    self._public_step(gradients, closure)
+                    again = [self._evaluations(gradients, closure)] if self.needs_closure else []
+                    self._inner_step(self._inner, *again)
                     if is_whole:
-                        self._fused = fused_kernel.prepared(self._class, self._inner)
+                        self._fused = fused_kernel.prepared(self._inner)
         finally:
             self._take_back()
         return model
-
-    def _public_step(self, gradients: Gradients, closure: Callable[[], Gradients] | None) -> None:
-        if self.needs_closure:
-            self._inner_step(self._inner, self._evaluations(gradients, closure))
-        else:
-            self._inner_step(self._inner)
 
     def _lend(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
@@ -182,17 +174,13 @@ class Optimizer:
             yield
         finally:
             self._inner.train()
-            self._put(self._trained)  # the optimizer's own arithmetic would round
+            # the optimizer's own arithmetic would round
+            model_weights.copy(self._trained, self._parameters)
             self._trained = None
 
-    def _put(self, weights: Mapping[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, tensor in weights.items():
-                self._parameters[name].copy_(tensor)
-
     def _check_holds_parameters(self, model: nn.Module) -> None:
-        held = {id(parameter) for parameter in model.parameters()}
-        missing = [name for name, each in self._parameters.items() if id(each) not in held]
+        held = {*model.parameters()}
+        missing = [name for name, each in self._parameters.items() if each not in held]
         if missing:
             raise ValueError(
                 f"this {type(model).__name__} is not the model the optimizer was made for: it does "
@@ -213,10 +201,8 @@ class Optimizer:
         shared = flat_state.flattened(self._changed_options())
         state |= {f"{self._names[0]}/{GROUP}{slot}": value for slot, value in shared.items()}
         if self.has_evaluation_weights:
-            weights = self._trained or {
-                name: parameter.detach() for name, parameter in self._parameters.items()
-            }
-            state |= {f"{name}/{TRAINED}": tensor for name, tensor in weights.items()}
+            weights = self._trained or self._parameters
+            state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -251,7 +237,7 @@ class Optimizer:
         for name in self._changed_options():
             del group[name]
         group.update(self._initial_group | flat_state.restored(shared))
-        self._put(trained)
+        model_weights.copy(trained, self._parameters)
 
     def _slots_by_parameter(self, state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         slots: dict[str, dict[str, Tensor]] = {}
@@ -266,12 +252,11 @@ class Optimizer:
         """The state of a parameter, on its device and in its memory layout."""
         on_device = bool(self.options.get("fused") or self.options.get("capturable"))
         parameter = self._parameters[name]
-        return flat_state.restored(
-            {
-                slot: flat_state.placed(slot, tensor, parameter, counters_on_device=on_device)
-                for slot, tensor in slots.items()
-            }
-        )
+        placed = {
+            slot: flat_state.placed(slot, tensor, parameter, on_device)
+            for slot, tensor in slots.items()
+        }
+        return flat_state.restored(placed)
 
     def _changed_options(self) -> dict[str, Any]:
         """The numbers of the group, other than the learning rate, that steps have changed."""

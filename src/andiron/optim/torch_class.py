@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.optim.fused_kernel import CAPTURE_CHECKS
 
 Kind = type[torch.optim.Optimizer]
 
@@ -93,24 +92,7 @@ def without_dynamo(kind: Kind) -> Kind:
     plain = {
         name: inspect.unwrap(method) for name, method in methods.items() if _is_in_torch(method)
     }
-    checks = {
-        name: _skipped_on_a_cpu(getattr(kind, name))
-        for name in CAPTURE_CHECKS
-        if hasattr(kind, name)
-    }
-    return type(kind.__name__, (kind,), plain | checks)
-
-
-def _skipped_on_a_cpu(
-    check: Callable[[torch.optim.Optimizer], None],
-) -> Callable[[torch.optim.Optimizer], None]:
-    """The check for GPU graph capture, which takes 3 us and has no use on a CPU."""
-
-    def checked(optimizer: torch.optim.Optimizer) -> None:
-        if not optimizer.param_groups[0]["params"][0].is_cpu:
-            check(optimizer)
-
-    return checked
+    return type(kind.__name__, (kind,), plain)
 
 
 def _is_in_torch(method: Callable[..., Any]) -> bool:

@@ -67,8 +67,8 @@ def made(kind, options, model, may_fuse, public_steps):
     """An optimizer that notes each of its public steps in a list."""
     optimizer = Optimizer(kind, model, **options)
     optimizer._may_fuse &= may_fuse
-    public_step = optimizer._public_step
-    optimizer._public_step = lambda *given: (public_steps.append(1), public_step(*given))
+    public_step = optimizer._inner_step
+    optimizer._inner_step = lambda *given: (public_steps.append(1), public_step(*given))
     return optimizer
 
 
