@@ -70,6 +70,8 @@ class DataLoader:
         self.num_items = len(dataset)  # samples in an epoch
         self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
         self._upcoming = _Upcoming()
+        # in page-locked memory, from which a GPU copies during the step
+        self._is_pinned = self.device.type == "cuda"
         self._workers = self._started_workers() if num_workers else None
 
     def __len__(self) -> int:
@@ -164,11 +166,6 @@ class DataLoader:
     def _gathered(self, request: "Request") -> Any:
         raw = self._gather(request)
         return prefetch.pinned(raw) if self._is_pinned else raw
-
-    @property
-    def _is_pinned(self) -> bool:
-        """Whether batches are in page-locked memory, from which a GPU copies during the step."""
-        return self.device.type == "cuda"
 
     def _started_workers(self) -> "torch.utils.data.DataLoader[Any]":
         return torch.utils.data.DataLoader(

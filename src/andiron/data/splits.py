@@ -89,9 +89,9 @@ class Splits:
 class Parts(NamedTuple):
     """The indices of each part, ascending."""
 
-    train: Int[Tensor, " train"]
-    valid: Int[Tensor, " valid"]
-    test: Int[Tensor, " test"]
+    train: Tensor
+    valid: Tensor
+    test: Tensor
 
 
 def parts(

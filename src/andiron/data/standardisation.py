@@ -25,13 +25,12 @@ def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
 
 def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
     """`fit` of all the rows that `chunks` returns; it is called twice."""
-    sums = [(len(rows), rows.double().sum(0), rows.amin(0), rows.amax(0)) for rows in chunks()]
-    number = sum(length for length, *_ in sums)
-    total, lowest, highest = (
-        torch.stack(each) for each in zip(*(rest for _, *rest in sums), strict=True)
-    )
-    is_constant = lowest.amin(0) == highest.amax(0)
-    mean = torch.where(is_constant, lowest.amin(0).double(), total.sum(0) / number)
+    of_chunks = [(rows.double().sum(0), rows.amin(0), rows.amax(0), len(rows)) for rows in chunks()]
+    *columns, lengths = zip(*of_chunks, strict=True)
+    totals, lowest, highest = map(torch.stack, columns)
+    number, constant = sum(lengths), lowest.amin(0)
+    is_constant = constant == highest.amax(0)
+    mean = torch.where(is_constant, constant.double(), totals.sum(0) / number)
     squares = torch.stack([(rows.double() - mean).square().sum(0) for rows in chunks()])
     std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())

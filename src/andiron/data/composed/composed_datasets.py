@@ -73,31 +73,22 @@ class Concatenated:
     def __init__(self, datasets: Sequence[Dataset]):
         self.datasets = list(datasets)
         _check_alike(self.datasets)
-        self._ends = torch.tensor([*itertools.accumulate(map(len, self.datasets))])
+        self._begins = torch.tensor([0, *itertools.accumulate(map(len, self.datasets))])
 
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return int(self._begins[-1])
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The samples at `indices`, in this order."""
         chosen = _checked(indices, len(self))
-        owners = torch.bucketize(chosen, self._ends, right=True)
-        if not len(chosen):
-            return self._part(0, chosen)
-        places = [(owners == owner).nonzero().flatten() for owner in range(len(self.datasets))]
+        owners = torch.bucketize(chosen, self._begins, right=True) - 1
         parts = [
-            self._part(owner, chosen[place]) for owner, place in enumerate(places) if len(place)
+            self.datasets[owner].__getitems__(chosen[owners == owner] - self._begins[owner])
+            for owner in torch.unique(owners).tolist() or [0]
         ]
-        if len(parts) == 1:
-            return parts[0]
-        back = torch.cat(places).argsort()
+        back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
         return RawBatch(*(each.index_select(0, back.to(each.device)) for each in whole))
-
-    def _part(self, owner: int, indices: Int[Tensor, " batch"]) -> RawBatch:
-        start = int(self._ends[owner - 1]) if owner else 0
-        batch: RawBatch = self.datasets[owner].__getitems__(indices - start)
-        return batch
 
     @property
     def targets(self) -> Tensor | None:
@@ -202,11 +193,10 @@ def _check_alike(datasets: Sequence[Dataset]) -> None:
             raise ValueError(
                 f"data set {number} of {len(datasets)} is empty, counted from 0; leave it out"
             )
-    kinds = [_kind(dataset) for dataset in datasets]
-    for number, kind in enumerate(kinds):
-        if kind != kinds[0]:
+        kind, first = _kind(dataset), _kind(datasets[0])
+        if kind != first:
             raise ValueError(
-                f"data set {number} has {kind}, data set 0 has {kinds[0]}; "
+                f"data set {number} has {kind}, data set 0 has {first}; "
                 "give all the same shapes and dtypes, with Mapped"
             )
 

@@ -20,13 +20,17 @@ def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Ten
     """`number` indices drawn with replacement: index i with probability weights[i] / sum(weights).
 
     A function of the arguments alone.
-    Raises: ValueError for negative or non-finite weights, only zeros, or a number below 1.
+    Raises: ValueError for negative or non-finite weights, or only zeros.
     """
-    _check_weights(weights)
-    if number < 1:
+    wrong = (~(weights >= 0) | weights.isinf()).nonzero().flatten()  # a NaN is not at least 0
+    if len(wrong):
+        first = int(wrong[0])
         raise ValueError(
-            f"size={number}: should be 1 or more samples; leave it out to draw an epoch's number"
+            f"weight {first} is {float(weights[first])}: should be finite and at least 0; "
+            "0 is never drawn"
         )
+    if not weights.any():
+        raise ValueError("no weight is above 0: there is nothing to draw")
     ends = weights.cpu().double().cumsum(0)
     stream = randomness.stream(seed, "sampling")
     places = torch.rand(number, dtype=torch.float64, generator=stream)  # at most 1 - 2^-53
@@ -40,7 +44,7 @@ def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
     Raises: ValueError if no sample has a class.
     """
     is_class = targets >= 0
-    if not bool(is_class.any()):
+    if not is_class.any():
         raise ValueError("no sample has a class: there is nothing to balance")
     counts = torch.bincount(targets[is_class])
     return torch.where(is_class, 1 / counts[targets.clamp(min=0)].double(), 0.0)
@@ -88,8 +92,6 @@ def partial(
     With one seed, a smaller fraction is part of a larger one.
     Raises: ValueError if no sample would be left.
     """
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction={fraction}: should be above 0 and at most 1, which leaves all")
     classes = composed_datasets.classes_of(data.train)
     _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
     _, kept = splits.stratified_split(labels, float(fraction), seed)
@@ -100,15 +102,3 @@ def partial(
     train = composed_datasets.chosen(data.train, kept)
     part: Splits = dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
     return part
-
-
-def _check_weights(weights: Tensor) -> None:
-    wrong = (~(weights >= 0) | weights.isinf()).nonzero().flatten()  # a NaN is not at least 0
-    if len(wrong):
-        first = int(wrong[0])
-        raise ValueError(
-            f"weight {first} is {float(weights[first])}: should be finite and at least 0; "
-            "0 is never drawn"
-        )
-    if not bool((weights > 0).any()):
-        raise ValueError("no weight is above 0: there is nothing to draw")

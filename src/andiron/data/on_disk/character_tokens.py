@@ -41,11 +41,10 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
         return _read(stored_tokens)
     except (errors.DataError, KeyError):
         pass  # they are made below
-    vocabulary, number = _survey(path)
+    codes, number = _survey(path)
     try:
-        if cache is not None:
-            cache.mkdir(parents=True, exist_ok=True)
-        _write(stored_tokens, path, vocabulary, number)
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(stored_tokens, path, codes, number)
     except OSError as error:
         if cache is not None:
             raise errors.DataError(
@@ -57,19 +56,22 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
             stored_tokens,
             error,
         )
-        return Characters(torch.cat([*_encoded(path, _codes(vocabulary))]), vocabulary)
+        return Characters(torch.cat([*_encoded(path, codes)]), _vocabulary(codes))
     return _read(stored_tokens)
 
 
 def _read(path: Path) -> Characters:
     arrays = stored.arrays_in(path)
-    codepoints = arrays["vocabulary"]
-    vocabulary = [chr(code) for code in codepoints.read(torch.arange(len(codepoints))).tolist()]
-    return Characters(arrays["tokens"], vocabulary)
+    codes = arrays["vocabulary"]
+    return Characters(arrays["tokens"], _vocabulary(codes.read(range(len(codes)))))
 
 
-def _survey(path: Path) -> tuple[list[str], int]:
-    """The sorted vocabulary, and the number of characters."""
+def _vocabulary(codes: Tensor) -> list[str]:
+    return [chr(code) for code in codes.tolist()]
+
+
+def _survey(path: Path) -> tuple[Tensor, int]:
+    """The sorted code points of all different characters, and the number of characters."""
     seen: set[str] = set()
     number = 0
     for text in _decoded(path):
@@ -80,7 +82,7 @@ def _survey(path: Path) -> tuple[list[str], int]:
             f"{path}: has {len(seen)} different characters, more than {MOST_IN_TWO}; "
             "use data.level=bytes"
         )
-    return sorted(seen), number
+    return torch.tensor(sorted(map(ord, seen)), dtype=torch.int32), number
 
 
 def _decoded(path: Path) -> Iterator[str]:
@@ -103,17 +105,12 @@ def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
         yield torch.searchsorted(codes, found).to(_dtype(len(codes)))
 
 
-def _codes(vocabulary: list[str]) -> Tensor:
-    return torch.tensor([ord(character) for character in vocabulary], dtype=torch.int32)
-
-
 def _dtype(vocabulary_size: int) -> torch.dtype:
     return torch.uint8 if vocabulary_size <= MOST_IN_A_BYTE else torch.uint16
 
 
-def _write(stored_tokens: Path, path: Path, vocabulary: list[str], number: int) -> None:
+def _write(stored_tokens: Path, path: Path, codes: Tensor, number: int) -> None:
     """Writes vocabulary and tokens as a safetensors file, in chunks, atomically."""
-    codes = _codes(vocabulary)
     # the vocabulary first: its four-byte numbers stay aligned
     shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(len(codes)), [number])}
     tensors = itertools.chain([codes], _encoded(path, codes))

@@ -100,14 +100,13 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv_format.reader(file, delimiter=delimiter, strict=True)
-            try:
-                for row in reader:
-                    if row:
-                        yield reader.line_num, [value.strip() for value in row]
-            except (csv_format.Error, UnicodeDecodeError) as error:
-                raise errors.DataError(
-                    f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
-                ) from error
+            for row in reader:
+                if row:
+                    yield reader.line_num, [value.strip() for value in row]
+    except (csv_format.Error, UnicodeDecodeError) as error:
+        raise errors.DataError(
+            f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
+        ) from error
     except OSError as error:
         raise errors.DataError(
             f"{path}: cannot be read ({error.strerror}); name a file with data.path"

@@ -3,16 +3,13 @@
 import struct
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
 from andiron import errors
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
@@ -46,7 +43,7 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
     return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()
 
 
-def _centre(image: "Image", size: int) -> "Image":
+def _centre(image: Any, size: int) -> Any:
     from PIL.Image import Resampling
 
     shorter = min(image.size)

@@ -44,7 +44,13 @@ class ImageFolderDataset:
         Raises: DataError naming the file that cannot be read as an image.
         """
         chosen = torch.as_tensor(indices)
-        images = [self._decoded(index) for index in chosen.tolist()]
+        images = []
+        for index in chosen.tolist():
+            path = self.root / self.names[index]
+            try:
+                images.append(image_decoding.decode(path, size=self.size, channels=self.channels))
+            except errors.DataError as error:
+                raise errors.DataError(f"image {index}, counted from 0: {error}") from error
         return RawBatch(torch.stack(images), self.targets[chosen])
 
     def subset(self, indices: Indices) -> "ImageFolderDataset":
@@ -52,13 +58,6 @@ class ImageFolderDataset:
         chosen = torch.as_tensor(indices)
         names = tuple(self.names[index] for index in chosen.tolist())
         return ImageFolderDataset(self.root, names, self.targets[chosen], self.size, self.channels)
-
-    def _decoded(self, index: int) -> Tensor:
-        try:
-            path = self.root / self.names[index]
-            return image_decoding.decode(path, size=self.size, channels=self.channels)
-        except errors.DataError as error:
-            raise errors.DataError(f"image {index}, counted from 0: {error}") from error
 
 
 def image_folder(

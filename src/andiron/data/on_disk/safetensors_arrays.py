@@ -147,28 +147,25 @@ def _unit(targets: StoredArray, train: Tensor) -> dict[str, Any]:
 
 
 def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None) -> ArrayBatcher:
-    scale = 255.0 if inputs.dtype == torch.uint8 else 1.0
-    if (mean, std) != (None, None) and not (
-        inputs.dtype.is_floating_point or inputs.dtype == torch.uint8
-    ):
+    is_bytes = inputs.dtype == torch.uint8
+    if (mean, std) != (None, None) and not (inputs.dtype.is_floating_point or is_bytes):
         raise errors.DataError(
             f"data.mean and data.std are for floats and bytes, and {inputs.name!r} is "
             f"{inputs.dtype}; leave them null"
         )
-    of_mean = _numbers("mean", 0.0 if mean is None else mean, inputs)
-    of_std = _numbers("std", 1.0 if std is None else std, inputs)
-    if min(of_std) <= 0:
-        raise errors.DataError(f"data.std={std}: should be above 0")
-    scaled_mean, scaled_std = (tuple(each * scale for each in part) for part in (of_mean, of_std))
-    return ArrayBatcher(scaled_mean, scaled_std)
+    scale = 255.0 if is_bytes else 1.0
+    return ArrayBatcher(
+        _scaled("mean", 0.0 if mean is None else mean, scale, inputs),
+        _scaled("std", 1.0 if std is None else std, scale, inputs),
+    )
 
 
-def _numbers(option: str, given: Statistic, inputs: StoredArray) -> Numbers:
-    numbers = tuple(map(float, given)) if isinstance(given, Sequence) else (float(given),)
+def _scaled(option: str, given: Statistic, scale: float, inputs: StoredArray) -> Numbers:
+    numbers = given if isinstance(given, Sequence) else [given]
     channels = inputs.shape[1] if len(inputs.shape) > 1 else 1
     if len(numbers) not in (1, channels):
         raise errors.DataError(
             f"data.{option}={given}: has {len(numbers)} numbers where a sample of {inputs.name!r} "
             f"has {channels} channels; give one, or one for each"
         )
-    return numbers
+    return tuple(number * scale for number in numbers)

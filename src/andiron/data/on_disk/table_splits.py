@@ -48,7 +48,7 @@ def split(
     inputs: Float[Tensor, "rows columns"],
     columns: Sequence[str],
     targets: Shaped[Tensor, "rows ..."],
-    target_columns: Sequence[str] | None = None,
+    target_columns: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
     source: str,
     fingerprint: str,
@@ -63,18 +63,18 @@ def split(
     and standard deviation.
     Raises: DataError naming `source` if float32 cannot hold a column, or a part would be empty.
     """
-    classes = targets if class_names is not None else None
+    classes = None if class_names is None else targets
     parts = splits.parts(
         len(inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
     facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(columns)}
-    if target_columns is not None:
+    if class_names is None:
         standardisation.check(targets, target_columns, source=source)
         mean, std = standardisation.fit(targets[parts.train])
         facts |= {"num_outputs": targets.shape[1], "target_columns": list(target_columns)}
         facts |= {"target_mean": list(mean), "target_std": list(std)}
         targets = targets.float()
-    if class_names is not None:
+    else:
         facts |= {"num_classes": len(class_names), "class_names": list(class_names)}
     standardisation.check(inputs, columns, source=source)
     batcher = ArrayBatcher()

@@ -28,16 +28,11 @@ class _Archive:
     md5: str
     folder: str
     train: tuple[str, ...]
-    test: tuple[str, ...]
+    test: str
     names: str  # file of the class names, one a line
     label_bytes: int  # before each image; the last is its class
     num_classes: int
     sizes: tuple[int, int] = (50_000, 10_000)  # images for training, for the test
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return *self.train, *self.test, self.names
-
 
 CIFAR10 = _Archive(
     name="CIFAR10",
@@ -45,7 +40,7 @@ CIFAR10 = _Archive(
     md5="c32a1d4ab5d03f1284b67883e8d87530",
     folder="cifar-10-batches-bin",
     train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-    test=("test_batch.bin",),
+    test="test_batch.bin",
     names="batches.meta.txt",
     label_bytes=1,
     num_classes=10,
@@ -56,7 +51,7 @@ CIFAR100 = _Archive(
     md5="03b5dce01913d631647c71ecec9e9cb8",
     folder="cifar-100-binary",
     train=("train.bin",),
-    test=("test.bin",),
+    test="test.bin",
     names="fine_label_names.txt",
     label_bytes=2,  # one of 20 superclasses, then the class
     num_classes=100,
@@ -92,7 +87,7 @@ def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any)
     names = _class_names(archive, folder)
     training, test = (
         _read(archive, folder, files, size)
-        for files, size in zip((archive.train, archive.test), archive.sizes, strict=True)
+        for files, size in zip((archive.train, [archive.test]), archive.sizes, strict=True)
     )
     return splits.of_training_and_test(
         training,
@@ -105,7 +100,8 @@ def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any)
 
 
 def _present(archive: _Archive, folder: Path) -> bool:
-    return all((folder / file).is_file() for file in archive.files)
+    files = *archive.train, archive.test, archive.names
+    return all((folder / file).is_file() for file in files)
 
 
 def _download(archive: _Archive, folder: Path) -> None:
