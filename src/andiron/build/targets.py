@@ -10,9 +10,11 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import hydra.utils
+import torch
 from hydra.errors import HydraException
 
 from andiron import errors, schedules
@@ -21,9 +23,7 @@ from andiron.config.foreign_ranges import EXTRAS
 from andiron.ranges import DOTTED_NAME, EPOCHS
 
 Node = Mapping[str, Any]
-Offered = Mapping[str, Any]  # values by parameter name
-# what is offered to each node inside a node: of its function, arguments and what itself is offered
-Inside = Callable[[Any, Offered, Offered], Iterator[Offered]]
+Values = Mapping[str, Any]  # by parameter name
 
 
 def resolve(option: str, name: str) -> Any:
@@ -47,7 +47,16 @@ def build(option: str, node: Node, **offered: Any) -> Any:
     `offered` values fill the parameters of the same name that the node leaves out or null.
     Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
     """
-    return _built(option, node, offered, _nothing)
+    function, arguments = _resolved(option, node, offered)
+    if node.get("_partial_"):
+        return functools.partial(function, **arguments)
+    _check_arguments(option, function, arguments)
+    offers: Iterator[Values] = itertools.repeat({})
+    if "num_updates" in offered:  # to a schedule: each one inside it has a length of its own
+        with _refusal_as_problem(option, function):
+            lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
+        offers = ({"num_updates": length} for length in lengths)
+    return _called(option, node, function, _with_objects(option, arguments, offers))
 
 
 def build_schedule(
@@ -59,16 +68,9 @@ def build_schedule(
     each of them is.
     Raises: ConfigError, also for what a constructor refuses and for a part that never runs.
     """
-
-    def inside(function: Any, arguments: Offered, offered: Offered) -> Iterator[Offered]:
-        lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
-        return ({"num_updates": length} for length in lengths)
-
     node = in_updates(node, updates_per_epoch)
-    try:
-        schedule = _built(option, node, {"num_updates": num_updates}, inside)
-    except ValueError as error:  # of a user's own class
-        raise errors.ConfigError([f"{option}: {error}"]) from error
+    with _refusal_as_problem(option):  # of a user's own class
+        schedule = build(option, node, num_updates=num_updates)
     if callable(schedule):
         return typing.cast(schedules.Schedule, schedule)
     name = f"{option}._target_={node['_target_']}"
@@ -87,8 +89,8 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     function, arguments = _resolved(option, node, {})
     parameters = inspect.signature(function).parameters
     for name, value in arguments.items():
-        is_tensor = name in parameters and _admits_tensors(parameters[name].annotation)
-        arguments[name] = _tensor(value) if is_tensor and isinstance(value, list) else value
+        if isinstance(value, list) and name in parameters and _is_tensor(parameters[name]):
+            arguments[name] = torch.tensor(value, dtype=torch.float32)
     given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
     if inspect.isclass(function) or any(each.default is not each.empty for each in given):
         given = []
@@ -96,7 +98,7 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     _check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
-    return _called(option, node["_target_"], function, arguments)
+    return _called(option, node, function, arguments)
 
 
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
@@ -109,25 +111,7 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
     return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
 
 
-def _nothing(function: Any, arguments: Offered, offered: Offered) -> Iterator[Offered]:
-    return itertools.repeat({})
-
-
-def _built(option: str, node: Node, offered: Offered, inside: Inside) -> Any:
-    function, arguments = _resolved(option, node, offered)
-    if node.get("_partial_"):
-        return functools.partial(function, **arguments)
-    _check_arguments(option, function, arguments)
-    try:
-        offers = inside(function, arguments, offered)
-    except ValueError as error:
-        raise _as_problem(option, function, error) from error
-    for name, value in arguments.items():
-        arguments[name] = _with_objects(f"{option}.{name}", value, offers, inside)
-    return _called(option, node["_target_"], function, arguments)
-
-
-def _resolved(option: str, node: Node, offered: Offered) -> tuple[Any, dict[str, Any]]:
+def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
     """The callable that the node names, and its arguments with the offered ones that it knows."""
     name = node["_target_"]
     function = resolve(f"{option}._target_", name)
@@ -142,46 +126,45 @@ def _resolved(option: str, node: Node, offered: Offered) -> tuple[Any, dict[str,
         problem = f"{option}._target_={name}: does not tell which arguments it takes"
         raise errors.ConfigError([f"{problem}; name a Python function or class"]) from error
     for key, value in arguments.items():
-        if isinstance(value, str) and DOTTED_NAME.fullmatch(value) and key in known:
-            if any(Callable in _origins(each) for each in _alternatives(known[key].annotation)):
-                arguments[key] = resolve(f"{option}.{key}", value)
+        is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value)
+        if is_name and key in known and _is_function(known[key]):
+            arguments[key] = resolve(f"{option}.{key}", value)
     is_open = {key for key in known if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
 
-def _with_objects(option: str, value: Any, offers: Iterator[Offered], inside: Inside) -> Any:
+def _with_objects(option: str, value: Any, offers: Iterator[Values]) -> Any:
     """The value with every node in it replaced by the object that it names."""
-    if isinstance(value, Mapping):
-        if "_target_" in value:
-            try:
-                return _built(option, value, next(offers), inside)
-            except ValueError as error:
-                raise errors.ConfigError([f"{option}: {error}"]) from error
-        items = value.items()
-        return {key: _with_objects(f"{option}.{key}", each, offers, inside) for key, each in items}
     if isinstance(value, list):
         places = enumerate(value)
-        return [_with_objects(f"{option}.{key}", each, offers, inside) for key, each in places]
-    return value
+        return [_with_objects(f"{option}.{key}", each, offers) for key, each in places]
+    if not isinstance(value, Mapping):
+        return value
+    if "_target_" in value:
+        with _refusal_as_problem(option):
+            return build(option, value, **next(offers))
+    return {key: _with_objects(f"{option}.{key}", each, offers) for key, each in value.items()}
 
 
-def _called(option: str, name: str, function: Any, arguments: Mapping[str, Any]) -> Any:
-    try:
+def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
+    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
+    with _refusal_as_problem(option, function) if is_shipped else nullcontext():
         return function(**arguments)
+
+
+@contextmanager
+def _refusal_as_problem(option: str, function: Any = None) -> Iterator[None]:
+    """A ValueError becomes a ConfigError, under the argument that its message begins with."""
+    try:
+        yield
     except ValueError as error:
-        if not node_checks.is_shipped(name):  # of a user's own, the traceback tells more
-            raise
-        raise _as_problem(option, function, error) from error
-
-
-def _as_problem(option: str, function: Any, error: ValueError) -> errors.ConfigError:
-    """A constructor's refusal as a ConfigError, under the argument that its message begins with."""
-    is_argument = str(error).partition("=")[0] in inspect.signature(function).parameters
-    return errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"])
+        names = inspect.signature(function).parameters if function else ()
+        is_argument = str(error).partition("=")[0] in names
+        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
 
 
 def _check_arguments(
-    option: str, function: Any, arguments: Mapping[str, Any], later: Sequence[str] = ()
+    option: str, function: Any, arguments: Values, later: Sequence[str] = ()
 ) -> None:
     """Refuses unknown and missing arguments; those of `later` are given at each call."""
     parameters = inspect.signature(function).parameters.values()
@@ -205,25 +188,21 @@ def _check_arguments(
         raise errors.ConfigError(problems)
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
+def _alternatives(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    annotation = parameter.annotation
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return typing.get_args(annotation) if is_union else (annotation,)
 
 
-def _origins(annotation: Any) -> tuple[Any, Any]:
-    return annotation, typing.get_origin(annotation)
+def _is_function(parameter: inspect.Parameter) -> bool:
+    kinds = _alternatives(parameter)
+    return Callable in (*kinds, *map(typing.get_origin, kinds))
 
 
-def _admits_tensors(annotation: Any) -> bool:
-    """Whether it is a tensor, or a tensor or None."""
-    names = {getattr(each, "__name__", "") for each in _alternatives(annotation)}
+def _is_tensor(parameter: inspect.Parameter) -> bool:
+    """Whether it takes a tensor, or a tensor or None."""
+    names = {getattr(each, "__name__", "") for each in _alternatives(parameter)}
     return "Tensor" in names and names <= {"Tensor", "NoneType"}
-
-
-def _tensor(values: list[float]) -> Any:
-    import torch  # here, because the configuration is checked before torch is imported
-
-    return torch.tensor(values, dtype=torch.float32)
 
 
 def _remedy(name: str, cause: str) -> str:
