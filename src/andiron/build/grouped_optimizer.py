@@ -20,19 +20,16 @@ from andiron.optim.transformations import Transformation
 SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
 
 
-def build(
-    config: Train, model: nn.Module, *, num_updates: int, updates_per_epoch: int
-) -> GroupedOptimizer:
+def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
 
     Raises: ConfigError with everything that keeps a parameter from having one owner, or an
     optimizer from taking a parameter or an option.
     """
-    nodes = targets.in_updates(_expanded(config.param_groups or {}, model), updates_per_epoch)
+    expanded = _expanded(config.param_groups or {}, model)
+    nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
-    lengths = {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
-    groups: list[Group] = []
-    problems: list[str] = []
+    groups, problems = [], []
     for name, parameters in owned.items():
         try:
             groups.append(_group(name, nodes.get(name, {}), parameters, config, model, lengths))
@@ -74,14 +71,14 @@ def _rule(node: Mapping[str, Any]) -> Rule:
 
 
 def _match(match: str | Mapping[str, Any]) -> Match:
-    if isinstance(match, str):
-        return Match(name=match)
+    """The criteria; one value stands for a tuple of one."""
+    criteria = {"name": match} if isinstance(match, str) else match
     several = {
         name: tuple(value) if isinstance(value, list | tuple) else (value,)
-        for name, value in match.items()
+        for name, value in criteria.items()
         if name != "name" and value is not None
     }
-    return Match(name=match.get("name"), **several)
+    return Match(name=criteria.get("name"), **several)
 
 
 def _group(
@@ -90,52 +87,41 @@ def _group(
     parameters: dict[str, nn.Parameter],
     config: Train,
     model: nn.Module,
-    lengths: Any,
+    lengths: dict[str, int],
 ) -> Group:
     option = f"param_groups.{name}"
-    frozen = node.get("frozen", False)
-    schedule, clip = node.get("schedule"), node.get("clip")
+    frozen, schedule, clip, lr = map(node.get, ("frozen", "schedule", "clip", "lr"))
     chain = gradient_transformations(f"{option}.gradients", node.get("gradients"))
-    chain += [] if clip is None else [transformations.from_clip(clip)]
-    if schedule is not None:
-        schedule = targets.build_schedule(f"{option}.schedule", schedule, **lengths)
+    if clip is not None:
+        chain.append(transformations.from_clip(clip))
     return Group(
         name=name,
         parameters=parameters,
+        schedule=schedule and targets.build_schedule(f"{option}.schedule", schedule, **lengths),
         optimizer=None if frozen is True else _optimizer(name, node, [*parameters], config, model),
-        lr_scale=_lr_scale(node, config.lr),
-        schedule=schedule,
+        lr_scale=lr / config.lr if lr is not None else node.get("lr_scale") or 1.0,
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
-        frozen_updates=0 if isinstance(frozen, bool) else frozen,
+        frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
         settings={key: node[key] for key in SHOWN if node.get(key) is not None},
     )
-
-
-def _lr_scale(node: Mapping[str, Any], lr: float) -> float:
-    own: float | None = node.get("lr")
-    scale: float | None = node.get("lr_scale")
-    return own / lr if own is not None else scale or 1.0
 
 
 def _optimizer(
     name: str, node: Mapping[str, Any], names: list[str], config: Train, model: nn.Module
 ) -> Optimizer:
-    own = node.get("optimizer")
-    option, chosen = (
-        (f"param_groups.{name}.optimizer", own) if own else ("optimizer", config.optimizer)
-    )
+    where = "optimizer" if name == BASE else f"param_groups.{name}"
+    option, chosen = "optimizer", config.optimizer
+    if node.get("optimizer"):
+        option, chosen = f"{where}.optimizer", node["optimizer"]
     target = chosen["_target_"]
     kind = targets.resolve(f"{option}._target_", target)
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         problem = f"{option}._target_={target}: not a torch.optim.Optimizer class"
         raise errors.ConfigError([problem])
     options = {key: value for key, value in chosen.items() if key != "_target_"}
-    where = option if name == BASE else f"param_groups.{name}"
     try:
         return Optimizer(kind, model, names, **(options | rules.options(node)))
-    except TypeError as error:
-        problem = f"{where}: {kind.__name__} refuses its options: {error}"
-        raise errors.ConfigError([problem]) from error
-    except ValueError as error:
-        raise errors.ConfigError([f"{where}: {error}"]) from error
+    except (TypeError, ValueError) as error:
+        refuses = f"{kind.__name__} refuses its options: " if isinstance(error, TypeError) else ""
+        raise errors.ConfigError([f"{where}: {refuses}{error}"]) from error
