@@ -67,10 +67,8 @@ def horizons(config: Train, batches: int) -> dict[str, int]:
 def _splits(config: Train) -> Splits:
     splits = targets.build("data", config.data)
     if not isinstance(splits, Splits):
-        name = f"data._target_={config.data['_target_']}"
-        raise errors.ConfigError(
-            [f"{name}: gives {type(splits).__name__}; return andiron.data.Splits"]
-        )
+        why = f"gives {type(splits).__name__}; return andiron.data.Splits"
+        raise targets.refused("data", config.data, why)
     if not config.channels_last:
         return splits
     if not isinstance(splits.batcher, ImageBatcher):

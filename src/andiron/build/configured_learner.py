@@ -1,6 +1,5 @@
 """The learner that a configuration describes, over components that are built already."""
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import averaging
-from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Writer
 from andiron.run_folder import RunFolder
 
@@ -32,14 +30,18 @@ def learner(
     metrics = [
         _metric(name, node, built.splits.offered) for name, node in config.metrics.items()
     ]
+    training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
-        .metric_train_numeric(*(each for each in metrics if not _is_for_validation(each)))
+        .metric_train_numeric(*training)
         .metric_valid_numeric(*metrics)
         .devices([built.device])
-        .options(_learner_options(config))
+        .options(config)
         .averages(**_averages(config, built))
-        .early_stopping(**_early_stopping(config, metrics, built.updates_per_epoch))
+        .early_stopping(
+            **{name: _waiting(f"early_stopping.{name}", ends[name], metrics) for name in ends}
+        )
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -61,10 +63,8 @@ def writer(name: str, node: dict[str, Any], folder: RunFolder) -> Writer:
     places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
     made = targets.build(f"writers.{name}", node, **places)
     if not isinstance(made, Writer):
-        remedy = "give it write(point) and close()"
-        raise errors.ConfigError(
-            [f"writers.{name}._target_={node['_target_']}: gives no writer; {remedy}"]
-        )
+        why = "gives no writer; give it write(point) and close()"
+        raise targets.refused(f"writers.{name}", node, why)
     return made
 
 
@@ -80,11 +80,6 @@ def _checkpointing(node: dict[str, Any], metrics: list[Any]) -> Checkpointing:
     return made if isinstance(made, Checkpointing) else Checkpointing(made)
 
 
-def _learner_options(config: Train) -> LearnerOptions:
-    names = [field.name for field in dataclasses.fields(LearnerOptions)]
-    return LearnerOptions(**{name: getattr(config, name) for name in names})
-
-
 def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     metric = targets.build(f"metrics.{name}", node, name=name, **offered)
     if not isinstance(metric, Metric):
@@ -92,19 +87,8 @@ def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
             "give it a name, higher_is_better and a call with the item, "
             "or wrap it in andiron.metrics.Mean or Torchmetrics"
         )
-        raise errors.ConfigError(
-            [f"metrics.{name}._target_={node['_target_']}: gives no metric; {remedy}"]
-        )
+        raise targets.refused(f"metrics.{name}", node, f"gives no metric; {remedy}")
     return metric
-
-
-def _is_for_validation(metric: Any) -> bool:
-    return getattr(metric, "validation_only", False)
-
-
-def _early_stopping(config: Train, metrics: list[Any], updates_per_epoch: int) -> dict[str, Any]:
-    rules = targets.in_updates(config.early_stopping or {}, updates_per_epoch)
-    return {name: _waiting(f"early_stopping.{name}", node, metrics) for name, node in rules.items()}
 
 
 def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
@@ -114,10 +98,8 @@ def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
-    rules = {
-        name: targets.build(f"averages.{name}", targets.in_updates(node, built.updates_per_epoch))
-        for name, node in (config.averages or {}).items()
-    }
+    nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
+    rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
     idle = [
         name
         for name, rule in rules.items()

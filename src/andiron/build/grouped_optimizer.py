@@ -38,7 +38,7 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     if not problems and not any(group.optimizer for group in groups):
         why = "the groups freeze all of it; leave something to train"
         remedy = why if groups else "choose a model that has some"
-        problems = [f"model._target_={config.model['_target_']}: no parameter to train: {remedy}"]
+        raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
     if problems:
         raise errors.ConfigError(problems)
     return GroupedOptimizer(model, groups)
@@ -114,11 +114,9 @@ def _optimizer(
     option, chosen = "optimizer", config.optimizer
     if node.get("optimizer"):
         option, chosen = f"{where}.optimizer", node["optimizer"]
-    target = chosen["_target_"]
-    kind = targets.resolve(f"{option}._target_", target)
+    kind = targets.resolve(f"{option}._target_", chosen["_target_"])
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
-        problem = f"{option}._target_={target}: not a torch.optim.Optimizer class"
-        raise errors.ConfigError([problem])
+        raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
     options = {key: value for key, value in chosen.items() if key != "_target_"}
     try:
         return Optimizer(kind, model, names, **(options | rules.options(node)))

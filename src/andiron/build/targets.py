@@ -41,6 +41,11 @@ def resolve(option: str, name: str) -> Any:
         raise errors.ConfigError([problem]) from error
 
 
+def refused(option: str, node: Node, why: str) -> errors.ConfigError:
+    """The error that the target of a node is of no use here."""
+    return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
+
+
 def build(option: str, node: Node, **offered: Any) -> Any:
     """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
 
@@ -73,9 +78,8 @@ def build_schedule(
         schedule = build(option, node, num_updates=num_updates)
     if callable(schedule):
         return typing.cast(schedules.Schedule, schedule)
-    name = f"{option}._target_={node['_target_']}"
-    problem = f"gives {schedule!r}, no schedule; return a function of the completed updates"
-    raise errors.ConfigError([f"{name}: {problem}"])
+    why = f"gives {schedule!r}, no schedule; return a function of the completed updates"
+    raise refused(option, node, why)
 
 
 def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
@@ -113,8 +117,7 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
 
 def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
     """The callable that the node names, and its arguments with the offered ones that it knows."""
-    name = node["_target_"]
-    function = resolve(f"{option}._target_", name)
+    function = resolve(f"{option}._target_", node["_target_"])
     arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
     for key in arguments:
         if key.startswith("_"):
@@ -123,8 +126,8 @@ def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, 
     try:
         known = inspect.signature(function).parameters
     except ValueError as error:
-        problem = f"{option}._target_={name}: does not tell which arguments it takes"
-        raise errors.ConfigError([f"{problem}; name a Python function or class"]) from error
+        why = "does not tell which arguments it takes; name a Python function or class"
+        raise refused(option, node, why) from error
     for key, value in arguments.items():
         is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value)
         if is_name and key in known and _is_function(known[key]):
