@@ -1,11 +1,11 @@
 """What is wrong with the nodes of a configuration: each a `_target_` and its arguments."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from andiron.config import violations
 from andiron.config.foreign_ranges import FOREIGN_RANGES
 from andiron.config.signatures import signature
+from andiron.config.violations import Options, Problems
 
 FACTS = {  # of the data, which a run knows once it has read them: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
@@ -30,7 +30,7 @@ def is_shipped(target: str) -> bool:
     return target.startswith("andiron.") or target in FOREIGN_RANGES
 
 
-def problems(path: str, node: Any) -> dict[str, str]:
+def problems(path: str, node: Any) -> Problems:
     """Everything that is wrong with the node at `path`, and with the nodes inside it, by option."""
     if not isinstance(node, dict):
         return {path: f"{path}={node}: should be an object"}
@@ -43,10 +43,10 @@ def problems(path: str, node: Any) -> dict[str, str]:
         }
     own = ("_target_", "_partial_")
     arguments = {key: value for key, value in node.items() if key not in own}
-    return argument_problems(target, arguments, path) | _inner_problems(path, arguments)
+    return argument_problems(target, arguments, path) | inner_problems(path, arguments)
 
 
-def argument_problems(target: str, arguments: Mapping[str, Any], path: str) -> dict[str, str]:
+def argument_problems(target: str, arguments: Options, path: str) -> Problems:
     """What is wrong with the arguments of a target, as far as its source tells."""
     takes = signature(target)
     if takes is None:
@@ -59,19 +59,18 @@ def argument_problems(target: str, arguments: Mapping[str, Any], path: str) -> d
     }
     if not is_shipped(target):  # a node inside it is built first, and may become anything
         given = {name: value for name, value in given.items() if not _is_node(value)}
-        takes = takes.without_required()
     return violations.found(takes, given, f"{path}.", supplied)
 
 
-def _inner_problems(path: str, value: Any) -> dict[str, str]:
+def inner_problems(path: str, value: Any) -> Problems:
     """What is wrong with the nodes inside a value, at any depth."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    found: dict[str, str] = {}
+    found: Problems = {}
     for key, inner in items:
         if _is_node(inner):
             found |= problems(f"{path}.{key}", inner)
         elif isinstance(inner, dict | list):
-            found |= _inner_problems(f"{path}.{key}", inner)
+            found |= inner_problems(f"{path}.{key}", inner)
     return found
 
 

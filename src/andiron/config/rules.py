@@ -10,6 +10,7 @@ from typing import Any
 
 from andiron.config import node_checks, violations
 from andiron.config.signatures import Parameter, Signature, fields_of, signature
+from andiron.config.violations import Options, Problems
 from andiron.options import Clip
 from andiron.ranges import Count, Horizon, Node, Positive
 
@@ -33,15 +34,15 @@ class ParamGroup:
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
 
 
-def options(rule: Mapping[str, Any]) -> dict[str, Any]:
+def options(rule: Options) -> dict[str, Any]:
     """The entries of a rule that are no settings of a group: options of the group's optimizer."""
     return {name: value for name, value in rule.items() if name not in SETTINGS}
 
 
-def problems(plain: Mapping[str, Any]) -> dict[str, str]:
+def problems(plain: Options) -> Problems:
     """The mistakes in `param_groups` of a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
-    found: dict[str, str] = {}
+    found: Problems = {}
     for name, rule in groups.items() if isinstance(groups, Mapping) else ():
         path = f"param_groups.{name}"
         if not isinstance(rule, Mapping):
@@ -49,36 +50,28 @@ def problems(plain: Mapping[str, Any]) -> dict[str, str]:
         elif "_target_" in rule:
             found |= node_checks.problems(path, rule)
         else:
-            found |= _rule_problems(path, rule, plain)
+            found |= _rule_problems(path, rule) | _option_problems(path, rule, plain)
     return found
 
 
-def _rule_problems(path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, str]:
+def _rule_problems(path: str, rule: Options) -> Problems:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
     found = violations.found(fields_of(ParamGroup), settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in found:
             found |= _match_problems(f"{path}.{name}", settings[name])
-    inner = {name: settings.get(name) for name in ("optimizer", "schedule")}
-    transforms = settings.get("gradients")
-    if isinstance(transforms, Mapping):
-        inner |= {f"gradients.{name}": node for name, node in transforms.items()}
-    for name, node in inner.items():
-        if isinstance(node, Mapping):
-            found |= node_checks.problems(f"{path}.{name}", node)
-    if settings.get("lr") is not None and settings.get("lr_scale") is not None:
-        found[f"{path}.lr"] = (
-            f"{path}.lr={settings['lr']}: lr_scale={settings['lr_scale']} is given too; give one "
-            "of the two"
-        )
-    if settings.get("frozen") is True and settings.get("optimizer"):
-        found[f"{path}.frozen"] = (
-            f"{path}.frozen=True: a frozen group needs no optimizer; remove one of the two"
-        )
-    return found | _option_problems(path, rule, plain)
+    found |= node_checks.inner_problems(path, settings)
+    lr, lr_scale, frozen = map(settings.get, ("lr", "lr_scale", "frozen"))
+    if lr is not None and lr_scale is not None:
+        why = f"lr_scale={lr_scale} is given too; give one of the two"
+        found[f"{path}.lr"] = f"{path}.lr={lr}: {why}"
+    if frozen is True and settings.get("optimizer"):
+        why = "a frozen group needs no optimizer; remove one of the two"
+        found[f"{path}.frozen"] = f"{path}.frozen=True: {why}"
+    return found
 
 
-def _match_problems(path: str, match: str | Mapping[str, Any]) -> dict[str, str]:
+def _match_problems(path: str, match: str | Options) -> Problems:
     criteria = {"name": match} if isinstance(match, str) else match
     found = violations.found(_criteria(), criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
@@ -104,9 +97,7 @@ def _criteria() -> Signature:
     )
 
 
-def _option_problems(
-    path: str, rule: Mapping[str, Any], plain: Mapping[str, Any]
-) -> dict[str, str]:
+def _option_problems(path: str, rule: Options, plain: Options) -> Problems:
     """The options beside the settings, checked against the group's optimizer."""
     node = rule.get("optimizer") or plain.get("optimizer")
     target = node.get("_target_") if isinstance(node, Mapping) else None

@@ -7,7 +7,6 @@ Each option stands once, with its type, range, default, meaning and resume polic
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from pydantic import Field
 from andiron import errors, files
 from andiron.config import node_checks, rules, violations
 from andiron.config.signatures import fields_of
+from andiron.config.violations import Options, Problems
 from andiron.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Index, Positive
 
@@ -154,7 +154,7 @@ def hyperparameters(config: Train) -> dict[str, Any]:
     return found
 
 
-def problems(plain: Mapping[str, Any]) -> dict[str, str]:
+def problems(plain: Options) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
     found = _length_problems(plain) | violations.found(fields_of(Train), plain, prefix="")
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
@@ -174,7 +174,7 @@ def problems(plain: Mapping[str, Any]) -> dict[str, str]:
     return found | rules.problems(plain)
 
 
-def _length_problems(plain: Mapping[str, Any]) -> dict[str, str]:
+def _length_problems(plain: Options) -> Problems:
     """A run is as long as num_epochs or num_updates says; the default of num_epochs gives way."""
     default = LearnerOptions().num_epochs
     num_epochs, num_updates = plain.get("num_epochs", default), plain.get("num_updates")

@@ -74,7 +74,7 @@ IMPORTED = {  # what annotations may take from these modules
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument: its type for pydantic, and whether the callable insists on it."""
+    """One argument: its type for pydantic, and whether a class of Andiron's own insists on it."""
 
     kind: Any
     is_required: bool = False
@@ -87,11 +87,6 @@ class Signature:
     parameters: dict[str, Parameter]
     is_open_ended: bool = False
 
-    def without_required(self) -> "Signature":
-        """The same arguments, every one of which may be left out."""
-        parameters = {name: Parameter(each.kind) for name, each in self.parameters.items()}
-        return Signature(parameters, self.is_open_ended)
-
 
 class Module(dict[str, Any]):
     """A parsed source file; as a dict, the types that the names in its annotations mean."""
@@ -99,6 +94,7 @@ class Module(dict[str, Any]):
     def __init__(self, name: str, package: str, definitions: dict[str, ast.stmt]):
         super().__init__(BUILTINS)
         self.name, self.package, self.definitions = name, package, definitions
+        self.is_own = name.startswith("andiron.")
 
     def origin(self, statement: ast.ImportFrom) -> str:
         """The absolute name of the module from which a statement imports."""
@@ -107,7 +103,7 @@ class Module(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         match self.definitions.get(name):
-            case ast.ClassDef() if self.name.startswith("andiron."):
+            case ast.ClassDef() if self.is_own:
                 return ranges.Node  # a configuration can only give such an object as a node
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
                 return _evaluated(self, value)
@@ -279,7 +275,7 @@ def _fields(module: Module, statement: ast.ClassDef) -> Iterator[tuple[str, Para
 def _parameter(module: Module, annotation: ast.expr | None, default: ast.expr | None) -> Parameter:
     kind = _evaluated(module, annotation)
     kind = Optional[kind] if isinstance(default, ast.Constant) and default.value is None else kind
-    return Parameter(kind, is_required=default is None)
+    return Parameter(kind, is_required=module.is_own and default is None)
 
 
 def _evaluated(module: Module, annotation: ast.expr | None) -> Any:

@@ -10,12 +10,14 @@ import pydantic
 from andiron import errors
 from andiron.config.signatures import Signature
 
+Options = Mapping[str, Any]  # values by name
+Problems = dict[str, str]  # a line for each option
 DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
 
 
 def found(
-    takes: Signature, given: Mapping[str, Any], prefix: str, supplied: Collection[str] = ()
-) -> dict[str, str]:
+    takes: Signature, given: Options, prefix: str, supplied: Collection[str] = ()
+) -> Problems:
     """A line for each option of `given` that does not fit or is missing, by its dotted name.
 
     Those of `supplied` come from elsewhere: they may be missing, and no message offers them.
@@ -27,7 +29,7 @@ def found(
 
 
 def _complaints(
-    takes: Signature, given: Mapping[str, Any], prefix: str, supplied: Collection[str]
+    takes: Signature, given: Options, prefix: str, supplied: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     for name, parameter in takes.parameters.items():
         if name in given:
