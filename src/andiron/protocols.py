@@ -22,6 +22,10 @@ Values = dict[str, float]
 Hyperparameters = Mapping[str, bool | int | float | str]
 Pages = Mapping[str, str]  # Markdown by name
 Position = Mapping[str, Any]  # plain values that say how far a writer has come
+Parts = tuple[Any, ...]  # of a metric, from one batch: tensors; a count may be a plain int
+# a number, a Markdown text, a uint8 picture [channels, height, width], or undefined
+Value = float | str | Tensor | None
+Result = Value | Mapping[str, Value]
 
 
 @runtime_checkable
@@ -98,8 +102,8 @@ class Metric(Protocol):
     name: str
     higher_is_better: bool
 
-    def __call__(self, item: Any) -> tuple[Any, ...]:
-        """The parts of one batch as tensors on its device; a count may be a plain int."""
+    def __call__(self, item: Any) -> Parts:
+        """The parts of one batch, on its device."""
         ...
 
 
@@ -111,17 +115,13 @@ class Statistic(Metric, Protocol):
     up, or are concatenated if the metric `gathers`, which takes memory for every sample.
     """
 
-    def value(self, *parts: Tensor) -> "Value | Mapping[str, Value]":
+    def value(self, *parts: Tensor) -> Result:
         """What the merged parts come to, or several values by name; None where it is undefined.
 
         The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
         parts have their own dtype.
         """
         ...
-
-
-# a number, a Markdown text, a uint8 picture [channels, height, width], or undefined
-Value = float | str | Tensor | None
 
 
 @runtime_checkable

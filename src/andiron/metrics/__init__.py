@@ -1,6 +1,13 @@
 """Metrics: what a step's item adds up to, and the tally that adds it up."""
 
-from andiron.metrics.classification.accuracy import Accuracy, Loss, TopKAccuracy
+from andiron.metrics.classification.accuracy import (
+    Accuracy,
+    ExactMatch,
+    HammingAccuracy,
+    HammingLoss,
+    Loss,
+    TopKAccuracy,
+)
 from andiron.metrics.classification.agreement import (
     BalancedAccuracy,
     CohenKappa,
@@ -9,7 +16,6 @@ from andiron.metrics.classification.agreement import (
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
-from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
 from andiron.metrics.classification.ranking import AUROC, AveragePrecision, RocCurve
 from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.function_mean import Mean

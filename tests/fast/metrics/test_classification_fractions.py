@@ -17,9 +17,7 @@ from classification_items import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics import Accuracy
-from andiron.metrics.classification.accuracy import TopKAccuracy
-from andiron.metrics.classification.label_accuracy import ExactMatch, HammingAccuracy, HammingLoss
+from andiron.metrics import Accuracy, ExactMatch, HammingAccuracy, HammingLoss, TopKAccuracy
 from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,

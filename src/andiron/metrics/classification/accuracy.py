@@ -1,4 +1,7 @@
-"""The mean loss of any item, and how often a classifier's likeliest classes are right."""
+"""The mean loss of any item, and the fraction of a classifier's answers that are right.
+
+`threshold` is the probability above which the answer for a label, or a yes-or-no answer, is yes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +11,10 @@ import torch
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.classification.classifier_rows import CLASSES, refused, rows
+from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, rows
 from andiron.outputs import ClassificationOutput
-from andiron.protocols import Item
-from andiron.ranges import Count
+from andiron.protocols import Item, Parts
+from andiron.ranges import Count, Proportion
 
 
 class Loss:
@@ -20,14 +23,14 @@ class Loss:
     name = "loss"
     higher_is_better = False
 
-    def __call__(self, item: Item) -> tuple[Tensor, outputs.Weight]:
-        weight = item.weight if item.weight is not None else outputs.num_targets(item)
+    def __call__(self, item: Item) -> Parts:
+        weight = outputs.loss_weight(item)
         total = item.loss * weight
         if isinstance(weight, Tensor):  # the mean over a batch of IGNORED targets is NaN
             total = torch.where(weight == 0, 0.0, total)
         return total, weight
 
-    def count_items(self, items: Sequence[Item]) -> tuple[Tensor, int]:
+    def count_items(self, items: Sequence[Item]) -> Parts:
         """As `__call__` for several items whose weights are integers, in one operation."""
         weights = [item.weight for item in items]
         return torch.stack([item.loss for item in items]) * torch.tensor(weights), sum(weights)
@@ -42,14 +45,14 @@ class Accuracy:
     name = "accuracy"
     higher_is_better = True
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
+    def __call__(self, item: Any) -> Parts:
         if item.output.dim() != item.targets.dim() + 1:
             shapes = f"output {list(item.output.shape)}, targets {list(item.targets.shape)}"
             remedy = "use HammingAccuracy for yes-or-no answers"
             raise errors.MismatchError(f"accuracy: no logit for each class ({shapes}); {remedy}")
         return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
 
-    def count_items(self, items: Sequence[ClassificationOutput]) -> tuple[Tensor, int]:
+    def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
         """As `__call__` for several items without IGNORED targets, in one operation."""
         logits = torch.cat([item.output for item in items])
         targets = torch.cat([item.targets for item in items])
@@ -75,13 +78,57 @@ class TopKAccuracy:
             raise ValueError(f"k={self.k}: {allowed}")
         self.name = self.name or f"top_{self.k}_accuracy"
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
-        measured = rows(item)
-        if measured.kind != CLASSES:
-            raise refused(self.name, measured.kind, CLASSES)
+    def __call__(self, item: Any) -> Parts:
+        measured = rows(item, self.name, CLASSES)
         logits, targets = measured.logits, measured.indices()[:, None]
         own = logits.gather(-1, targets)
         is_earlier = torch.arange(logits.shape[-1], device=logits.device) < targets
         # negated comparisons, so that NaN counts as ahead
         is_ahead = torch.where(is_earlier, ~(logits < own), ~(logits <= own))
         return measured.only(is_ahead.sum(-1) < self.k), measured.count()
+
+
+@dataclass(kw_only=True)
+class HammingAccuracy:
+    """The fraction of right answers over all labels of all samples, binary items included."""
+
+    threshold: Proportion = 0.5
+    name: str = "hamming_accuracy"
+    higher_is_better = True
+
+    def __call__(self, item: Any) -> Parts:
+        measured = rows(item)
+        return measured.decided(self.threshold) == measured.targets, measured.count()
+
+
+@dataclass(kw_only=True)
+class HammingLoss:
+    """The fraction of wrong answers: 1 - `HammingAccuracy`."""
+
+    threshold: Proportion = 0.5
+    name: str = "hamming_loss"
+    higher_is_better = False
+
+    def __call__(self, item: Any) -> Parts:
+        measured = rows(item)
+        return measured.only(measured.decided(self.threshold) != measured.targets), measured.count()
+
+
+@dataclass(kw_only=True)
+class ExactMatch:
+    """The fraction of samples whose labels are all right, also called subset accuracy.
+
+    IGNORED labels cannot be wrong; a sample whose labels are all IGNORED does not count.
+    """
+
+    threshold: Proportion = 0.5
+    name: str = "exact_match"
+    higher_is_better = True
+
+    def __call__(self, item: Any) -> Parts:
+        measured = rows(item, self.name, LABELS)
+        wrong = measured.only(measured.decided(self.threshold) != measured.targets).any(-1)
+        if measured.counted is None:
+            return ~wrong, len(wrong)
+        sample_counts = measured.counted.any(-1)
+        return ~wrong & sample_counts, sample_counts.sum()

@@ -7,32 +7,21 @@ each class was right, predicted and true.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
-from andiron.metrics.classification import confusion_counts
-from andiron.metrics.classification.classifier_rows import LABELS, kind_of, refused
-from andiron.metrics.classification.confusion_counts import Counts
-from andiron.ranges import Proportion
+from andiron.metrics.classification.classifier_rows import BINARY, CLASSES
+from andiron.metrics.classification.confusion_counts import Counted, Counts, unpacked
 
 
 @dataclass(kw_only=True)
-class Agreement:
+class Agreement(Counted):
     """A value computed from the counts of all classes; abstract: see `of_counts`."""
 
-    threshold: Proportion = 0.5
-    name: str = ""
-    higher_is_better = True
+    kinds = (CLASSES, BINARY)
 
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        kind = kind_of(item.output, item.targets)
-        if kind == LABELS:
-            raise refused(self.name, kind, "one of several classes, or yes or no")
-        return (confusion_counts.counted(item, self.threshold),)
-
-    def value(self, *parts: Tensor) -> float | None:
-        return self.of_counts(confusion_counts.unpacked(parts[0]).both_sides())
+    def value(self, sums: Tensor) -> float | None:
+        return self.of_counts(unpacked(sums).both_sides())
 
     def of_counts(self, counts: Counts) -> float | None:
         """The value; None where it is undefined."""

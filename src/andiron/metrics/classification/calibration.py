@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
+from andiron.protocols import Parts
 from andiron.ranges import Count
 
 
@@ -26,7 +27,7 @@ class ExpectedCalibrationError:
     name: str = "calibration_error"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Float[Tensor, "3 bins"]]:
+    def __call__(self, item: Any) -> Parts:
         """For each bin: its samples, how many of them are right, the sum of their confidences."""
         measured = rows(item)
         logits = measured.logits.float()
@@ -43,8 +44,8 @@ class ExpectedCalibrationError:
         # not scatter_add: float atomics on a GPU differ from run to run
         return (torch.where(member, values[:, :, None], 0.0).sum(1),)
 
-    def value(self, *parts: Tensor) -> float | None:
-        number, right, confidence = parts[0]
+    def value(self, sums: Float[Tensor, "3 bins"]) -> float | None:
+        number, right, confidence = sums
         error = float((right - confidence).abs().sum() / number.sum())
         return None if math.isnan(error) else error
 
@@ -61,7 +62,7 @@ class BrierScore:
     name: str = "brier_score"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
+    def __call__(self, item: Any) -> Parts:
         measured = rows(item)
         logits, targets = measured.logits.float(), measured.indices()
         if measured.kind == CLASSES:

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron.metrics.classification import class_averages, confusion_counts, decision_scores
-from andiron.metrics.classification.classifier_rows import BINARY, LABELS, refused, rows
+from andiron.metrics.classification.class_averages import named
+from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
+from andiron.metrics.classification.confusion_counts import Counted, divided, unpacked
+from andiron.metrics.classification.decision_scores import f_beta
+from andiron.protocols import Parts
 from andiron.ranges import Proportion
 
 
@@ -24,57 +28,41 @@ class ConfusionMatrix:
     name: str = "confusion_matrix"
     higher_is_better = True
 
-    def __call__(self, item: Any) -> tuple[Tensor]:
+    def __call__(self, item: Any) -> Parts:
         """Counts [true, predicted]; [2, 2] for a binary item."""
-        measured = rows(item)
-        if measured.kind == LABELS:
-            raise refused(self.name, LABELS, "one of several classes, or yes or no")
+        measured = rows(item, self.name, CLASSES, BINARY)
         classes = 2 if measured.kind == BINARY else measured.logits.shape[-1]
         index = measured.indices() * classes + measured.only(measured.decided(self.threshold))
         ones = measured.only(torch.ones_like(index, dtype=torch.int32))
         sums = torch.zeros(classes * classes, dtype=torch.int32, device=index.device)
         return (sums.scatter_add_(0, index, ones).view(classes, classes),)
 
-    def value(self, *parts: Tensor) -> str:
-        names = class_averages.named(self.class_names, len(parts[0]))
-        filled = [
-            [name, *map(str, numbers)]
-            for name, numbers in zip(names, parts[0].long().tolist(), strict=True)
-        ]
-        return table(["true \\ predicted", *names], filled)
+    def value(self, sums: Tensor) -> str:
+        names = named(self.class_names, len(sums))
+        counts = zip(names, sums.long().tolist(), strict=True)
+        return table(["true \\ predicted", *names], [[name, *map(str, row)] for name, row in counts])
 
 
 @dataclass(kw_only=True)
-class PerClass:
+class PerClass(Counted):
     """Precision, recall, F1 and support (times as a target) of every class, as a Markdown table.
 
     A score whose denominator is 0 is 0, as in `Precision`; a class neither predicted nor true has
     dashes. A binary item has two classes.
     """
 
-    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
     name: str = "per_class"
-    higher_is_better = True
 
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        return (confusion_counts.counted(item, self.threshold),)
-
-    def value(self, *parts: Tensor) -> str:
-        counts = confusion_counts.unpacked(parts[0]).both_sides()
-        ratios = [
-            (counts.true_positives, counts.predicted),
-            (counts.true_positives, counts.support),
-            decision_scores.f_beta(counts, 1),
-        ]
-        scores = torch.stack([confusion_counts.divided(*ratio) for ratio in ratios]).T.tolist()
-        names = class_averages.named(self.class_names, len(scores))
-        supports = counts.support.long().tolist()
+    def value(self, sums: Tensor) -> str:
+        counts = unpacked(sums).both_sides()
+        right, predicted, support = counts.true_positives, counts.predicted, counts.support
+        ratios = [(right, predicted), (right, support), f_beta(counts, 1)]
+        names = named(self.class_names, len(support))
+        columns = [each.tolist() for each in (counts.present, support, *starmap(divided, ratios))]
         lines = [
-            [name, *(f"{score:.4f}" if is_present else "-" for score in of_class), str(support)]
-            for name, of_class, is_present, support in zip(
-                names, scores, counts.present.tolist(), supports, strict=True
-            )
+            [name, *(f"{score:.4f}" if is_present else "-" for score in scores), f"{number:.0f}"]
+            for name, is_present, number, *scores in zip(names, *columns, strict=True)
         ]
         return table(["class", "precision", "recall", "F1", "support"], lines)
 

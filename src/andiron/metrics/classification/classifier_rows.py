@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -10,10 +10,8 @@ from torch import Tensor
 from andiron import errors
 from andiron.outputs import known_targets
 
-Kind = Literal["one of several classes", "yes or no", "any of several labels"]
-CLASSES: Kind = "one of several classes"
-BINARY: Kind = "yes or no"
-LABELS: Kind = "any of several labels"
+# the kinds of answers
+CLASSES, BINARY, LABELS = "one of several classes", "yes or no", "any of several labels"
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Rows:
     Sequences are flattened. `counted` has the shape of the targets; None means that all count.
     """
 
-    kind: Kind
+    kind: str
     logits: Float[Tensor, "rows ..."]
     targets: Int[Tensor, "rows ..."]
     counted: Bool[Tensor, "rows ..."] | None
@@ -53,12 +51,16 @@ class Rows:
         return self.targets.numel() if self.counted is None else self.counted.sum()
 
 
-def rows(item: Any) -> Rows:
+def rows(item: Any, name: str = "", *allowed: str) -> Rows:
     """The item as rows; nothing is read back from the device.
 
-    Raises: MismatchError if the shapes are not those of a classifier.
+    Raises: MismatchError if the shapes are not those of a classifier, or its answers of none of
+    the kinds allowed for the metric `name`.
     """
     kind = kind_of(item.output, item.targets)
+    if allowed and kind not in allowed:
+        found = f"measures answers that are {', or '.join(allowed)}, not {kind}"
+        raise errors.MismatchError(f"{name}: {found}; leave it out of this task's metrics")
     logits, targets, known = item.output, item.targets, known_targets(item)
     if kind == CLASSES:
         logits, targets = logits.flatten(0, -2), targets.flatten()
@@ -66,7 +68,7 @@ def rows(item: Any) -> Rows:
     return Rows(kind, logits, targets, known)
 
 
-def kind_of(logits: Tensor, targets: Tensor) -> Kind:
+def kind_of(logits: Tensor, targets: Tensor) -> str:
     """The kind by its shapes: [... classes] with [...], [batch] twice, or [batch labels] twice.
 
     Raises: MismatchError for any other.
@@ -80,9 +82,3 @@ def kind_of(logits: Tensor, targets: Tensor) -> Kind:
     found = f"output {[*logits.shape]} with {dtype} targets {[*targets.shape]}"
     wanted = "integer targets [...] with logits [..., classes], or both [batch] or [batch, labels]"
     raise errors.MismatchError(f"{found}: not a classifier's; give {wanted}")
-
-
-def refused(name: str, kind: Kind, allowed: str) -> errors.MismatchError:
-    """The error of a metric that is not defined for the kind."""
-    found = f"measures answers that are {allowed}, not {kind}"
-    return errors.MismatchError(f"{name}: {found}; leave it out of this task's metrics")

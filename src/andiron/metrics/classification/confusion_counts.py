@@ -2,22 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from andiron.metrics.classification import class_averages
-from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, Kind, LABELS, Rows, rows
-from andiron.protocols import Values
+from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, LABELS, Rows, rows
+from andiron.protocols import Parts
+from andiron.ranges import Proportion
 
 
 @dataclass(frozen=True)
 class Counts:
     """Counts of every class or label against the rest; of a binary item for its positive class."""
 
-    kind: Kind
+    kind: str
     true_positives: Float[Tensor, " classes"]
     predicted: Float[Tensor, " classes"]
     support: Float[Tensor, " classes"]  # how often it was the target
@@ -42,52 +42,36 @@ class Counts:
         return Counts(CLASSES, *(torch.cat(pair) for pair in zip(negative, positive, strict=True)))
 
 
-def counted(item: Any, threshold: float) -> Int[Tensor, "..."]:
-    """What a batch adds to the counts; nothing is read back from the device.
+@dataclass(kw_only=True)
+class Counted:
+    """A metric of the counts of every class; abstract.
 
-    The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see `unpacked`.
-    A target that is neither a class nor IGNORED raises.
+    `threshold` is the probability above which a yes-or-no answer is yes.
     """
-    measured = rows(item)
-    return _of_classes(measured) if measured.kind == CLASSES else _of_answers(measured, threshold)
+
+    threshold: Proportion = 0.5
+    name: str = ""
+    higher_is_better = True
+    kinds: ClassVar[Sequence[str]] = ()  # of answers that it is defined for; empty for all
+
+    def __call__(self, item: Any) -> Parts:
+        """What a batch adds to the counts; nothing is read back from the device.
+
+        The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see
+        `unpacked`. A target that is neither a class nor IGNORED raises.
+        """
+        measured = rows(item, self.name, *self.kinds)
+        if measured.kind == CLASSES:
+            return (_of_classes(measured),)
+        return (_of_answers(measured, self.threshold),)
 
 
 def unpacked(sums: Float[Tensor, "..."]) -> Counts:
     """The counts in the sum over batches."""
-    if sums.ndim == 1:
-        right, predicted, true, total = sums[:, None]
-        return Counts(BINARY, right, predicted, true, total)
-    if len(sums) == 4:
-        right, predicted, true, total = sums
-        return Counts(LABELS, right, predicted, true, total)
-    right, predicted, true = sums
-    return Counts(CLASSES, right, predicted, true, true.sum().expand(len(true)))
-
-
-def score(
-    counts: Counts,
-    ratio: tuple[Tensor, Tensor],
-    average: str | None,
-    class_names: Sequence[str] | None,
-) -> float | Values | None:
-    """The ratio averaged over the classes present; 0 where a denominator is 0.
-
-    micro divides the sums over all classes; the score of a binary item is that of its positive
-    class, whatever the average.
-    """
-    numerator, denominator = ratio
-    present = counts.present
-    if average == "micro" or counts.kind == BINARY:
-        if not present.any():
-            return None
-        return float(divided(numerator[present].sum(), denominator[present].sum()))
-    return class_averages.averaged(
-        divided(numerator, denominator),
-        average,
-        support=counts.support,
-        defined=present,
-        class_names=class_names,
-    )
+    if len(sums) == 3:
+        right, predicted, true = sums
+        return Counts(CLASSES, right, predicted, true, true.sum().expand_as(true))
+    return Counts(BINARY if sums.ndim == 1 else LABELS, *sums.reshape(4, -1))
 
 
 def divided(numerator: Tensor, denominator: Tensor) -> Tensor:

@@ -11,36 +11,38 @@ which a yes-or-no answer is yes. The value is None where nothing was counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import torch
 from torch import Tensor
 
-from andiron.metrics.classification import confusion_counts
-from andiron.metrics.classification.confusion_counts import Counts
-from andiron.protocols import Values
-from andiron.ranges import Average, Positive, Proportion
+from andiron.metrics.classification.class_averages import averaged
+from andiron.metrics.classification.classifier_rows import BINARY
+from andiron.metrics.classification.confusion_counts import Counted, Counts, divided, unpacked
+from andiron.protocols import Result
+from andiron.ranges import Average, Positive
+
+
+Ratio = tuple[Tensor, Tensor]  # numerator and denominator for every class
 
 
 @dataclass(kw_only=True)
-class Score:
+class Score(Counted):
     """A ratio of the counts of every class; abstract: see `ratio`."""
 
     average: Average | None = "macro"
-    threshold: Proportion = 0.5
     class_names: Sequence[str] | None = None
-    name: str = ""
-    higher_is_better = True
 
-    def __call__(self, item: Any) -> tuple[Tensor]:
-        return (confusion_counts.counted(item, self.threshold),)
+    def value(self, sums: Tensor) -> Result:
+        counts = unpacked(sums)
+        (numerator, denominator), present = self.ratio(counts), counts.present
+        if self.average == "micro" or counts.kind == BINARY:
+            total = divided(numerator[present].sum(), denominator[present].sum())
+            return float(total) if present.any() else None
+        scores = torch.where(present, divided(numerator, denominator), torch.nan)
+        return averaged(scores, self.average, counts.support, self.class_names)
 
-    def value(self, *parts: Tensor) -> float | Values | None:
-        counts = confusion_counts.unpacked(parts[0])
-        names = self.class_names
-        return confusion_counts.score(counts, self.ratio(counts), self.average, names)
-
-    def ratio(self, counts: Counts) -> tuple[Tensor, Tensor]:
-        """Numerator and denominator for every class, both linear in the counts."""
+    def ratio(self, counts: Counts) -> Ratio:
+        """Both linear in the counts."""
         raise NotImplementedError
 
 
@@ -50,7 +52,7 @@ class Precision(Score):
 
     name: str = "precision"
 
-    def ratio(self, counts: Counts) -> tuple[Tensor, Tensor]:
+    def ratio(self, counts: Counts) -> Ratio:
         return counts.true_positives, counts.predicted
 
 
@@ -60,7 +62,7 @@ class Recall(Score):
 
     name: str = "recall"
 
-    def ratio(self, counts: Counts) -> tuple[Tensor, Tensor]:
+    def ratio(self, counts: Counts) -> Ratio:
         return counts.true_positives, counts.support
 
 
@@ -77,7 +79,7 @@ class FBeta(Score):
     def __post_init__(self) -> None:
         self.name = self.name or f"f{self.beta:g}"
 
-    def ratio(self, counts: Counts) -> tuple[Tensor, Tensor]:
+    def ratio(self, counts: Counts) -> Ratio:
         return f_beta(counts, self.beta)
 
 
@@ -87,11 +89,11 @@ class Specificity(Score):
 
     name: str = "specificity"
 
-    def ratio(self, counts: Counts) -> tuple[Tensor, Tensor]:
+    def ratio(self, counts: Counts) -> Ratio:
         return counts.true_negatives, counts.total - counts.support
 
 
-def f_beta(counts: Counts, beta: float) -> tuple[Tensor, Tensor]:
+def f_beta(counts: Counts, beta: float) -> Ratio:
     """Numerator and denominator: TP + FP is what was predicted, TP + FN what is true."""
     denominator = beta**2 * counts.support + counts.predicted
     return (1 + beta**2) * counts.true_positives, denominator

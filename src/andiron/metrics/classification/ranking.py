@@ -8,6 +8,7 @@ logit is NaN, the value is None. For a binary item it is the area of the positiv
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
-from andiron.metrics.classification import class_averages
+from andiron.metrics.classification.class_averages import averaged, named
 from andiron.metrics.classification.class_tables import table
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
 from andiron.metrics.pictures import COLOURS, line_chart
 from andiron.outputs import IGNORED
-from andiron.protocols import Values
+from andiron.protocols import Parts, Result
 from andiron.ranges import Average
 
 Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and truths of one class
@@ -36,7 +38,7 @@ class Curve:
     higher_is_better = True
     gathers = True
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, item: Any) -> Parts:
         measured = rows(item)
         return measured.logits, measured.targets
 
@@ -47,23 +49,18 @@ class Area(Curve):
 
     average: Average | None = "macro"
 
-    def value(self, *parts: Tensor) -> float | Values | None:
-        columns = _columns(*parts, as_one=self.average == "micro")
-        if columns is None:
+    def value(self, logits: Tensor, targets: Tensor) -> Result:
+        is_one = self.average == "micro" or kind_of(logits, targets) == BINARY
+        columns = _columns(logits, targets, as_one=is_one)
+        if not columns:
             return None
-        areas = [self.area(*column) for column in columns]
-        if kind_of(*parts) == BINARY or self.average == "micro":
-            return areas[0]
-        return class_averages.averaged(
-            torch.tensor([area or 0.0 for area in areas], dtype=torch.float64),
-            self.average,
-            support=torch.stack([truths.sum() for _, truths in columns]),
-            defined=torch.tensor([area is not None for area in areas]),
-            class_names=self.class_names,
-        )
+        areas = torch.tensor([self.area(*column) for column in columns], dtype=torch.float64)
+        support = torch.stack([truths.sum() for _, truths in columns])
+        average = "macro" if is_one else self.average
+        return averaged(areas, average, support, self.class_names)
 
-    def area(self, scores: Tensor, truths: Tensor) -> float | None:
-        """The area for one class; None where it is undefined."""
+    def area(self, scores: Tensor, truths: Tensor) -> float:
+        """The area for one class; NaN where it is undefined."""
         raise NotImplementedError
 
 
@@ -78,11 +75,11 @@ class AUROC(Area):
 
     name: str = "auroc"
 
-    def area(self, scores: Tensor, truths: Tensor) -> float | None:
+    def area(self, scores: Tensor, truths: Tensor) -> float:
         p = int(truths.sum())
         n = len(truths) - p
         if not p or not n:
-            return None
+            return math.nan
         _, place, number = torch.unique(scores, return_inverse=True, return_counts=True)
         number = number.double()
         mean_ranks = number.cumsum(0) - (number - 1) / 2
@@ -101,9 +98,9 @@ class AveragePrecision(Area):
 
     name: str = "average_precision"
 
-    def area(self, scores: Tensor, truths: Tensor) -> float | None:
+    def area(self, scores: Tensor, truths: Tensor) -> float:
         if not truths.any():
-            return None
+            return math.nan
         new, predicted, right = _counts_by_score(scores, truths)
         return float((new / right[-1] * (right / predicted)).sum())
 
@@ -120,9 +117,9 @@ class RocCurve(Curve):
     name: str = "roc_curve"
     validation_only = True
 
-    def value(self, *parts: Tensor) -> dict[str, Tensor | str] | None:
-        columns = _columns(*parts) or []
-        names = class_averages.named(self.class_names, len(columns)) if len(columns) > 1 else ["1"]
+    def value(self, logits: Tensor, targets: Tensor) -> Result:
+        columns = _columns(logits, targets, as_one=False)
+        names = named(self.class_names, len(columns)) if len(columns) > 1 else ["1"]
         lines = {
             name: _roc(scores, truths)
             for name, (scores, truths) in zip(names, columns, strict=False)
@@ -137,28 +134,25 @@ class RocCurve(Curve):
 def _roc(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor]:
     """False and true positive rates from the highest score down, from 0 to 1."""
     _, predicted, right = _counts_by_score(scores, truths)
-    wrong = predicted - right
-    start = wrong.new_zeros(1)
-    return torch.cat([start, wrong / wrong[-1]]), torch.cat([start, right / right[-1]])
+    rates = torch.stack([predicted - right, right])
+    false, true = functional.pad(rates / rates[:, -1:], (1, 0))
+    return false, true
 
 
-def _columns(logits: Tensor, targets: Tensor, *, as_one: bool = False) -> list[Column] | None:
-    """Scores and truths of each class or label, or of all as one; None if a logit is NaN."""
-    kind, logits = kind_of(logits, targets), logits.double()
+def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
+    """Scores and truths of each class or label, or of all as one; none if a logit is NaN."""
     known = targets != IGNORED
-    if logits[known].isnan().any():
-        return None
     # logits order the answers as probabilities do, with fewer ties
-    if kind == BINARY or (as_one and kind != CLASSES):
-        return [(logits[known], targets[known] == 1)]
-    if kind == CLASSES:
-        scores = logits[known].softmax(-1)
-        truths = targets[known][:, None] == torch.arange(logits.shape[-1])
-        if as_one:
-            return [(scores.flatten(), truths.flatten())]
-        return list(zip(scores.T, truths.T, strict=True))
-    by_label = zip(logits.T, targets.T, known.T, strict=True)
-    return [(scores[is_known], labels[is_known] == 1) for scores, labels, is_known in by_label]
+    scores, truths = logits.double(), targets == 1
+    if scores[known].isnan().any():
+        return []
+    if kind_of(logits, targets) == CLASSES:
+        scores, truths = scores.softmax(-1), targets[:, None] == torch.arange(logits.shape[-1])
+        known = known[:, None].expand_as(scores)
+    if as_one or scores.ndim == 1:
+        return [(scores[known], truths[known])]
+    by_class = zip(scores.T, truths.T, known.T, strict=True)
+    return [(of_class[counts], is_true[counts]) for of_class, is_true, counts in by_class]
 
 
 def _counts_by_score(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.metrics.classification import class_averages
+from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.class_tables import table
-from andiron.metrics.classification.classifier_rows import CLASSES, refused, rows
+from andiron.metrics.classification.classifier_rows import CLASSES, rows
 from andiron.metrics.pictures import pixels, tiled
 from andiron.outputs import IGNORED
+from andiron.protocols import Parts, Result
 from andiron.ranges import Count
 
 
@@ -34,14 +35,12 @@ class WorstErrors:
     needs_batch = True
     validation_only = True
 
-    def __call__(self, item: Any, batch: Any) -> tuple[Tensor, ...]:
+    def __call__(self, item: Any, batch: Any) -> Parts:
         """Losses, images, true classes and predicted classes of the worst samples of one batch.
 
         Raises: MismatchError for other items than a class a sample, and other inputs than images.
         """
-        measured, inputs = rows(item), batch.inputs
-        if measured.kind != CLASSES:
-            raise refused(self.name, measured.kind, CLASSES)
+        measured, inputs = rows(item, self.name, CLASSES), batch.inputs
         if inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or len(inputs) != len(item.targets):
             allowed = "should be images [batch, 1 or 3, height, width]; leave the metric out"
             raise errors.MismatchError(f"{self.name}: inputs are {[*inputs.shape]}; {allowed}")
@@ -53,16 +52,16 @@ class WorstErrors:
         classes = torch.tensor([log_p.shape[-1]])
         return losses[worst], images, measured.targets[worst], log_p[worst].argmax(-1), classes
 
-    def value(self, *parts: Tensor) -> dict[str, Tensor | str] | None:
+    def value(self, *parts: Tensor) -> Result:
         losses, images, true, predicted, classes = parts
         order = losses.argsort(descending=True, stable=True)[: self.count]
         order = order[losses[order] != -torch.inf]
         if not len(order):
             return None
-        names = class_averages.named(self.class_names, int(classes[0]))
+        names = named(self.class_names, int(classes[0]))
         lines = [
-            [str(place), names[int(true[n])], names[int(predicted[n])], f"{float(losses[n]):.4f}"]
-            for place, n in enumerate(order.tolist(), start=1)
+            [str(place), names[true[n]], names[predicted[n]], f"{losses[n]:.4f}"]
+            for place, n in enumerate(order, start=1)
         ]
         picture = tiled(images[order], min(self.columns, len(order)))
         return {"images": picture, "table": table(["place", "true", "predicted", "loss"], lines)}
