@@ -7,6 +7,7 @@
 3.0
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,34 +16,31 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron import errors
-from andiron.protocols import Values
+from andiron.protocols import Parts, Result
 
 # the mean over the outputs, or each by its name: output_0, output_1, ...
 Average = Literal["uniform", "none"]
 AVERAGES = get_args(Average)
+Batch = Float[Tensor, "batch outputs"]
+Outputs = Float[Tensor, " outputs"]
 
 
 @dataclass(kw_only=True)
 class RegressionError:
-    """The mean error of each output, averaged over the outputs; abstract: see `errors_of`."""
+    """The mean error of each output, averaged over the outputs; abstract."""
 
     name: str = ""
     average: Average = "uniform"
     higher_is_better = False
+    error = staticmethod(torch.square)  # of a value, from its difference to the target
+    scale = staticmethod(torch.positive)  # of the mean error: the same
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, item: Any) -> Parts:
         targets, differences = _targets_and_differences(self.name, item)
-        return self.errors_of(differences).sum(0), _count(targets)
+        return self.error(differences).sum(0), _count(targets)
 
-    def value(self, *parts: Tensor) -> float | Values | None:
-        total, count = parts
-        return _averaged(total / count, self.average)
-
-    def errors_of(
-        self, differences: Float[Tensor, "batch outputs"]
-    ) -> Float[Tensor, "batch outputs"]:
-        """The error of each value, from its difference to the target."""
-        return differences.square()
+    def value(self, total: Outputs, count: Float[Tensor, ""]) -> Result:
+        return _averaged(self.scale(total / count), self.average)
 
 
 @dataclass(kw_only=True)
@@ -50,9 +48,7 @@ class MeanAbsoluteError(RegressionError):
     """mean |y - y'|, in the unit of the targets."""
 
     name: str = "mae"
-
-    def errors_of(self, differences: Tensor) -> Tensor:
-        return differences.abs()
+    error = staticmethod(torch.abs)
 
 
 @dataclass(kw_only=True)
@@ -67,15 +63,12 @@ class RootMeanSquaredError(RegressionError):
     """sqrt(mean (y - y')^2), in the unit of the targets; averaged after the root."""
 
     name: str = "rmse"
-
-    def value(self, *parts: Tensor) -> float | Values | None:
-        total, count = parts
-        return _averaged((total / count).sqrt(), self.average)
+    scale = staticmethod(torch.sqrt)
 
 
 @dataclass(kw_only=True)
 class Explained:
-    """1 - residual / sum (y - mean y)^2; abstract: see `residual`.
+    """1 - residual / sum (y - mean y)^2; abstract.
 
     Undefined where the targets are constant: such an output, and an average with it, has no value.
     Each batch gives a row of moments, not sums of squares, which lose digits where the mean is far
@@ -87,18 +80,16 @@ class Explained:
     average: Average = "uniform"
     higher_is_better = True
     gathers = True
+    counts_offset = False  # whether a constant offset of the predictions is residual too
 
-    def __call__(self, item: Any) -> tuple[Tensor, ...]:
+    def __call__(self, item: Any) -> Parts:
         return (_moments(*_targets_and_differences(self.name, item)),)
 
-    def value(self, *parts: Tensor) -> float | Values | None:
-        count, mean, (total, spread) = _joined(parts[0])
-        residual = self.residual(count[1], mean[1], spread)
-        return _averaged(1 - residual / total, self.average, defined=total != 0)
-
-    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
-        """What is not explained, from the moments of the differences y - y'."""
-        raise NotImplementedError
+    def value(self, moments: Float[Tensor, "batches 3 2 outputs"]) -> Result:
+        count, mean, (total, residual) = _joined(moments)
+        if self.counts_offset:
+            residual = residual + count[1] * mean[1] ** 2
+        return _averaged(1 - residual / total, self.average, total != 0)
 
 
 @dataclass(kw_only=True)
@@ -106,9 +97,7 @@ class R2(Explained):
     """The coefficient of determination, 1 - sum (y - y')^2 / sum (y - mean y)^2."""
 
     name: str = "r2"
-
-    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
-        return spread + count * mean**2
+    counts_offset = True
 
 
 @dataclass(kw_only=True)
@@ -117,13 +106,8 @@ class ExplainedVariance(Explained):
 
     name: str = "explained_variance"
 
-    def residual(self, count: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
-        return spread
 
-
-def _targets_and_differences(
-    name: str, item: Any
-) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "batch outputs"]]:
+def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
     """y and y - y', in float64 where the device has it."""
     output, targets = item.output, item.targets
     if output.shape != targets.shape:  # they might broadcast
@@ -135,14 +119,12 @@ def _targets_and_differences(
     return targets, targets - output.to(kind).reshape(len(targets), -1)
 
 
-def _count(targets: Float[Tensor, "batch outputs"]) -> Float[Tensor, ""]:
+def _count(targets: Batch) -> Float[Tensor, ""]:
     """The samples, counted on the device: copying a number to it would wait."""
     return targets.new_full((), len(targets))
 
 
-def _moments(
-    targets: Float[Tensor, "batch outputs"], differences: Float[Tensor, "batch outputs"]
-) -> Float[Tensor, "1 3 2 outputs"]:
+def _moments(targets: Batch, differences: Batch) -> Float[Tensor, "1 3 2 outputs"]:
     """Count, mean, and sum of squared deviations of a batch, for targets and for differences."""
     values = torch.stack([targets, differences], dim=1)
     # shifted, because the mean of equal values would be rounded and they would seem to vary
@@ -152,9 +134,7 @@ def _moments(
     return torch.stack([count, values[0] + mean, (shifted - mean).square().sum(0)])[None]
 
 
-def _joined(
-    moments: Float[Tensor, "batches 3 2 outputs"],
-) -> tuple[Float[Tensor, "2 outputs"], Float[Tensor, "2 outputs"], Float[Tensor, "2 outputs"]]:
+def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2 outputs"]:
     """The moments of all batches from those of each: S = sum_b S_b + sum_b n_b (m_b - m)^2.
 
     Source: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
@@ -164,12 +144,11 @@ def _joined(
     count = counts.sum(0)
     shifted = means - means[0]
     mean = (counts * shifted).sum(0) / count
-    return count, means[0] + mean, spreads.sum(0) + (counts * (shifted - mean).square()).sum(0)
+    spread = spreads.sum(0) + (counts * (shifted - mean).square()).sum(0)
+    return torch.stack([count, means[0] + mean, spread])
 
 
-def _averaged(
-    scores: Float[Tensor, " outputs"], average: str, *, defined: Tensor | None = None
-) -> float | Values | None:
+def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> Result:
     """The mean of the scores, None if one is undefined; or each defined score by its output.
 
     Raises: ValueError for an unknown average.
@@ -181,5 +160,5 @@ def _averaged(
     known = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(known) else None
-    scored = zip(scores.tolist(), known, strict=True)
-    return {f"output_{n}": score for n, (score, is_defined) in enumerate(scored) if is_defined}
+    names = (f"output_{number}" for number in range(len(scores)))
+    return dict(itertools.compress(zip(names, scores.tolist(), strict=True), known))

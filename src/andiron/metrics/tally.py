@@ -9,18 +9,19 @@
 {'loss': 0.75, 'accuracy': 0.5}
 """
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron.metrics import nested_tensors
 from andiron.outputs import ClassificationOutput
-from andiron.protocols import Metric, Values
+from andiron.protocols import Metric, Parts, Values
 
 LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
 MOST_KEPT = 256  # items that may wait: 16 MiB together
+TENSOR, TUPLE = "tensor", "tuple"  # the keys of JSON objects that stand for one
 
 
 class Tally:
@@ -35,9 +36,7 @@ class Tally:
 
     def __init__(self, metrics: Sequence[Metric]):
         self.metrics: list[Any] = list(metrics)
-        self._window: list[list[tuple[Any, ...]]] = []  # the parts of each batch
-        self._epoch: list[Any] = [None] * len(self.metrics)
-        self._items: list[Any] = []  # of the window, not yet counted
+        self.forget()
         # a subclass with another __call__ does not inherit how to count many items
         self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
         self.texts: dict[str, str] = {}
@@ -59,19 +58,22 @@ class Tally:
     def close_epoch(self) -> Values:
         """The numbers since the last epoch was closed, an open window included."""
         self._move_window()
-        parts, self._epoch = self._epoch, [None] * len(self.metrics)
+        parts = self._epoch
+        self.forget()
         return self._values(parts)
 
     def forget(self) -> None:
         """Drops what was counted since the last epoch was closed."""
-        self._items, self._window, self._epoch = [], [], [None] * len(self.metrics)
+        self._items: list[Any] = []  # of the window, not yet counted
+        self._window: list[list[Parts]] = []  # of each batch, the parts of each metric
+        self._epoch: list[Any] = [None] * len(self.metrics)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""
         self._count_items()
-        state = {"window": self._window, "epoch": self._epoch}
-        plain, tensors = nested_tensors.split_tensors(state)
-        return {"metrics": [metric.name for metric in self.metrics], **plain}, tensors
+        tensors: dict[str, Tensor] = {}
+        window, epoch = (_plain(part, tensors) for part in (self._window, self._epoch))
+        return {"metrics": self._names(), "window": window, "epoch": epoch}, tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
@@ -80,17 +82,19 @@ class Tally:
 
         Raises: ValueError if the state is of other metrics.
         """
-        names = [metric.name for metric in self.metrics]
+        names = self._names()
         if plain["metrics"] != names:
             saved = f"saved while {', '.join(plain['metrics'])} were measured"
             raise ValueError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
         self._window, self._epoch = (
-            nested_tensors.join_tensors(plain[part], tensors, device)
-            for part in ("window", "epoch")
+            _restored(plain[part], tensors, device) for part in ("window", "epoch")
         )
 
-    def _parts(self, item: Any, batch: Any = None) -> list[tuple[Any, ...]]:
+    def _names(self) -> list[str]:
+        return [metric.name for metric in self.metrics]
+
+    def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
         return [
             metric(item, batch) if getattr(metric, "needs_batch", False) else metric(item)
             for metric in self.metrics
@@ -110,7 +114,7 @@ class Tally:
             return [None] * len(self.metrics)
         parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         self._epoch = [
-            new if old is None else type(new)(a + b for a, b in zip(old, new, strict=True))
+            new if old is None else type(new)(map(operator.add, old, new))
             for old, new in zip(self._epoch, parts, strict=True)
         ]
         return parts
@@ -146,7 +150,7 @@ def _is_small(item: Any) -> bool:
     )
 
 
-def _merged(metric: Metric, batches: Sequence[tuple[Any, ...]]) -> Any:
+def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
     """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
     columns = zip(*batches, strict=True)
     if not hasattr(metric, "value"):
@@ -181,3 +185,26 @@ def _summed(parts: list[Tensor]) -> Tensor:
 def _gathered(parts: list[Tensor]) -> list[Tensor]:
     """One tensor for a window, in a list, so that the windows of an epoch are joined once."""
     return [torch.cat(parts).cpu()]
+
+
+def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach()
+        return {TENSOR: name, "device": value.device.type}
+    if isinstance(value, tuple):
+        return {TUPLE: _plain([*value], tensors)}
+    return [_plain(inner, tensors) for inner in value] if isinstance(value, list) else value
+
+
+def _restored(plain: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    """The value given to `_plain`; a tensor that was not on the CPU is moved to `device`."""
+    if isinstance(plain, list):
+        return [_restored(inner, tensors, device) for inner in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if TUPLE in plain:
+        return tuple(_restored(plain[TUPLE], tensors, device))
+    tensor = tensors[plain[TENSOR]]
+    return tensor.clone() if plain["device"] == "cpu" else tensor.to(device)

@@ -1,20 +1,16 @@
 """Adapter for the metrics of the package torchmetrics, whose states become the parts."""
 
 import inspect
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron.outputs import (
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-    RegressionOutput,
-)
-from andiron.protocols import Values
+from andiron import outputs
+from andiron.protocols import Parts, Result
 from andiron.ranges import Node
+
+ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
 
 
 class Torchmetrics:
@@ -40,14 +36,14 @@ class Torchmetrics:
             raise ValueError(f"higher_is_better: {problem}")
         self.higher_is_better: bool = better
 
-    def __call__(self, item: Any) -> tuple[Tensor, ...]:
+    def __call__(self, item: Any) -> Parts:
         self._move(item.output.device)
         self.metric.reset()
         self.metric.update(*_inputs(item))
-        states = tuple(self.metric.metric_state.values())
-        return tuple(_rows(state) for state in states) if self.gathers else states
+        states = self.metric.metric_state.values()
+        return tuple(map(_rows, states) if self.gathers else states)
 
-    def value(self, *parts: Tensor) -> float | Values | None:
+    def value(self, *parts: Tensor) -> Result:
         """The metric's value: a number, or several by name or place; None for NaN.
 
         Raises: TypeError for any other value, such as a curve.
@@ -75,10 +71,9 @@ def _gathers(metric: Any) -> bool:
     if not reductions:
         remedy = "give each metric of torchmetrics by itself"
         raise ValueError(f"metric={name}: has no states of its own to add up; {remedy}")
-    if set(reductions.values()) == {dim_zero_sum}:
-        return False
-    if set(reductions.values()) == {dim_zero_cat}:
-        return True
+    kinds = {*reductions.values()}
+    if kinds in ({dim_zero_sum}, {dim_zero_cat}):
+        return dim_zero_cat in kinds
     found = ", ".join(
         f"{state} by {getattr(how, '__name__', how)}" for state, how in reductions.items()
     )
@@ -92,11 +87,11 @@ def _gathers(metric: Any) -> bool:
 def _inputs(item: Any) -> tuple[Tensor, Tensor]:
     """Outputs and targets in the shapes that torchmetrics expects."""
     output, targets = item.output, item.targets
-    if isinstance(item, ClassificationOutput):
+    if isinstance(item, outputs.ClassificationOutput):
         return output.softmax(dim=-1), targets
-    if isinstance(item, BinaryClassificationOutput | MultiLabelClassificationOutput):
+    if isinstance(item, ANSWERS):
         return output.sigmoid(), targets
-    if isinstance(item, RegressionOutput) and output.shape[1] == 1:
+    if isinstance(item, outputs.RegressionOutput) and output.shape[1] == 1:
         return output[:, 0], targets[:, 0]
     return output, targets
 
@@ -111,16 +106,13 @@ def _as_kept(default: Tensor, part: Tensor) -> Tensor:
     return part if default.is_floating_point() else part.to(default.dtype)
 
 
-def _values(name: str, result: Any) -> float | Values | None:
-    if isinstance(result, Tensor):
-        if result.numel() == 1:
-            return None if math.isnan(number := float(result)) else number
-        if result.ndim == 1:
-            return _values(name, {str(number): each for number, each in enumerate(result)})
-    if isinstance(result, dict) and all(
-        isinstance(each, Tensor) and each.numel() == 1 for each in result.values()
-    ):
-        return {key: float(each) for key, each in result.items() if not math.isnan(float(each))}
+def _values(name: str, result: Any) -> Result:
+    if isinstance(result, Tensor) and result.ndim == 1 and len(result) != 1:
+        result = {str(number): each for number, each in enumerate(result)}
+    several = result if isinstance(result, dict) else {name: result}
+    if all(isinstance(each, Tensor) and each.numel() == 1 for each in several.values()):
+        numbers = {key: float(each) for key, each in several.items() if not each.isnan()}
+        return numbers if several is result else numbers.get(name)
     is_tensor = isinstance(result, Tensor)
     kind = f"a tensor {list(result.shape)}" if is_tensor else f"a {type(result).__name__}"
     problem = f"torchmetrics computes {kind}; only numbers can be logged, not a curve"

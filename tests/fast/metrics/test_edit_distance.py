@@ -40,7 +40,7 @@ def distances(pairs, filling=0):
     ours, theirs = zip(*pairs, strict=True)
     a, a_lengths = padded(ours, max(map(len, ours)), filling)
     b, b_lengths = padded(theirs, max(map(len, theirs)), filling)
-    return edit_distance.levenshtein(a, b, a_lengths=a_lengths, b_lengths=b_lengths).tolist()
+    return edit_distance.levenshtein((a, a_lengths), (b, b_lengths)).tolist()
 
 
 def codes(text):
@@ -96,7 +96,7 @@ def split(sequence, separators):
 )
 def test_words_have_one_number_each_as_a_loop_finds_them(sequences, separators):
     tokens, lengths = padded(sequences, max(1, *map(len, sequences), 1), filling=1)
-    numbers, counts = edit_distance.words(tokens, lengths, separators)
+    numbers, counts = edit_distance.words((tokens, lengths), separators)
 
     expected = [split(sequence, separators) for sequence in sequences]
     assert counts.tolist() == [len(words) for words in expected]
@@ -115,13 +115,13 @@ def test_no_two_words_of_up_to_four_letters_share_a_number():
     rows = torch.cat([rows, torch.tensor([[i, 0, 0, 0] for i in range(20)])])
     lengths = torch.full((len(rows),), 4)
     lengths[-20:] = 1
-    numbers, _ = edit_distance.words(rows, lengths, [20])
+    numbers, _ = edit_distance.words((rows, lengths), [20])
     assert len(numbers[:, 0].unique()) == len(rows)
 
 
 def test_nothing_is_read_from_the_device(host_reads):
     tokens, lengths = padded([[1, 2, 0, 1], [2, 0]], 5, filling=0)
     with host_reads() as reads:
-        edit_distance.levenshtein(tokens, tokens.flip(0), a_lengths=lengths, b_lengths=lengths)
-        edit_distance.words(tokens, lengths, [0])
+        edit_distance.levenshtein((tokens, lengths), (tokens.flip(0), lengths))
+        edit_distance.words((tokens, lengths), [0])
     assert reads.number == 0

@@ -26,13 +26,14 @@ def averaged(
     no class has a value.
     Raises: ValueError for an unknown average.
     """
-    if average not in (None, *AVERAGES):
+    average = "none" if average is None else average
+    if average not in AVERAGES:
         hint = errors.nearest(average, AVERAGES) or "; choose one of these"
         raise ValueError(f"average={average}: should be {' or '.join(AVERAGES)}{hint}")
     defined = ~values.isnan()
     if not defined.any():
         return None
-    if average in (None, "none"):
+    if average == "none":
         by_name = zip(named(class_names, len(values)), values.tolist(), strict=True)
         return {name: value for name, value in by_name if not math.isnan(value)}
     values, weights = values[defined], support[defined].double()

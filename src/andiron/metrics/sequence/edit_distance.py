@@ -7,15 +7,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 BASE = 0x9E3779B97F4A7C15 - 2**64  # 2^64 / golden ratio, odd, as a signed word
+Rows = tuple[Int[Tensor, "batch _"], Int[Tensor, " batch"]]  # how many of each row count
 
 
-def levenshtein(
-    a: Int[Tensor, "batch from"],
-    b: Int[Tensor, "batch to"],
-    *,
-    a_lengths: Int[Tensor, " batch"],
-    b_lengths: Int[Tensor, " batch"],
-) -> Int[Tensor, " batch"]:
+def levenshtein(from_rows: Rows, to_rows: Rows) -> Int[Tensor, " batch"]:
     """The edit distance of each pair of rows, cut to their lengths; no reads from the device.
 
     D[i, j] = min(D[i-1, j] + 1, D[i-1, j-1] + (a_i != b_j), D[i, j-1] + 1). The first two are C[j],
@@ -23,6 +18,7 @@ def levenshtein(
     C[k] + j - k, a cumulative minimum. About ten operations for each token of `a`.
     Source: Wagner & Fischer 1974, "The string-to-string correction problem".
     """
+    (a, a_lengths), (b, b_lengths) = from_rows, to_rows
     steps = torch.arange(b.shape[1] + 1, device=b.device)
     row = last = steps.expand(len(b), -1)
     for i in range(1, a.shape[1] + 1):
@@ -33,23 +29,20 @@ def levenshtein(
     return last.gather(1, b_lengths[:, None])[:, 0]
 
 
-def to_front(
-    tokens: Int[Tensor, "batch time"], keep: Bool[Tensor, "batch time"]
-) -> tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]:
+def to_front(tokens: Int[Tensor, "batch time"], keep: Bool[Tensor, "batch time"]) -> Rows:
     """The tokens to keep moved to the front of their row, in order, and their number."""
     order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)
     return tokens.gather(1, order), keep.sum(dim=1)
 
 
-def words(
-    tokens: Int[Tensor, "batch time"], lengths: Int[Tensor, " batch"], separators: Sequence[int]
-) -> tuple[Int[Tensor, "batch words"], Int[Tensor, " batch"]]:
+def words(rows: Rows, separators: Sequence[int]) -> Rows:
     """A number for each word between separators, at the front of its row, and the words of a row.
 
     sum_k (token_k + 1) BASE^k mod 2^64, k = 1, 2, ... within the word: equal words have equal
     numbers; two different words share one with probability of about 2^-64.
     Source: Karp & Rabin 1987, "Efficient randomized pattern-matching algorithms".
     """
+    tokens, lengths = rows
     steps = torch.arange(tokens.shape[1], device=tokens.device)
     is_separator = steps >= lengths[:, None]
     for separator in separators:

@@ -1,18 +1,19 @@
 """Metrics of a network that predicts a token at each place of a sequence."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import torch
-from jaxtyping import Bool, Int
 from pydantic import Field
 from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.sequence import edit_distance
+from andiron.metrics.sequence.edit_distance import Rows
 from andiron.outputs import IGNORED
+from andiron.protocols import Parts
 from andiron.ranges import Index
 
 
@@ -26,11 +27,10 @@ class Perplexity:
     name: str = "perplexity"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, item: Any) -> Parts:
         return _summed_loss(item)
 
-    def value(self, *parts: Tensor) -> float | None:
-        total, count = parts
+    def value(self, total: Tensor, count: Tensor) -> float | None:
         return float((total / count).exp()) if count else None
 
 
@@ -44,14 +44,12 @@ class BitsPerByte:
     name: str = "bits_per_byte"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
-        num_bytes: Tensor | int | None = getattr(item, "num_bytes", None)
+    def __call__(self, item: Any) -> Parts:
+        num_bytes = getattr(item, "num_bytes", None)
         if num_bytes is None:
+            missing = f"{type(item).__name__} does not say how many bytes its targets have"
             remedy = f"give it num_bytes, or leave the metric out: ~metrics.{self.name}"
-            item_class = type(item).__name__
-            raise errors.DataError(
-                f"{self.name}: {item_class} does not say how many bytes its targets have; {remedy}"
-            )
+            raise errors.DataError(f"{self.name}: {missing}; {remedy}")
         return _summed_loss(item)[0] / math.log(2), num_bytes
 
 
@@ -67,12 +65,8 @@ class CharacterErrorRate:
     name: str = "character_error_rate"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
-        (predicted, predicted_lengths), (targets, lengths) = _predicted_and_targets(item, self.end)
-        edits = edit_distance.levenshtein(
-            predicted, targets, a_lengths=predicted_lengths, b_lengths=lengths
-        )
-        return edits, lengths.sum()
+    def __call__(self, item: Any) -> Parts:
+        return _edits(*_predicted_and_targets(item, self.end))
 
 
 @dataclass(kw_only=True)
@@ -88,20 +82,10 @@ class WordErrorRate:
     name: str = "word_error_rate"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor]:
+    def __call__(self, item: Any) -> Parts:
         separators = [self.separator] if isinstance(self.separator, int) else self.separator
-        predicted, targets = (
-            edit_distance.words(*side, separators)
-            for side in _predicted_and_targets(item, self.end)
-        )
-        edits = edit_distance.levenshtein(
-            predicted[0], targets[0], a_lengths=predicted[1], b_lengths=targets[1]
-        )
-        return edits, targets[1].sum()
-
-
-# rows of tokens, and how many of each row count
-Tokens = tuple[Int[Tensor, "batch time"], Int[Tensor, " batch"]]
+        sides = _predicted_and_targets(item, self.end)
+        return _edits(*(edit_distance.words(side, separators) for side in sides))
 
 
 def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
@@ -114,15 +98,15 @@ def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
     return torch.where(count == 0, 0.0, mean.float() * count), count
 
 
-def _predicted_and_targets(item: Any, end: int | None) -> tuple[Tokens, Tokens]:
-    known = item.targets != IGNORED
-    predicted, targets = item.output.argmax(dim=-1), item.targets.long()
-    return _until(end, predicted, known), _until(end, targets, known)
+def _predicted_and_targets(item: Any, end: int | None) -> Iterator[Rows]:
+    """Both up to the first `end`, without places whose target is IGNORED."""
+    for tokens in (item.output.argmax(dim=-1), item.targets.long()):
+        keep = item.targets != IGNORED
+        if end is not None:
+            keep &= ((tokens == end) & keep).cumsum(dim=1) == 0
+        yield edit_distance.to_front(tokens, keep)
 
 
-def _until(
-    end: int | None, tokens: Int[Tensor, "batch time"], known: Bool[Tensor, "batch time"]
-) -> Tokens:
-    if end is not None:
-        known = known & (((tokens == end) & known).cumsum(dim=1) == 0)
-    return edit_distance.to_front(tokens, known)
+def _edits(predicted: Rows, targets: Rows) -> Parts:
+    """The edits of each row, and the number of targets."""
+    return edit_distance.levenshtein(predicted, targets), targets[1].sum()
