@@ -40,7 +40,8 @@ class ConfusionMatrix:
     def value(self, sums: Tensor) -> str:
         names = named(self.class_names, len(sums))
         counts = zip(names, sums.long().tolist(), strict=True)
-        return table(["true \\ predicted", *names], [[name, *map(str, row)] for name, row in counts])
+        lines = [[name, *map(str, row)] for name, row in counts]
+        return table(["true \\ predicted", *names], lines)
 
 
 @dataclass(kw_only=True)
