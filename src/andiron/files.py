@@ -26,13 +26,11 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
     try:
         _write_through(partial, pieces)
         partial.replace(path)
-    except OSError as error:
-        error.filename = str(path)  # who reads it looks for this name
-        with suppress(OSError):
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename = str(path)  # who reads it looks for this name
+        with suppress(OSError):  # what went wrong first is what is told
             partial.unlink(missing_ok=True)
-        raise
-    except BaseException:
-        partial.unlink(missing_ok=True)
         raise
     _sync(path.parent)
 

@@ -3,9 +3,8 @@
 import functools
 import hashlib
 import random
-import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,8 +12,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
+Word = TypeVar("Word", int, Tensor)
+
 WORD = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd
+# SplitMix64's, as signed words with the same bits: torch has no products of unsigned ones
+GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # 2^64 / golden ratio, odd
+FACTORS = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
 
 
 def derive(seed: int, purpose: str, *counters: int) -> int:
@@ -24,10 +27,7 @@ def derive(seed: int, purpose: str, *counters: int) -> int:
     """
     state = _base(seed, purpose)
     for counter in counters:
-        state = (state + (counter + 1) * GOLDEN) & WORD
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & WORD
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & WORD
-        state ^= state >> 31
+        state = _mixed(state + (counter + 1) * GOLDEN) & WORD
     return state
 
 
@@ -57,29 +57,26 @@ def uniform(
     The indices are the counters of `derive`, and the numbers of one index a counter more:
     SplitMix64, in tensors.
     """
-    start = _signed(derive(seed, purpose, epoch))
-    state = _mixed(start + (indices.long()[:, None] + 1) * _signed(GOLDEN))
-    state = _mixed(state + (torch.arange(number, device=indices.device) + 1) * _signed(GOLDEN))
+    start = derive(seed, purpose, epoch)
+    start -= start >> 63 << 64  # signed
+    state = _mixed(start + (indices.long()[:, None] + 1) * GOLDEN)
+    state = _mixed(state + (torch.arange(number, device=indices.device) + 1) * GOLDEN)
     return _shifted(state, 40).to(torch.float32) * 2.0**-24
 
 
-def _mixed(state: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """SplitMix64's finaliser on 64-bit words in signed integers, whose products wrap."""
-    state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
-    state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
-    mixed: Tensor = state ^ _shifted(state, 31)
-    return mixed
+def _mixed(state: Word) -> Word:
+    """SplitMix64's finaliser, modulo 2^64.
+
+    The words of a tensor are signed integers with the same bits: their products wrap.
+    """
+    state = (state ^ _shifted(state, 30)) * FACTORS[0]
+    state = (state ^ _shifted(state, 27)) * FACTORS[1]
+    return state ^ _shifted(state, 31)
 
 
-def _shifted(state: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
-    """Shifted to the right, zeros coming in; torch's own shift brings in the sign."""
-    shifted: Tensor = (state >> bits) & (2 ** (64 - bits) - 1)
-    return shifted
-
-
-def _signed(word: int) -> int:
-    """The 64-bit word as the signed integer of the same bits."""
-    return word - 2**64 if word >= 2**63 else word
+def _shifted(state: Word, bits: int) -> Word:
+    """Shifted to the right, zeros coming in, whatever stands above 64 bits."""
+    return (state >> bits) & ((1 << 64 - bits) - 1)
 
 
 def start_stream(seed: int, purpose: str, *counters: int) -> None:
@@ -110,23 +107,21 @@ def others() -> dict[str, Any]:
     Torch's start anew at every update and need not be kept.
     """
     version, words, gauss = random.getstate()
-    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    return {
-        "python": [version, struct.pack(f"<{len(words)}I", *words).hex(), gauss],
-        "numpy": [
-            np.asarray(keys, dtype="<u4").tobytes().hex(),
-            int(position),
-            int(has_gauss),
-            float(cached),
-        ],
-    }
+    _, keys, *rest = np.random.get_state(legacy=True)
+    return {"python": [version, _as_hex(words), gauss], "numpy": [_as_hex(keys), *rest]}
 
 
 def put_others(state: Mapping[str, Any]) -> None:
     """Puts them where `others` found them."""
     version, words, gauss = state["python"]
-    random.setstate((version, struct.unpack(f"<{len(words) // 8}I", bytes.fromhex(words)), gauss))
-    keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(
-        ("MT19937", np.frombuffer(bytes.fromhex(keys), dtype="<u4"), position, has_gauss, cached)
-    )
+    random.setstate((version, tuple(_from_hex(words).tolist()), gauss))
+    keys, *rest = state["numpy"]
+    np.random.set_state(("MT19937", _from_hex(keys), *rest))
+
+
+def _as_hex(words: Any) -> str:
+    return np.asarray(words, dtype="<u4").tobytes().hex()
+
+
+def _from_hex(words: str) -> Any:
+    return np.frombuffer(bytes.fromhex(words), dtype="<u4")

@@ -27,34 +27,27 @@ class Store(Protocol):
 
     def names(self) -> list[str]:
         """The names of all folders, and of whatever else lies there."""
-        ...
 
     def write(self, name: str, pieces: Mapping[str, files.Pieces]) -> None:
         """Makes a folder with these files durably; they become ready one after the other.
 
         Raises: OSError if there is a folder of that name that is not empty.
         """
-        ...
 
     def fetch(self, name: str) -> Path:
         """A local folder with the files of one, to be read past every cache of what was written."""
-        ...
 
     def rename(self, name: str, new_name: str) -> None:
         """Gives a folder another name."""
-        ...
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
         """Removes these files of a folder, and the folder once empty; returns what is left."""
-        ...
 
     def note_latest(self, name: str) -> None:
         """Notes for people which checkpoint is the newest."""
-        ...
 
     def remove_leftovers(self) -> None:
         """Removes what killed processes left half written or half removed."""
-        ...
 
 
 @runtime_checkable
@@ -66,23 +59,18 @@ class Checkpointer(Protocol):
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy of the state, which the caller may change afterwards."""
-        ...
 
     def wait(self) -> bool:
         """Returns once everything saved is written, or cannot be; whether it is."""
-        ...
 
     def close(self) -> bool:
         """Waits, and ends the checkpointer; whether everything is written."""
-        ...
 
     def turn_back(self, updates: int) -> None:
         """Sets checkpoints after `updates` aside, before the run continues from there."""
-        ...
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Takes over the checkpoints of the run that resumes from this one."""
-        ...
 
 
 class LocalStore:

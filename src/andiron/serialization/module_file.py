@@ -80,24 +80,25 @@ def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[st
 
     Raises: MismatchError if an expression is malformed or matches nothing, or two names are equal.
     """
-    names = {name: name for name in tensors}
+    names = list(tensors)
     for pattern, new in rename.items():
         try:
-            matches = [name for name, now in names.items() if re.search(pattern, now)]
-            names |= {name: re.sub(pattern, new, names[name]) for name in matches}
+            replaced = [re.subn(pattern, new, name) for name in names]
         except re.error as error:
             raise errors.MismatchError(
                 f"rename {pattern!r} to {new!r} is not a regular expression ({error}); correct it"
             ) from error
-        if not matches:
+        if not any(number for _, number in replaced):
             raise errors.MismatchError(
-                f"rename {pattern!r} matches no name; there are {', '.join(names.values())}: "
+                f"rename {pattern!r} matches no name; there are {', '.join(names)}: "
                 "correct it, or leave it out"
             )
+        names = [name for name, _ in replaced]
     olds: dict[str, str] = {}
-    for old, name in names.items():
-        if olds.setdefault(name, old) != old:
+    for old, name in zip(tensors, names, strict=True):
+        if name in olds:
             raise errors.MismatchError(
                 f"rename makes {olds[name]!r} and {old!r} both {name!r}; narrow the expression"
             )
-    return {name: tensors[old] for old, name in names.items()}
+        olds[name] = old
+    return {name: tensors[old] for name, old in olds.items()}

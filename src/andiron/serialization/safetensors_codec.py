@@ -126,8 +126,11 @@ def header(shapes: Shapes, metadata: Mapping[str, str] | None = None) -> bytes:
     begin = 0
     for name, (dtype, shape) in shapes.items():
         end = begin + torch.Size(shape).numel() * dtype.itemsize
-        offsets = [begin, end]
-        entries[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": offsets}
+        entries[name] = {
+            "dtype": DTYPES[dtype],
+            "shape": list(shape),
+            "data_offsets": [begin, end],
+        }
         begin = end
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes

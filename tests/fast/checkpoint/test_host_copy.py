@@ -7,13 +7,22 @@ import pytest
 import torch
 from checkpoints_made import checkpoint, equal, rich, until
 
-from andiron.checkpoint import Checkpoint
+from andiron.checkpoint import Checkpoint, contents
 from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.host_copy import HostBuffers, plain_copy
 
 
+def buffers_of(checkpoint):
+    return {
+        (file, name): tensor
+        for file, tensors in contents.tensors_by_file(checkpoint).items()
+        for name, tensor in tensors.items()
+    }
+
+
 def addresses(copy):
-    return {key: buffer.data_ptr() for key, buffer in copy.buffers.items() if buffer.numel()}
+    buffers = buffers_of(copy.checkpoint)
+    return {key: buffer.data_ptr() for key, buffer in buffers.items() if buffer.numel()}
 
 
 def test_a_copy_is_equal_and_shares_no_memory():
@@ -31,7 +40,7 @@ def test_a_copy_is_equal_and_shares_no_memory():
 
 def test_every_tensor_of_a_copy_lies_contiguous():
     copy = HostBuffers().copy(rich(3), {})
-    assert all(buffer.is_contiguous() for buffer in copy.buffers.values())
+    assert all(buffer.is_contiguous() for buffer in buffers_of(copy.checkpoint).values())
 
 
 def test_memory_given_back_is_used_again():
@@ -57,7 +66,7 @@ def test_memory_of_a_shape_that_is_gone_is_let_go():
     for size in range(1, 6):  # a window that grows
         copy = buffers.copy(Checkpoint({}, {}, {}, metrics={"rows": torch.zeros(size)}), {})
         buffers.give_back(copy)
-        assert [key[2] for free in buffers._free for key in free] == [torch.Size([size])]
+        assert [free.metrics["rows"].shape for free in buffers._free] == [torch.Size([size])]
 
 
 def test_of_a_burst_of_copies_two_are_kept_for_later():
@@ -96,7 +105,7 @@ def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
             tensor.add_(1)
         copy.wait()
         assert all(torch.equal(copy.checkpoint.model[name], expected[name]) for name in weights)
-        assert all(buffer.is_pinned() for buffer in copy.buffers.values())
+        assert all(buffer.is_pinned() for buffer in buffers_of(copy.checkpoint).values())
         buffers.give_back(copy)
 
 
