@@ -50,7 +50,7 @@ class FileCheckpointer:
         self.cadence = cadence
         self._lock = threading.RLock()  # guards what both threads use: the next four
         self._known: list[Saved] = []  # in the store or to be written, oldest first
-        self._copies: dict[str, HostCopy] = {}  # of those to be written
+        self._copies: dict[str, HostCopy] = {}  # of those to be written, oldest first
         self._written: set[str] = set()  # whole in the store
         self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
@@ -82,8 +82,7 @@ class FileCheckpointer:
         with self._lock:
             if saved in self._kept([*self._known, saved]):
                 self._take(saved, checkpoint)
-            is_waiting = bool(self._copies)
-        if is_waiting:
+        if self._copies:
             self._writer.ask()
 
     def wait(self) -> bool:
@@ -92,15 +91,13 @@ class FileCheckpointer:
             self._writer.ask()
         self._writer.finish()
         self._writer.check()
-        with self._lock:
-            waiting = [saved.name for saved in self._known if saved.name in self._copies]
-        if waiting:
+        if self._copies:
             log.error(
                 "%s: not written, and lost when this process ends: %s",
                 self.store,
-                ", ".join(waiting),
+                ", ".join(self._copies),
             )
-        return not waiting
+        return not self._copies
 
     def close(self) -> bool:
         """Waits as `wait` does, and ends the writing thread."""
@@ -206,27 +203,25 @@ class FileCheckpointer:
     def _write(self) -> None:
         """Writes the copies there are, oldest first, then prunes; runs in the thread."""
         self._find_vanished()
-        with self._lock:
-            waiting = [saved for saved in self._known if saved.name in self._copies]
-        for saved in waiting:
+        for name in list(self._copies):
             with self._lock:  # taken out, so that `save` cannot reuse its memory
-                copy = self._copies.pop(saved.name, None)
+                copy = self._copies.pop(name, None)
             if copy is None:  # dropped since
                 continue
             try:
-                problem = self._put(saved.name, copy)
+                problem = self._put(name, copy)
             except BaseException:
-                self._forget([saved.name])
+                self._forget([name])
                 raise
             with self._lock:
                 self._is_failing = problem is not None
                 if problem is None:
-                    self._written.add(saved.name)
+                    self._written.add(name)
                     self._buffers.give_back(copy)
                     continue
-                self._copies = {saved.name: copy, **self._copies}
+                self._copies = {name: copy, **self._copies}
                 self._forget([*self._copies][:-1])  # the newest is kept, to try again
-            self._warn_loudly(saved.name, problem)
+            self._warn_loudly(name, problem)
             return
         self._prune()
 

@@ -59,12 +59,7 @@ def read(folder: Path) -> Manifest:
     """
     path = folder / contents.MANIFEST
     plain = read_json(path, most_bytes=MOST_MANIFEST_BYTES)
-    if not isinstance(plain, dict) or set(plain) != {"name", "updates", "files", "sha256"}:
-        raise _refused(path, "damaged (not a checkpoint's manifest)")
-    digest = plain.pop("sha256")
     problem = _problem(plain)
-    if not problem and digest != _own_digest(plain):
-        problem = "its own SHA-256 differs"
     if problem:
         raise _refused(path, f"damaged ({problem})")
     if contents.step_place(folder.name) and folder.name != plain["name"]:
@@ -108,8 +103,10 @@ def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
         raise _refused(path, f"damaged ({error})") from error
 
 
-def _problem(plain: Mapping[str, Any]) -> str | None:
+def _problem(plain: Any) -> str | None:
     """The first thing that is not as this module writes it."""
+    if not isinstance(plain, dict) or plain.keys() != {"name", "updates", "files", "sha256"}:
+        return "not a checkpoint's manifest"
     if [type(plain[key]) for key in ("name", "updates", "files")] != [str, int, dict]:
         return "name, updates or files have another type"
     for name, entry in plain["files"].items():
@@ -119,12 +116,15 @@ def _problem(plain: Mapping[str, Any]) -> str | None:
         if types != {"bytes": int, "sha256": str}:
             return f"bytes and sha256 of {name} are missing"
     missing = sorted(_REQUIRED - plain["files"].keys())
-    return f"does not list {missing[0]}" if missing else None
+    if missing:
+        return f"does not list {missing[0]}"
+    return None if plain["sha256"] == _own_digest(plain) else "its own SHA-256 differs"
 
 
 def _own_digest(plain: Mapping[str, Any]) -> str:
-    """The SHA-256 of the values, whatever their order and the spaces between them."""
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    """The SHA-256 of the other values, whatever their order and the spaces between them."""
+    others = {key: value for key, value in plain.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _size(path: Path) -> int:

@@ -5,6 +5,7 @@ is [in, out], and normalisations call weight and bias gamma and beta.
 Source: tracel-ai/burn, crates/burn-store/src/adapter.rs and crates/burn-nn.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -38,7 +39,10 @@ class Place:
         return self.own.t() if self.is_transposed else self.own
 
 
-def places(module: nn.Module, layout: str) -> dict[str, Place]:
+Places = Mapping[str, Place]
+
+
+def places(module: nn.Module, layout: str) -> Places:
     """The parameters and persistent buffers of a module, by their names in a file of this layout.
 
     Raises: ValueError for an unknown layout; MismatchError naming the tensors or modules that a

@@ -1,6 +1,5 @@
 """The tensors of a record against those of a module: all differences, before any is copied."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -8,7 +7,8 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.serialization import number_formats
-from andiron.serialization.layouts import Place
+from andiron.serialization.layouts import Place, Places
+from andiron.serialization.record import Tensors
 
 MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of thousands take minutes
 
@@ -26,7 +26,7 @@ class Differences:
         return bool(self.missing or self.unexpected or self.unfit)
 
 
-def differences(places: Mapping[str, Place], tensors: Mapping[str, Tensor]) -> Differences:
+def differences(places: Places, tensors: Tensors) -> Differences:
     """All differences between the tensors of a record and the places of a module.
 
     A tensor with several names in the module (tied weights) is missing only if the record has none
@@ -51,7 +51,7 @@ def differences(places: Mapping[str, Place], tensors: Mapping[str, Tensor]) -> D
     )
 
 
-def copy(places: Mapping[str, Place], tensors: Mapping[str, Tensor], *, leave: Differences) -> None:
+def copy(places: Places, tensors: Tensors, *, leave: Differences) -> None:
     """Copies tensors into a module's own, casting to their dtype and device; skips the unfit."""
     with torch.no_grad():
         for name, place in places.items():
@@ -60,7 +60,7 @@ def copy(places: Mapping[str, Place], tensors: Mapping[str, Tensor], *, leave: D
 
 
 def described(
-    found: Differences, places: Mapping[str, Place], tensors: Mapping[str, Tensor]
+    found: Differences, places: Places, tensors: Tensors
 ) -> str:
     """The differences in words, one a line."""
     lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in found.missing]
@@ -88,7 +88,7 @@ def _why_unfit(place: Place, tensor: Tensor) -> str:
 
 
 def _why_not_tied(
-    places: Mapping[str, Place], tensors: Mapping[str, Tensor], name: str, twin: str
+    places: Places, tensors: Tensors, name: str, twin: str
 ) -> str:
     """Why the record's tensors cannot both go into one tensor that the module has as two names."""
     one, other = (

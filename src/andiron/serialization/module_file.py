@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from andiron import errors
 from andiron.serialization import layouts, matching
 from andiron.serialization.matching import Differences
-from andiron.serialization.record import Record
+from andiron.serialization.record import Record, Tensors
 from andiron.serialization.recorder import Recorder, load
 
 EXACT = Recorder()
@@ -75,7 +75,7 @@ def layout_of(record: Record) -> str:
     return str(record.values.get(LAYOUT, "torch"))
 
 
-def renamed(tensors: Mapping[str, Tensor], rename: Mapping[str, str]) -> dict[str, Tensor]:
+def renamed(tensors: Tensors, rename: Mapping[str, str]) -> dict[str, Tensor]:
     """The tensors, with regular expressions replaced in their names, one expression after another.
 
     Raises: MismatchError if an expression is malformed or matches nothing, or two names are equal.

@@ -3,14 +3,12 @@
 Floats are cast to the chosen precision; integers to the narrowest dtype that holds their values.
 """
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
 
 from andiron import errors
 from andiron.serialization import record
-from andiron.serialization.record import Record, Stored
+from andiron.serialization.record import Record, Stored, Tensors
 
 PRECISIONS = {
     "exact": None,
@@ -27,7 +25,7 @@ INTEGERS = (
 
 
 def converted(
-    tensors: Mapping[str, Tensor], *, precision: str, narrow: bool
+    tensors: Tensors, *, precision: str, narrow: bool
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors to store, and the names of the original dtypes of the converted ones.
 
@@ -95,7 +93,7 @@ def _narrowest(tensor: Tensor) -> torch.dtype:
     return min(fitting, key=lambda dtype: (dtype.itemsize, dtype != tensor.dtype))
 
 
-def _check_range(tensors: Mapping[str, Tensor], dtype: torch.dtype, precision: str) -> None:
+def _check_range(tensors: Tensors, dtype: torch.dtype, precision: str) -> None:
     lines = [
         f"  {name!r}: {lost[0]!r}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
         for name, tensor in tensors.items()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from andiron.serialization.safetensors_codec import DTYPES
 
+Tensors = Mapping[str, Tensor]
 VERSION = 1
 VERSION_KEY = "andiron_record"
 
