@@ -5,9 +5,6 @@ lie.
 import json
 import logging
 import os
-import signal
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,11 +15,16 @@ install_import_hook("andiron", "shape_checks.check")  # before anything imports 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from hydra._internal.hydra import Hydra  # noqa: E402
+
 from andiron.commands import train  # noqa: E402
+from in_process import called  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 # with more threads, a tiny step waits a thousand times its own length for a busy neighbour
 torch.set_num_threads(1)
+# Hydra composes every configuration twice, first only to read `hydra.mode`, which no test sets
+Hydra.get_mode = lambda self, config_name, overrides: None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,23 +62,6 @@ def host_reads() -> type[HostReads]:
     return HostReads
 
 
-@dataclass(frozen=True)
-class Said:
-    """How a command ended and what it said on standard error."""
-
-    code: int
-    errors: str
-
-    @property
-    def problems(self):
-        """The lines about the configuration, the heading over them checked and taken off."""
-        heading, *lines = self.errors.splitlines()
-        noun = "problem" if len(lines) == 1 else "problems"
-        assert heading == f"error: {len(lines)} {noun} in the configuration; nothing was trained:"
-        assert all(line.startswith("  ") for line in lines)
-        return [line.removeprefix("  ") for line in lines]
-
-
 @pytest.fixture
 def log():
     """The logger `andiron` as a run has it, and afterwards as it was."""
@@ -96,22 +81,9 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def command(here, monkeypatch, capsys):
-    """`python train.py` with some arguments, but in this process, which is afterwards as it was
-    before.
-    """
-    log = logging.getLogger("andiron")
-    handlers, on_terminate = list(log.handlers), signal.getsignal(signal.SIGTERM)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # main sets it: have it taken back
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "num_epochs=1", "render=plain"])
-        code = train.main(ROOT / "conf")
-        return Said(code, capsys.readouterr().err)
-
-    yield run
-    log.handlers[:] = handlers
-    signal.signal(signal.SIGTERM, on_terminate)
+def command(here):
+    """`python train.py` with some arguments and for one epoch, in this process."""
+    return lambda *arguments: called(train.main, *arguments, "num_epochs=1", "render=plain")
 
 
 def status(folder: Path) -> dict[str, str]:

@@ -11,7 +11,8 @@ from urllib.error import URLError
 import pytest
 import torch
 
-from conftest import Said, status
+from conftest import status
+from in_process import Ended
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMIZERS = (
@@ -342,7 +343,7 @@ def process(*arguments):
     done = subprocess.run(
         line, capture_output=True, text=True, timeout=120, env={**os.environ, **BLAS}
     )
-    return Said(done.returncode, done.stderr)
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def files_below(folder):

@@ -1,19 +1,14 @@
-"""The learning-rate range test: on a curve that is known, and on the digits as a real process."""
+"""The learning-rate range test: on a known curve, and on the digits."""
 
 import json
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from in_process import called
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from andiron.commands import find_lr
 from andiron.commands.find_lr import Range
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():
@@ -37,27 +32,13 @@ def test_the_suggestion_is_where_a_sigmoid_over_log_lr_falls_fastest():
     )  # smoothing lags by ten of 66 rates a decade
 
 
-def run(*arguments):
-    command = [sys.executable, str(ROOT / "scripts" / "find_lr.py"), *arguments]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.slow
 def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve(tmp_path):
-    code, said, error = run(
-        "--updates", "120", f"hydra.run.dir={tmp_path}", "param_groups=layerwise"
-    )
-    assert (code, error) == (0, "")
+    options = ("--updates", "120", f"hydra.run.dir={tmp_path}", "param_groups=layerwise")
+    ended = called(find_lr.main, *options)
+    assert (ended.code, ended.errors) == (0, "")
     found = json.loads((tmp_path / "find_lr.json").read_text())
     assert 1e-4 < found["lr"] < 2e-2  # Adam's own default is 1e-3
-    assert said.startswith(f"lr={found['lr']:.2g}: where the smoothed loss falls fastest")
+    assert ended.output.startswith(f"lr={found['lr']:.2g}: where the smoothed loss falls fastest")
     assert len(found["rates"]) == len(found["losses"]) and found["losses"][-1] > min(
         found["losses"]
     )
@@ -70,7 +51,6 @@ def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -84,9 +64,9 @@ def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve
     ],
 )
 def test_nonsense_is_refused_by_its_words(tmp_path, options, words):
-    code, _, error = run(f"hydra.run.dir={tmp_path}", *options)
-    assert code == 2
-    assert words in error
+    ended = called(find_lr.main, f"hydra.run.dir={tmp_path}", *options)
+    assert ended.code == 2
+    assert words in ended.errors
 
 
 def test_the_noise_of_the_first_batches_suggests_nothing():

@@ -1,30 +1,21 @@
-"""A run shown before it is run: as a real process, held to numbers worked out by hand."""
+"""A plan of a run, compared with numbers computed by hand."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from in_process import called
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from andiron.commands import plan
 from andiron.schedules import Cosine
 
-ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP
 
 
-def plan(folder, *overrides):
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "plan.py"),
-        f"hydra.run.dir={folder}",
-        *overrides,
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
-    return done.returncode, done.stdout, done.stderr
+def planned_in(folder, *overrides):
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COLUMNS", "160")
+        return called(plan.main, f"hydra.run.dir={folder}", *overrides)
 
 
 def cells(text):
@@ -38,7 +29,7 @@ def cells(text):
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plan")
-    code, said, error = plan(
+    ended = planned_in(
         folder,
         "optimizer=adam",
         "scheduler=cosine",
@@ -47,11 +38,10 @@ def planned(tmp_path_factory):
         "+param_groups.head={match:{tag:last},lr_scale:10}",
         "averages=ema",
     )
-    assert (code, error) == (0, "")
-    return folder, said
+    assert (ended.code, ended.errors) == (0, "")
+    return folder, ended.output
 
 
-@pytest.mark.slow
 def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     assert [
@@ -64,7 +54,6 @@ def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     ] == ["6", "1", "5", "30"]
 
 
-@pytest.mark.slow
 def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
     schedule = Cosine(1e-3, 30)
     rows = [row for row in cells(planned[1]) if len(row) == 3 and re.fullmatch(r"\d+", row[0])]
@@ -75,7 +64,6 @@ def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
     assert [event.step for event in events.Scalars("lr/head")] == list(range(30))
 
 
-@pytest.mark.slow
 def test_the_memory_is_counted_to_the_byte(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     state = 2 * WEIGHTS + 6 * 4  # Adam: two moments of each weight, and a counter a tensor
@@ -97,13 +85,12 @@ def test_the_memory_is_counted_to_the_byte(planned):
     assert kept == pytest.approx(inputs + hidden + logits, abs=0.02 * 2**20)
 
 
-@pytest.mark.slow
 def test_nothing_is_trained(planned):
     assert [path.name for path in planned[0].iterdir()] == ["tensorboard"]
 
 
-@pytest.mark.slow
-def test_a_mistake_is_told_as_train_tells_it(tmp_path):
-    code, _, error = plan(tmp_path / "plan", "optimizer=muon")
-    assert code == 2
-    assert "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512]" in error
+def test_a_mistake_is_reported_as_train_reports_it(tmp_path):
+    ended = planned_in(tmp_path / "plan", "optimizer=muon")
+    assert ended.code == 2
+    words = "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512]"
+    assert words in ended.errors

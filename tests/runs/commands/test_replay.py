@@ -1,4 +1,4 @@
-"""A run that ended on a step that is no number, and that step run again: as real processes."""
+"""A run that ended on a non-finite update, and that update replayed."""
 
 import json
 import os
@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import called
+
+from andiron.commands import replay, train
 
 ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")
 OPTIONS = {
     "plain": (),
@@ -21,35 +23,27 @@ OPTIONS = {
 }
 
 
-def run(*arguments):
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=ENVIRONMENT,
-    )
-    return done.returncode, done.stdout, done.stderr
+def replayed(folder):
+    return called(replay.main, folder)
 
 
 def failed_run(folder, *options):
-    """The folder that a run left of its bad step."""
-    code, _, said = run(ROOT / "train.py", f"hydra.run.dir={folder}", *DIVERGES, *options)
-    assert code == 1
-    assert "was not made" in said
+    """The folder of the non-finite update that ended a run."""
+    ended = called(train.main, f"hydra.run.dir={folder}", *DIVERGES, *options)
+    assert ended.code == 1
+    assert "was not made" in ended.errors
     (left,) = (folder / "nonfinite").iterdir()
-    assert f"`python scripts/replay.py {left}` runs the step again" in said
+    assert f"`python scripts/replay.py {left}` runs the step again" in ended.errors
     assert json.loads((folder / "status.json").read_text())["status"] == "failed"
     return left
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_step_is_run_again_bit_for_bit_and_the_first_bad_module_is_named(tmp_path, name):
+def test_the_update_is_replayed_bit_for_bit_and_the_first_bad_module_is_named(tmp_path, name):
     left = failed_run(tmp_path / "run", *OPTIONS[name])
-    code, said, error = run(ROOT / "scripts" / "replay.py", left)
-    assert (code, error) == (0, "")
-    lines = said.splitlines()
+    ended = replayed(left)
+    assert (ended.code, ended.errors) == (0, "")
+    lines = ended.output.splitlines()
     assert lines[0].startswith("update ") and "(epoch 1, batch " in lines[0]
     assert lines[-1] == "the same gradients as in the run, bit for bit"
     assert (
@@ -58,37 +52,43 @@ def test_the_step_is_run_again_bit_for_bit_and_the_first_bad_module_is_named(tmp
     )
 
 
-@pytest.mark.slow
-def test_what_has_changed_since_is_told(tmp_path):
+def test_another_process_replays_the_same_bits(tmp_path):
+    left = failed_run(tmp_path / "run", *OPTIONS["dropout"])
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "replay.py", left],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "the same gradients as in the run, bit for bit"
+
+
+def test_other_data_give_other_gradients_and_a_report(tmp_path):
     left = failed_run(tmp_path / "run")
     config = tmp_path / "run" / "config.json"
     changed = json.loads(config.read_text())
     changed["data"]["split_seed"] = 7
     config.write_text(json.dumps(changed))
-    code, said, _ = run(ROOT / "scripts" / "replay.py", left)
-    assert code == 1
-    assert said.splitlines()[-1].startswith("not the gradients of the run (loss ")
+    ended = replayed(left)
+    assert ended.code == 1
+    assert ended.output.splitlines()[-1].startswith("not the gradients of the run (loss ")
 
 
-@pytest.mark.slow
-def test_a_damaged_folder_and_one_without_a_step_are_refused(tmp_path):
+def test_a_damaged_folder_and_one_without_an_update_are_refused(tmp_path):
     left = failed_run(tmp_path / "run")
     shutil.copytree(left, left.parent / "copy")
     (left.parent / "copy" / "model.safetensors").write_bytes(b"nothing")
-    code, _, error = run(ROOT / "scripts" / "replay.py", left.parent / "copy")
-    assert (
-        code == 2
-        and "model.safetensors: has 7 bytes, not 669240: damaged; use another checkpoint" in error
-    )
+    damaged = replayed(left.parent / "copy")
+    assert damaged.code == 2
+    assert "model.safetensors: has 7 bytes, not 669240: damaged; use another" in damaged.errors
 
-    code, _, _ = run(
-        ROOT / "train.py", f"hydra.run.dir={tmp_path / 'good'}", "num_epochs=1", "render=plain"
-    )
-    assert code == 0
-    code, _, error = run(
-        ROOT / "scripts" / "replay.py", tmp_path / "good" / "checkpoints" / "step-21"
-    )
-    assert (
-        code == 2
-        and "holds no update to replay; name a folder below <run folder>/nonfinite" in error
+    good = tmp_path / "good"
+    options = ("num_epochs=1", "render=plain")
+    assert called(train.main, f"hydra.run.dir={good}", *options).code == 0
+    checkpoint = replayed(good / "checkpoints" / "step-21")
+    assert checkpoint.code == 2
+    assert "holds no update to replay; name a folder below <run folder>/nonfinite" in (
+        checkpoint.errors
     )

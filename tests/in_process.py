@@ -1,0 +1,50 @@
+"""A command of the package, called in this process, which is afterwards as it was before."""
+
+import contextlib
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code and what it printed."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def problems(self) -> list[str]:
+        """The lines about the configuration, the heading above them checked and removed."""
+        heading, *lines = self.errors.splitlines()
+        noun = "problem" if len(lines) == 1 else "problems"
+        assert heading == f"error: {len(lines)} {noun} in the configuration; nothing was trained:"
+        assert all(line.startswith("  ") for line in lines)
+        return [line.removeprefix("  ") for line in lines]
+
+
+def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = None) -> Ended:
+    """`main`, as `python <script> *arguments` calls it, in the folder `cwd`."""
+    log = logging.getLogger("andiron")
+    handlers, level = list(log.handlers), log.level
+    output, errors = io.StringIO(), io.StringIO()
+    script = f"{main.__module__.rpartition('.')[2]}.py"
+    try:
+        with (
+            mock.patch.object(sys, "argv", [script, *map(str, arguments)]),
+            mock.patch.dict(os.environ),
+            contextlib.chdir(cwd or Path.cwd()),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            code = main()
+    finally:
+        log.handlers[:] = handlers
+        log.setLevel(level)
+    return Ended(code, output.getvalue(), errors.getvalue())
