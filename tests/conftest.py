@@ -92,8 +92,6 @@ def status(folder: Path) -> dict[str, str]:
 
 
 def without_time(state):
-    """A state less what tells of the clock; and of Python's generator, from which the checks of
-    annotations draw here.
-    """
+    """A learner's state without the seconds that it has trained for."""
     log = {name: value for name, value in state["metric_log"].items() if name != "seconds"}
-    return {**state, "metric_log": log, "random": state["random"]["numpy"]}
+    return {**state, "metric_log": log}

@@ -44,6 +44,8 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
             contextlib.redirect_stderr(errors),
         ):
             code = main()
+    except SystemExit as refusal:  # of argparse
+        code = refusal.code
     finally:
         log.handlers[:] = handlers
         log.setLevel(level)

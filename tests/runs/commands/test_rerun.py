@@ -1,5 +1,4 @@
-"""A run repeated from its record: the same bits, and told what has changed since when they are not.
-"""
+"""A run repeated from its record: the same bits, or a report of what has changed since."""
 
 import json
 import os
@@ -9,22 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import called
 
 from andiron import errors
-from andiron.commands import rerun
+from andiron.commands import rerun, train
 from andiron.config.schema import Train
 from andiron.run_folder import RunFolder
+from proofs import verify_resume
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def run(cwd, script, *arguments):
-    command = [sys.executable, ROOT / script, *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=240, env=ENVIRONMENT
-    )
-    return done.returncode, done.stdout.splitlines(), done.stderr
 
 
 def change(path, changed):
@@ -45,8 +38,8 @@ def made(tmp_path_factory):
         "averages=ema",
         "overwrite=true",
     )
-    code, _, error = run(folder.parent, "train.py", *options, f"hydra.run.dir={folder}")
-    assert (code, error) == (0, "")
+    ended = called(train.main, *options, f"hydra.run.dir={folder}", cwd=folder.parent)
+    assert (ended.code, ended.errors) == (0, "")
     return folder
 
 
@@ -60,17 +53,19 @@ def changes(folder):
     return list(rerun.changes(RunFolder(folder), Train.load(folder / "config.json")))
 
 
-@pytest.mark.slow
-def test_a_run_is_repeated_bit_for_bit_in_a_new_folder(finished, tmp_path):
+def test_another_process_repeats_a_run_bit_for_bit_in_a_new_folder(finished, tmp_path):
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
-    code, said, error = run(tmp_path, "scripts/rerun.py", finished)
+    command = [sys.executable, ROOT / "scripts" / "rerun.py", finished]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=ENVIRONMENT
+    )
+    said = done.stdout.splitlines()
 
-    assert (code, error) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     assert said[0].startswith("changed since: ")
     # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
-    # each. An epoch: 5 values
-    # of the window, 2 of the whole, 2 of each validation; in TensorBoard without the whole and with
-    # the epoch's number
+    # each. An epoch: 5 values of the window, 2 of the whole, 2 of each validation; in TensorBoard
+    # without the whole and with the epoch's number
     assert (
         said[-2] == "exact: 56 tensors, 26 logged values, 24 TensorBoard scalars are the same bits"
     )
@@ -82,15 +77,15 @@ def test_a_run_is_repeated_bit_for_bit_in_a_new_folder(finished, tmp_path):
     assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.slow
-def test_a_run_that_comes_out_otherwise_has_the_first_difference_and_what_changed_since_told(
+def test_a_run_with_other_results_reports_the_first_difference_and_what_changed(
     finished, tmp_path
 ):
     change(finished / "config.json", lambda plain: plain["data"].update(seed=1))
     change(finished / "provenance.json", lambda plain: plain["packages"].update(numpy="1.0"))
-    code, said, _ = run(tmp_path, "scripts/rerun.py", finished, "--into", "again")
+    ended = called(rerun.main, finished, "--into", "again", cwd=tmp_path)
+    said = ended.output.splitlines()
 
-    assert code == 1
+    assert ended.code == 1
     first = next(line for line in said if line.startswith("not exact: "))
     assert first.startswith(
         "not exact: metrics.jsonl: train, epoch 1, of the window, update 3: loss is "
@@ -103,8 +98,7 @@ def test_a_run_that_comes_out_otherwise_has_the_first_difference_and_what_change
     )
 
 
-@pytest.mark.slow
-def test_a_run_that_was_interrupted_and_went_on_with_other_workers_is_repeated_as_one(tmp_path):
+def test_a_run_resumed_with_other_workers_is_repeated_as_one(tmp_path):
     interrupted = tmp_path / "runs" / "interrupted"
     options = (
         "data=partial",
@@ -117,13 +111,13 @@ def test_a_run_that_was_interrupted_and_went_on_with_other_workers_is_repeated_a
         "--keep",
         "runs",
     )
-    assert run(tmp_path, "scripts/verify_resume.py", *options)[0] == 0
-    code, said, error = run(tmp_path, "scripts/rerun.py", interrupted)
+    assert called(verify_resume.main, *options, cwd=tmp_path).code == 0
+    ended = called(rerun.main, interrupted, cwd=tmp_path)
 
-    assert (code, error) == (0, "") and said[-2].startswith("exact: ")
+    assert (ended.code, ended.errors) == (0, "")
+    assert ended.output.splitlines()[-2].startswith("exact: ")
 
 
-@pytest.mark.slow
 def test_what_changed_since_is_listed(finished):
     found = changes(finished)
     assert [
