@@ -15,12 +15,14 @@ import pytest
 import torch
 import yaml
 from hydra import compose, initialize_config_dir
+from in_process import called
 from omegaconf import OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import api_pb2, metadata
 
 from andiron import checkpoint, devices, errors, experiment, serialization
 from andiron.build import components
+from andiron.commands import train
 from andiron.run import metadata as run_metadata
 from andiron.config import diagnosis
 from andiron.config.schema import Train
@@ -32,20 +34,23 @@ CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 1e9}
 
 
 def run(folder: Path, *overrides: str) -> Path:
-    """A real `python train.py` into `folder`."""
-    command = [sys.executable, ROOT / "train.py", f"hydra.run.dir={folder}", *overrides]
+    """`python train.py` into `folder`, in this process."""
+    ended = called(train.main, f"hydra.run.dir={folder}", *overrides, cwd=folder.parent)
+    assert ended.code == 0, ended.errors
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A real run of three epochs, which many tests read."""
+    folder = tmp_path_factory.mktemp("experiment") / "run"
+    command = [sys.executable, ROOT / "train.py", f"hydra.run.dir={folder}", *THREE_EPOCHS]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=240, env=environment, cwd=folder.parent
     )
     assert done.returncode == 0, done.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A run of three epochs, looked at from many sides."""
-    return run(tmp_path_factory.mktemp("experiment") / "run", *THREE_EPOCHS)
 
 
 def read(folder, name):
@@ -200,7 +205,6 @@ def test_the_log_tells_of_data_and_epochs(folder):
     assert [f"epoch {epoch}/3" in text for epoch in (1, 2, 3)] == [True] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides", [(), ("num_workers=1",), ("num_workers=2", "render=plain")], ids=["same", "1", "2"]
 )
@@ -216,7 +220,6 @@ def test_the_same_seed_gives_the_same_weights_with_any_number_of_workers(
         )
 
 
-@pytest.mark.slow
 def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path):
     seeds = {"a": 1, "b": 1, "c": 2}
     runs = [
@@ -332,7 +335,6 @@ def test_auto_is_the_best_device_there_is():
         devices.resolve("cuda:77")
 
 
-@pytest.mark.slow
 def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
     weights = folder / "model.safetensors"
     again = run(tmp_path / "run", "num_epochs=1", "lr=1e-30", f"start_from={weights}")

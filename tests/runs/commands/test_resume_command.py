@@ -1,18 +1,19 @@
-"""`resume=` on the command line: the same folder goes on, changes are classed, and nothing is ever
-started again unasked.
+"""`resume=` on the command line: the run resumes in its folder, changed options are checked, and no
+run starts again unless that is requested.
 """
 
 import json
-import logging
-import sys
+import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
-from conftest import ROOT, status
+from conftest import status
+from in_process import called
 from stops_at import StopsAt
 
 from andiron import checkpoint
-from andiron.commands import train
+from andiron.commands import plan, train
 from andiron.config.schema import Train
 from andiron.run import provenance
 
@@ -26,39 +27,50 @@ RUN = (
 )
 
 
-@pytest.fixture
-def train_py(here, monkeypatch, capsys):
-    """`python train.py` with some arguments in this process: exit code, standard output and
-    standard error.
-    """
-    log = logging.getLogger("andiron")
-    handlers, level = list(log.handlers), log.level
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
-        code = train.main(ROOT / "conf")
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    yield run
-    log.handlers[:] = handlers
-    log.setLevel(level)
+def trained(*arguments, cwd=None):
+    """`python train.py` in this process: exit code, standard output and standard error."""
+    ended = called(train.main, *arguments, cwd=cwd)
+    return ended.code, ended.output, ended.errors
 
 
 @pytest.fixture
-def stopped(train_py, monkeypatch):
-    """A run in `run` that was interrupted after its third update."""
+def train_py(here):
+    return trained
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs to copy: `whole`, and `stopped`, which was interrupted after its third update."""
 
     def stopping(config, run_dir, record, interrupter):
-        return whole(config, run_dir, record, StopsAt("train", updates=3))
+        return train_whole(config, run_dir, record, StopsAt("train", updates=3))
 
-    whole = train.train
-    monkeypatch.setattr(train, "train", stopping)
-    code, _, _ = train_py(*RUN)
-    monkeypatch.setattr(train, "train", whole)
-    assert code == 130
-    return Path("run")
+    train_whole = train.train
+    whole, stopped = (tmp_path_factory.mktemp(name) for name in ("whole", "stopped"))
+    assert trained(*RUN, cwd=whole)[0] == 0
+    with mock.patch.object(train, "train", stopping):
+        assert trained(*RUN, cwd=stopped)[0] == 130
+    return {"whole": whole / "run", "stopped": stopped / "run"}
+
+
+@pytest.fixture
+def stopped(here, runs):
+    """A run in `run` that was interrupted after its third update."""
+    return shutil.copytree(runs["stopped"], Path("run"))
+
+
+@pytest.fixture
+def finished(here, runs):
+    """A run in `run` that has trained all its epochs."""
+    return shutil.copytree(runs["whole"], Path("run"))
+
+
+@pytest.fixture(scope="module")
+def three_epochs(tmp_path_factory):
+    """The same run, never interrupted, of three epochs."""
+    folder = tmp_path_factory.mktemp("three") / "straight"
+    assert trained(f"hydra.run.dir={folder}", "num_epochs=3", *RUN[2:])[0] == 0
+    return folder
 
 
 def files_of(folder):
@@ -76,7 +88,9 @@ def updates_in(folder):
     ]
 
 
-def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, stopped, here):
+def test_an_interrupted_run_is_resumed_in_its_folder_to_the_same_bits(
+    train_py, stopped, here, runs
+):
     assert status(stopped)["status"] == "interrupted"
     code, said, _ = train_py("resume=run")
 
@@ -85,10 +99,9 @@ def test_an_interrupted_run_goes_on_in_its_folder_to_the_same_bits(train_py, sto
         f"resuming from {here}/run/checkpoints/step-3: update 3, epoch 1, after 3 of its 5 batches"
         in said
     )
-    assert train_py(*RUN[1:], "hydra.run.dir=straight")[0] == 0
     for name in ("model.safetensors", "param_groups.json", "data.json"):
-        assert (here / "run" / name).read_bytes() == (here / "straight" / name).read_bytes()
-    assert updates_in(here / "run") == updates_in(here / "straight")
+        assert (here / "run" / name).read_bytes() == (runs["whole"] / name).read_bytes()
+    assert updates_in(here / "run") == updates_in(runs["whole"])
     assert not (here / "outputs").exists()
 
 
@@ -101,8 +114,7 @@ def test_the_newest_run_is_resumed_by_its_age(train_py, here):
     assert f"resuming from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
-def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here, finished):
     before = files_of(here)
     code, said, _ = train_py("resume=run")
     assert code == 0
@@ -113,14 +125,14 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     assert files_of(here) == before
 
 
-def test_a_finished_run_with_more_epochs_continues_as_if_it_had_been_asked_for_them(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_a_finished_run_resumed_for_more_epochs_equals_one_started_with_them(
+    train_py, here, finished, three_epochs
+):
     code, said, _ = train_py("resume=run", "num_epochs=3")
     assert code == 0 and "changed: num_epochs: 2 -> 3\n" in said
-    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
 
     assert (here / "run" / "model.safetensors").read_bytes() == (
-        here / "straight" / "model.safetensors"
+        three_epochs / "model.safetensors"
     ).read_bytes()
     assert Train.load(here / "run" / "config.json").num_epochs == 3
     (entry,) = json.loads((here / "run" / "provenance.json").read_text())["resumes"]
@@ -166,8 +178,7 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     assert (config.lr, config.batch_size) == (0.1, 32)
 
 
-def test_an_option_goes_back_to_what_conf_says_after_it_was_changed(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_an_option_goes_back_to_what_conf_says_after_it_was_changed(train_py, here, finished):
     for workers, epochs in ((1, 3), (0, 4)):
         assert train_py("resume=run", f"num_workers={workers}", f"num_epochs={epochs}")[0] == 0
         assert Train.load(here / "run" / "config.json").num_workers == workers
@@ -269,8 +280,7 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
     assert train_py("resume=run", "batch_size=32", "scheduler=constant", allowed)[0] == 0
 
 
-def test_fewer_epochs_than_are_made_are_refused(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_fewer_epochs_than_are_made_are_refused(train_py, here, finished):
     before = files_of(here)
     del before[here / "run" / "experiment.log"]
     code, _, error = train_py("resume=run", "num_epochs=1")
@@ -339,8 +349,7 @@ def test_a_run_goes_on_without_the_weights_it_once_started_from(train_py, stoppe
     assert train_py("resume=second", "num_epochs=3")[0] == 0
 
 
-def test_a_resume_that_never_began_leaves_the_status_as_it_was(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_a_resume_that_never_began_leaves_the_status_as_it_was(train_py, here, finished):
     before = (here / "run" / "status.json").read_bytes()
     code, _, error = train_py("resume=run", "num_epochs=3", "device=cuda:77")
     assert code == 1 and "this machine has no such device" in error
@@ -427,8 +436,9 @@ def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py
     assert files_of(here) == before
 
 
-def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(
+    train_py, here, finished
+):
     before = files_of(here)
     for options in (("log_every=5",), ("~checkpoint",), ("restart=requeued",)):
         code, said, _ = train_py("resume=run", *options)
@@ -436,8 +446,9 @@ def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(tra
     assert files_of(here) == before
 
 
-def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(
+    train_py, here, finished, three_epochs
+):
     config = (here / "run" / "config.json").read_bytes()
     code, _, error = train_py(
         "resume=run", "num_epochs=3", "loss=mean_squared_error", "resume_allow=[loss]"
@@ -447,9 +458,8 @@ def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(t
 
     assert train_py("resume=run")[0] == 0 and status(here / "run")["status"] == "done"
     assert train_py("resume=run", "num_epochs=3")[0] == 0
-    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
     assert (here / "run" / "model.safetensors").read_bytes() == (
-        here / "straight" / "model.safetensors"
+        three_epochs / "model.safetensors"
     ).read_bytes()
 
 
@@ -515,8 +525,9 @@ def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     assert status(here / "run") == {}  # as it was found
 
 
-def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(train_py, here):
-    assert train_py(*RUN)[0] == 0
+def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(
+    train_py, here, finished, three_epochs
+):
     weights = here / "run" / "checkpoints" / "step-10" / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[len(content) // 2] ^= 4
@@ -529,11 +540,10 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(trai
         and "step-10" in said
         and f"resuming from {here}/run/checkpoints/step-5" in said
     )
-    assert train_py("hydra.run.dir=straight", "num_epochs=3", *RUN[2:])[0] == 0
     assert (here / "run" / "model.safetensors").read_bytes() == (
-        here / "straight" / "model.safetensors"
+        three_epochs / "model.safetensors"
     ).read_bytes()
-    assert updates_in(here / "run") == updates_in(here / "straight")
+    assert updates_in(here / "run") == updates_in(three_epochs)
 
 
 def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
@@ -594,12 +604,7 @@ def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_a
     assert f"{here}/run holds a run without a checkpoint: it is started again" in said
 
 
-def test_a_command_that_trains_nothing_resumes_nothing(here, monkeypatch, capsys):
-    from andiron.commands import plan
-
-    monkeypatch.setattr(sys, "argv", ["plan.py", "resume=run"])
-    assert plan.main(ROOT / "conf") == 2
-    assert (
-        "resume: this command trains nothing, so it has nothing to resume; leave it out"
-        in capsys.readouterr().err
-    )
+def test_a_command_that_trains_nothing_resumes_nothing(here):
+    refused = called(plan.main, "resume=run")
+    assert refused.code == 2
+    assert "resume: this command trains nothing, so it has nothing to resume" in refused.errors
