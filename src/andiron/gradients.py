@@ -7,7 +7,7 @@
 """
 
 import functools
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -21,7 +21,7 @@ IS_KNOWN_TORCH = (2, 11) <= tuple(map(int, torch.__version__.split(".")[:2])) <=
 _loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
 
 
-class Gradients(Mapping[str, Tensor]):
+class Gradients(dict[str, Tensor]):
     """The gradients of one loss by parameter name, in the order of `model.named_parameters()`.
 
     A parameter that the loss does not reach has no entry, which differs from a gradient of zeros:
@@ -30,26 +30,9 @@ class Gradients(Mapping[str, Tensor]):
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], model: nn.Module, loss: Tensor | None = None):
-        self._tensors = dict(tensors)
+        super().__init__(tensors)
         self._model = model
         self.loss = loss
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-    def items(self) -> ItemsView[str, Tensor]:
-        """The dict's own view of names and tensors: `Mapping.items` costs a call an entry."""
-        return self._tensors.items()
-
-    def values(self) -> ValuesView[Tensor]:
-        """The tensors."""
-        return self._tensors.values()
 
     def __repr__(self) -> str:
         shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
@@ -57,25 +40,25 @@ class Gradients(Mapping[str, Tensor]):
 
     def remove(self, name: str) -> Tensor | None:
         """The gradient of `name`, removed from here; None if there is none."""
-        return self._tensors.pop(name, None)
+        return self.pop(name, None)
 
     def register(self, name: str, gradient: Tensor) -> None:
         """Sets the gradient of `name`."""
-        self._tensors[name] = gradient
+        self[name] = gradient
 
     def take(self, module: nn.Module) -> "Gradients":
         """The gradients of `module`'s parameters, removed from here.
 
         Raises: ValueError if `module` is not part of the model that these gradients belong to.
         """
-        names = {id(parameter): name for name, parameter in self._model.named_parameters()}
-        wanted = [names.get(id(parameter)) for parameter in module.parameters()]
-        if None in wanted:
+        names = {parameter: name for name, parameter in self._model.named_parameters()}
+        if not names.keys() >= {*module.parameters()}:
             raise ValueError(
                 f"{type(module).__name__} is not part of the {type(self._model).__name__} that "
                 "these gradients belong to; take a submodule of the model given to backward"
             )
-        return self._taken(name for name in wanted if name in self._tensors)
+        wanted = [names[parameter] for parameter in module.parameters()]
+        return self.take_names(*[name for name in wanted if name in self])
 
     def take_names(self, *names: str) -> "Gradients":
         """The gradients of these parameters, removed from here.
@@ -83,13 +66,10 @@ class Gradients(Mapping[str, Tensor]):
         Raises: KeyError naming the first parameter without a gradient, and those with one.
         """
         for name in names:
-            if name not in self._tensors:
-                known = ", ".join(self._tensors)
+            if name not in self:
+                known = ", ".join(self)
                 raise KeyError(f"no gradient for parameter {name!r}; there are: {known}")
-        return self._taken(dict.fromkeys(names))
-
-    def _taken(self, names: Iterable[str | None]) -> "Gradients":
-        return self.replaced({name: self._tensors.pop(name) for name in names if name is not None})
+        return self.replaced({name: self.pop(name) for name in dict.fromkeys(names)})
 
     def replaced(self, tensors: Mapping[str, Tensor]) -> "Gradients":
         """Other tensors as gradients of the same loss and model."""

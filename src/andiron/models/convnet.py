@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models.dropout import Dropout
+from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count, Fraction
 
 
@@ -34,8 +34,6 @@ class ConvNet(nn.Module):
             nn.Linear(hidden, num_outputs),
         )  # fmt: skip
 
-    def forward(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> Logits:
         logits: Tensor = self.head(self.features(images))
         return logits

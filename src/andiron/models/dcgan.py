@@ -7,8 +7,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models import shapes
+from andiron.models.shapes import Images
 from andiron.ranges import Count
 
+Shape = tuple[int, int, int]
 SMALLEST = 16  # pixels a side for convolutions; 8x8 digits would be 2x2 after two strides
 INITIAL_STD, SLOPE = 0.02, 0.2  # Radford et al. 2016, section 4
 
@@ -31,16 +33,12 @@ class GAN(nn.Module):
         self.latent = latent
         self.generator, self.discriminator = build(shape, latent, width)
 
-    def forward(
-        self, latents: Float[Tensor, "batch latent"]
-    ) -> Float[Tensor, "batch channels height width"]:
+    def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
         images: Tensor = self.generator(latents)
         return images
 
 
-def _convolutional(
-    shape: tuple[int, int, int], latent: int, width: int
-) -> tuple[nn.Module, nn.Module]:
+def _convolutional(shape: Shape, latent: int, width: int) -> tuple[nn.Module, nn.Module]:
     channels, wide = shape[0], 2 * width
     inner = wide, shape[1] // 4, shape[2] // 4
     units = math.prod(inner)
@@ -61,7 +59,7 @@ def _convolutional(
     return generator, discriminator
 
 
-def _linear(shape: tuple[int, int, int], latent: int, width: int) -> tuple[nn.Module, nn.Module]:
+def _linear(shape: Shape, latent: int, width: int) -> tuple[nn.Module, nn.Module]:
     pixels, units = math.prod(shape), 4 * width
     generator = nn.Sequential(
         nn.Linear(latent, units), nn.ReLU(), nn.Linear(units, units), nn.ReLU(),

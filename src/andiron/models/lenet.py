@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from andiron.models import shapes
+from andiron.models.shapes import Images, Logits
 
 SIDE = 32  # pixels a side that the paper's network reads, 28x28 characters centred in them
 
@@ -38,8 +38,6 @@ class LeNet(nn.Module):
             nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, num_outputs),
         )  # fmt: skip
 
-    def forward(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> Logits:
         logits: Tensor = self.head(self.features(images))
         return logits

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron.models import shapes
+from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count
 
 Depth = Annotated[int, Field(ge=8)]  # and 6n + 2, which the constructor checks
@@ -44,9 +45,7 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
-    def forward(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> Logits:
         logits: Tensor = self.head(self.blocks(self.stem(images)))
         return logits
 

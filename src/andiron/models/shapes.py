@@ -1,6 +1,12 @@
-"""The shapes of samples that networks can read."""
+"""The shapes of samples that networks can read, and the types of batches of them."""
 
 from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+Images = Float[Tensor, "batch channels height width"]
+Logits = Float[Tensor, "batch classes"]
 
 
 def of_images(input_shape: Sequence[int], network: str) -> tuple[int, int, int]:
@@ -11,8 +17,7 @@ def of_images(input_shape: Sequence[int], network: str) -> tuple[int, int, int]:
     if len(input_shape) != 3 or min(input_shape) < 1:
         raise ValueError(
             f"input_shape={tuple(input_shape)}: {network} reads images, of shape (channels, "
-            "height, "
-            "width); choose data with images, or a network for vectors, such as MLP"
+            "height, width); choose data with images, or a network for vectors, such as MLP"
         )
     channels, height, width = input_shape
     return channels, height, width

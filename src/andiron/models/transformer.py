@@ -1,6 +1,7 @@
 """The blocks of transformers of images and of text."""
 
 import math
+from collections import OrderedDict
 from typing import Any
 
 from jaxtyping import Float
@@ -9,6 +10,7 @@ from torch.nn import functional
 
 from andiron.models.dropout import Dropout
 
+Vectors = Float[Tensor, "batch time dim"]
 # of initial weights: Radford et al. 2018, "Improving language understanding by generative
 # pre-training", section 4.1
 STD = 0.02
@@ -26,10 +28,15 @@ class Block(nn.Module):
         self.attention_norm = nn.LayerNorm(dim)
         self.attention = Attention(dim, heads, is_causal=is_causal)
         self.feed_forward_norm = nn.LayerNorm(dim)
-        self.feed_forward = FeedForward(dim, hidden)
+        # an exact GELU
+        self.feed_forward = nn.Sequential(
+            OrderedDict(
+                expansion=nn.Linear(dim, hidden), gelu=nn.GELU(), projection=nn.Linear(hidden, dim)
+            )
+        )
         self.dropout = Dropout(dropout)
 
-    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+    def forward(self, inputs: Vectors) -> Vectors:
         middle = inputs + self.dropout(self.attention(self.attention_norm(inputs)))
         outputs: Tensor = middle + self.dropout(self.feed_forward(self.feed_forward_norm(middle)))
         return outputs
@@ -60,7 +67,7 @@ class Attention(nn.Module):
         self.queries_keys_values = nn.Linear(dim, 3 * dim)
         self.projection = nn.Linear(dim, dim)
 
-    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+    def forward(self, inputs: Vectors) -> Vectors:
         parts = self.queries_keys_values(inputs).chunk(3, dim=-1)
         queries, keys, values = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts
@@ -69,19 +76,6 @@ class Attention(nn.Module):
             queries, keys, values, is_causal=self.is_causal
         )
         outputs: Tensor = self.projection(mixed.transpose(1, 2).flatten(2))
-        return outputs
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with an exact GELU between them, the same at every position."""
-
-    def __init__(self, dim: int, hidden: int):
-        super().__init__()
-        self.expansion = nn.Linear(dim, hidden)
-        self.projection = nn.Linear(hidden, dim)
-
-    def forward(self, inputs: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
-        outputs: Tensor = self.projection(functional.gelu(self.expansion(inputs)))
         return outputs
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from andiron.models import shapes, transformer
 from andiron.models.dropout import Dropout
+from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count, Fraction, Positive
 
 
@@ -45,9 +46,7 @@ class ViT(nn.Module):
         self.head = nn.Linear(dim, num_outputs)
         transformer.initialise(self, layers=depth)
 
-    def forward(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch classes"]:
+    def forward(self, images: Images) -> Logits:
         logits: Tensor = self.head(
             self.norm(self.blocks(self.dropout(self.patches(images)))).mean(1)
         )
@@ -71,7 +70,5 @@ class Patches(nn.Conv2d):
         self.positions = nn.Parameter(torch.empty(height // patch * (width // patch), dim))
         nn.init.normal_(self.positions, std=transformer.STD)
 
-    def forward(
-        self, input: Float[Tensor, "batch channels height width"]
-    ) -> Float[Tensor, "batch patches dim"]:
+    def forward(self, input: Images) -> Float[Tensor, "batch patches dim"]:
         return super().forward(input).flatten(2).mT + self.positions

@@ -3,6 +3,7 @@
 import pickle
 import re
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,8 @@ def _load(network: nn.Module, state: dict[str, Tensor], *, weights: Any) -> None
 
 def _check_images(network: nn.Module, name: str, input_shape: Sequence[int]) -> None:
     """Passes one image of that shape through the network on "meta": nothing is computed."""
-    tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-    shadows = {key: tensor.to("meta") for key, tensor in tensors.items()}
+    tensors = chain(network.named_parameters(), network.named_buffers())
+    shadows = {name: tensor.to("meta") for name, tensor in tensors}
     image = torch.empty(1, *input_shape, device="meta")
     try:
         with inference.valid(network):

@@ -7,9 +7,10 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
@@ -54,7 +55,7 @@ class Rule:
     exclude: Match | None = None
 
     def __call__(self, parameter: "Described") -> bool:
-        return self.match(parameter) and not (self.exclude is not None and self.exclude(parameter))
+        return self.match(parameter) and not (self.exclude and self.exclude(parameter))
 
 
 @dataclass(frozen=True)
@@ -88,33 +89,36 @@ def described(model: nn.Module) -> list[Described]:
     the modules that hold the first and the last parameter of two or more dimensions, in order of
     definition; `hidden` in all others.
     """
-    uses: dict[int, list[tuple[str, Tensor, nn.Module, frozenset[str]]]] = {}
-    for use in _walk(model, "", frozenset()):
-        uses.setdefault(id(use[1]), []).append(use)
-    holders = [
-        id(module) for _, tensor, module, _ in _walk(model, "", frozenset()) if tensor.dim() >= 2
-    ]
-    return [_described(each, holders) for each in uses.values()]
-
-
-def _described(
-    uses: list[tuple[str, Tensor, nn.Module, frozenset[str]]], holders: list[int]
-) -> Described:
-    names, tensors, modules, tags = zip(*uses)
-    here = {id(module) for module in modules}
+    uses = defaultdict[Tensor, list[Use]](list)
+    holders = []
+    for use in _uses(model):
+        uses[use.tensor].append(use)
+        if use.tensor.dim() >= 2:
+            holders.append(use.module)
     ends = {FIRST: holders[:1], LAST: holders[-1:]}
-    positions = {position for position, end in ends.items() if here & {*end}} or {HIDDEN}
+    return [_described(each, ends) for each in uses.values()]
+
+
+class Use(NamedTuple):
+    """One name of a parameter, the module that holds it, and the tags around it."""
+
+    name: str
+    tensor: Tensor
+    module: nn.Module
+    tags: frozenset[str]
+
+
+def _uses(model: nn.Module) -> Iterator[Use]:
+    tags: dict[str, frozenset[str]] = {}
+    for path, module in model.named_modules(remove_duplicate=False):
+        outer = tags.get(path.rpartition(".")[0], frozenset())
+        tags[path] = outer.union(getattr(module, TAGS, ()))
+        own = module.named_parameters(path, recurse=False, remove_duplicate=False)
+        yield from (Use(name, parameter, module, tags[path]) for name, parameter in own)
+
+
+def _described(uses: list[Use], ends: Mapping[str, list[nn.Module]]) -> Described:
+    names, tensors, modules, tags = zip(*uses)
+    positions = {position for position, end in ends.items() if {*end} & {*modules}} or {HIDDEN}
     classes = frozenset(cls.__name__ for module in modules for cls in type(module).__mro__)
     return Described(names, tensors[0], classes, frozenset(positions).union(*tags))
-
-
-def _walk(
-    module: nn.Module, prefix: str, outer: frozenset[str]
-) -> Iterator[tuple[str, Tensor, nn.Module, frozenset[str]]]:
-    tags = outer | frozenset(getattr(module, TAGS, ()))
-    for name, parameter in module._parameters.items():
-        if parameter is not None:
-            yield prefix + name, parameter, module, tags
-    for name, child in module._modules.items():
-        if child is not None:
-            yield from _walk(child, f"{prefix}{name}.", tags)

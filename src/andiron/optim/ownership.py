@@ -1,6 +1,7 @@
 """Which group owns which parameter: decided by rules and proved before the first step."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from torch import nn
 
@@ -9,6 +10,7 @@ from andiron.optim.match_rules import Described, Rule, described
 
 BASE = "base"  # the group that owns the parameters no rule claims
 Owned = dict[str, dict[str, nn.Parameter]]  # by group, then parameter name
+Parameters = Sequence[Described]
 
 
 def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
@@ -39,54 +41,43 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
     }
 
 
-def _overlaps(
-    claims: Mapping[str, Sequence[Described]], parameters: Sequence[Described]
-) -> list[str]:
+def _overlaps(claims: Mapping[str, Parameters], parameters: Parameters) -> Iterator[str]:
     """A line for each set of groups that claim the same parameters."""
-    shared: dict[tuple[str, ...], list[str]] = {}
+    shared = defaultdict[tuple[str, ...], list[str]](list)
     for parameter in parameters:
-        owners = tuple(group for group, claim in claims.items() if parameter in claim)
+        owners = tuple(repr(group) for group, claim in claims.items() if parameter in claim)
+        shared[owners].append(str(parameter))
+    for owners, names in shared.items():
         if len(owners) > 1:
-            shared.setdefault(owners, []).append(str(parameter))
-    return [_overlap(owners, names) for owners, names in shared.items()]
-
-
-def _overlap(owners: Sequence[str], names: Sequence[str]) -> str:
-    quoted = [repr(owner) for owner in owners]
-    subject = f"parameter {names[0]} is"
-    if len(names) > 1:
-        subject = f"parameters {', '.join(names)} are"
-    return (
-        f"param_groups: {subject} claimed by groups {', '.join(quoted[:-1])} and {quoted[-1]}; "
-        f"a parameter has one owner: exclude what {quoted[-1]} claims from {quoted[0]}, or narrow "
-        "one of the rules"
-    )
+            subject = f"parameter {names[0]} is"
+            if len(names) > 1:
+                subject = f"parameters {', '.join(names)} are"
+            yield (
+                f"param_groups: {subject} claimed by groups {', '.join(owners[:-1])} and "
+                f"{owners[-1]}; a parameter has one owner: exclude what {owners[-1]} claims from "
+                f"{owners[0]}, or narrow one of the rules"
+            )
 
 
 def _empty(
-    claims: Mapping[str, Sequence[Described]],
-    rules: Mapping[str, Rule],
-    parameters: Sequence[Described],
-) -> list[str]:
+    claims: Mapping[str, Parameters], rules: Mapping[str, Rule], parameters: Parameters
+) -> Iterator[str]:
     names = ", ".join(parameter.name for parameter in parameters) or "none"
-    lines = []
-    for group in [group for group, claim in claims.items() if not claim]:
-        rule = rules[group]
-        excluded = f"; exclude {rule.exclude}" if rule.exclude else ""
-        lines.append(
-            f"param_groups.{group}: claims no trainable parameter (match {rule.match}{excluded}); "
-            f"remove the group, or match some of: {names}"
-        )
-    return lines
+    for group, rule in rules.items():
+        if not claims[group]:
+            excluded = f"; exclude {rule.exclude}" if rule.exclude else ""
+            yield (
+                f"param_groups.{group}: claims no trainable parameter (match {rule.match}"
+                f"{excluded}); remove the group, or match some of: {names}"
+            )
 
 
-def _unknown_names(rules: Mapping[str, Rule], known: Sequence[Described]) -> list[str]:
+def _unknown_names(rules: Mapping[str, Rule], known: Parameters) -> list[str]:
     there = [name for parameter in known for name in parameter.names]
     return [
         f"param_groups.{group}: no parameter is named {name!r}{errors.nearest(name, there)}"
         for group, rule in rules.items()
-        for match in (rule.match, rule.exclude)
-        if match is not None
+        for match in filter(None, (rule.match, rule.exclude))
         for name in match.parameters
         if name not in there
     ]
