@@ -45,8 +45,10 @@ def main(
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
     except KeyboardInterrupt as error:
-        saved = "what was saved is in the run folder; resume=<run folder> resumes the run"
-        print(f"interrupted; {saved}", file=sys.stderr)
+        print(
+            "interrupted; what was saved is in the run folder; resume=<run folder> resumes the run",
+            file=sys.stderr,
+        )
         return exit_code(error)
     except BrokenPipeError:  # whoever read the output has enough of it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from andiron import errors, files
@@ -55,14 +56,16 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
         losses = _losses(learner, built.train, tried)
     rates = [tried(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
-        why = f"the loss diverged after {len(losses)} updates; start lower"
-        raise errors.ConfigError([f"--first={tried.first}: {why}"])
+        raise errors.ConfigError([
+            f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"
+        ])  # fmt: skip
     best = suggestion(rates, losses)
     files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
     draw(rates, losses, best, run_dir / "find_lr.png")
-    tested = f"of {len(rates)} rates from {rates[0]:.2g} to {rates[-1]:.2g}"
-    print(f"lr={best:.2g}: where the smoothed loss falls fastest, {tested}")
-    print(f"picture: {run_dir / 'find_lr.png'}")
+    print(
+        f"lr={best:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from "
+        f"{rates[0]:.2g} to {rates[-1]:.2g}\npicture: {run_dir / 'find_lr.png'}"
+    )
 
 
 def _losses(learner: Learner, train: DataLoader, tried: Range) -> list[float]:
@@ -102,12 +105,9 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
     """
     curve = smoothed(losses)
     first = 1 + len(curve) // 10
-    lowest = max(curve.index(min(curve)), first + 1)
-    slopes = [
-        (curve[i + 1] - curve[i - 1]) / math.log(rates[i + 1] / rates[i - 1])
-        for i in range(first, lowest)
-    ]
-    return rates[first + slopes.index(min(slopes))]
+    end = max(curve.index(min(curve)), first + 1) + 1  # behind the minimum it may be infinite
+    slopes = np.gradient(curve[:end], np.log(rates[:end]))
+    return rates[first + int(slopes[first:-1].argmin())]
 
 
 def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Path) -> None:
@@ -135,8 +135,10 @@ def main(conf_dir: Path | None = None) -> int:
     options, overrides = parser.parse_known_args(sys.argv[1:])
     tried = Range(**vars(options))
     if not 0 < tried.first < tried.last or tried.updates < FEWEST_POINTS:
-        given = f"--first {tried.first} --last {tried.last} --updates {tried.updates}"
-        parser.error(f"{given}: should be 0 < first < last, and at least {FEWEST_POINTS} updates")
+        parser.error(
+            f"--first {tried.first} --last {tried.last} --updates {tried.updates}: should be "
+            f"0 < first < last, and at least {FEWEST_POINTS} updates"
+        )
     return command_line.main(
         lambda config, run_dir, record: find_lr(config, run_dir, tried),
         conf_dir,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,12 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _draw(rates, run_dir)
     console = Console()
-    steps = {name: f"{count:,}" for name, count in _steps(config, built).items()}
-    sizes = memory(config, built, run_dir)
-    mebibytes = {name: f"{size / 2**20:,.2f} MiB" for name, size in sizes.items()}
+    mebibytes = {name: size / 2**20 for name, size in memory(config, built, run_dir).items()}
     console.print(
-        _listed("steps", steps),
+        _listed("steps", _steps(config, built), "{:,}"),
         groups(owners, "parameter groups at the first update"),
         _rate_table(_spread(rates, ROWS)),
-        _listed("memory", mebibytes),
+        _listed("memory", mebibytes, "{:,.2f} MiB"),
     )
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
@@ -121,11 +119,11 @@ def _spread(rates: Rates, number: int) -> Rates:
     return {place: rates[place] for place in places}
 
 
-def _listed(title: str, rows: dict[str, str]) -> Table:
+def _listed(title: str, rows: Mapping[str, float], layout: str) -> Table:
     """A table with a name and a number in each row."""
     table = Table("", right(""), title=title, show_header=False)
-    for row in rows.items():
-        table.add_row(*row)
+    for name, number in rows.items():
+        table.add_row(name, layout.format(number))
     return table
 
 

@@ -58,10 +58,11 @@ def heard(signals: Signals) -> Iterator[None]:
 
     A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored.
     """
-    before = {number: signal.getsignal(number) for number in STOPPING}
-    for number, handler in before.items():
-        if number != getattr(signal, "SIGHUP", None) or handler != signal.SIG_IGN:
-            signal.signal(number, signals)
+    before = {
+        number: signal.signal(number, signals)
+        for number in STOPPING
+        if number.name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN
+    }
     try:
         yield
     finally:

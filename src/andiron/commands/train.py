@@ -35,8 +35,10 @@ def train(
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
-        why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
-        raise errors.ConfigError([f"overwrite=true: {why}"])
+        raise errors.ConfigError([
+            f"overwrite=true: would remove the run that resume={config.resume} resumes; leave one "
+            "of them out"
+        ])  # fmt: skip
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
             _resume(config, folder, hydra_record, interrupter)
@@ -102,8 +104,10 @@ def _described_end(folder: RunFolder, config: Train) -> str:
     except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
         completed = planned
     if completed != planned:
-        stopped = f"stopped early after {completed} of {planned} {unit}"
-        return f"{stopped}; change early_stopping to train on"
+        return (
+            f"stopped early after {completed} of {planned} {unit}; change early_stopping to train "
+            "on"
+        )
     return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
 
 

@@ -20,8 +20,8 @@ right = partial(Column, justify="right")  # a column of numbers
 
 def show(summary: dict[str, Any], console: Console) -> None:
     """Prints a row for each split and metric, the parameter groups, and where everything is."""
-    size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     headers = "split", "metric", right("best"), right("epoch of best"), right("last")
+    size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     rows = Table(*headers, title=f"{summary['model']}, {size}")
     for row in summary["metrics"]:
         if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
@@ -40,7 +40,8 @@ def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
     for column in rows.columns:
         column.overflow = "fold"
     names = [name for group in param_groups.values() for name in group["parameters"]]
-    inside = _shared_prefix(names)
+    shared = os.path.commonprefix(names)
+    inside = shared[: shared.rfind(".") + 1]  # `network.` where a task holds the network
     for name, group in param_groups.items():
         rows.add_row(
             Text(name),
@@ -57,24 +58,13 @@ def _optimizer(group: dict[str, Any]) -> str:
     """The class, and a line for each option that changes the result and is switched on."""
     if group["optimizer"] is None:
         return "none"
+    lines = [group["optimizer"].rpartition(".")[2]]
     own = {name: group[name] for name in ("clip", "every") if name in group}
-    options = {**group["options"], **own}
-    lines = [
-        f"{name} {_plain(value)}"
-        for name, value in options.items()
-        if name not in IMPLEMENTATION and value not in OFF
-    ]
-    return "\n".join([group["optimizer"].rpartition(".")[2], *lines])
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _shared_prefix(names: list[str]) -> str:
-    """What all names begin with, up to a dot: `network.` where a task holds the network."""
-    prefix = os.path.commonprefix(names)
-    return prefix[: prefix.rfind(".") + 1]
+    for name, value in {**group["options"], **own}.items():
+        if name not in IMPLEMENTATION and value not in OFF:
+            plain = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            lines.append(f"{name} {plain}")
+    return "\n".join(lines)
 
 
 def _members(parameters: dict[str, list[int]], inside: str) -> str:

@@ -45,8 +45,10 @@ class Counts:
     scalars: int
 
     def __str__(self) -> str:
-        logged = f"{self.values:,} logged values, {self.scalars:,} TensorBoard scalars"
-        return f"{self.tensors:,} tensors, {logged}"
+        return (
+            f"{self.tensors:,} tensors, {self.values:,} logged values, "
+            f"{self.scalars:,} TensorBoard scalars"
+        )
 
 
 def compare(straight: Path, other: Path) -> list[Difference]:
@@ -91,8 +93,8 @@ def finished(path: Path) -> RunFolder:
     """
     folder = RunFolder(path)
     if not folder.model.is_file():
-        name = folder.model.name
-        why = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
+        no_model = f"there is no {folder.model.name} in it"
+        why = no_model if path.is_dir() else "there is no such folder"
         raise errors.RunFolderError(f"{path}: {why}; name the folder of a run that is finished")
     return folder
 
@@ -170,8 +172,10 @@ def _in_tensor(where: str, name: str, expected: Tensor, found: Tensor) -> Iterat
     differing = (_bits(expected) != _bits(found)).any(dim=1).nonzero().flatten()
     if len(differing):
         first = int(differing[0])
-        of = f"elements of {expected.numel()} that differ,"
-        what = f"{name}[{first}], the first of {len(differing)} {of}"
+        what = (
+            f"{name}[{first}], the first of {len(differing)} elements of {expected.numel()} that "
+            "differ,"
+        )
         yield Difference(where, what, _element(expected, first), _element(found, first))
 
 

@@ -56,8 +56,9 @@ class LogFile(logging.Handler):
 
 def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
     """What to say of a place in a run's folder that cannot be written before the run begins."""
-    remedy = "choose another place with hydra.run.dir=..."
-    return errors.RunFolderError(f"{path} cannot be written ({error.strerror}); {remedy}")
+    return errors.RunFolderError(
+        f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
+    )
 
 
 def is_held(path: Path) -> bool:
@@ -87,5 +88,8 @@ def _lock(file: io.FileIO) -> None:
     except (BlockingIOError, PermissionError) as error:  # POSIX allows either
         raise BlockingIOError(error.errno, "locked by another process") from error
     except OSError as error:
-        message = "%s cannot be locked (%s): a second process could train this run too"
-        log.warning(message, file.name, error.strerror)
+        log.warning(
+            "%s cannot be locked (%s): a second process could train this run too",
+            file.name,
+            error.strerror,
+        )

@@ -3,7 +3,7 @@
 
 import dataclasses
 import os
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,89 +24,35 @@ RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydr
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
-@dataclass(frozen=True)
-class ResumedRun:
-    """A run's folder and config, the overrides that started it, and those given beside `resume`."""
-
-    folder: RunFolder
-    config: Train
-    recorded: list[str]
-    overrides: list[str]
-    flags: list[str]
-    instructions: dict[str, Any]  # resume, resume_allow and overwrite
-
-    @property
-    def arguments(self) -> list[str]:
-        """The arguments for Hydra: recorded overrides, replaced by those given now."""
-        kept = _without(self.recorded, *map(_key, self.overrides))
-        run_dir = f"hydra.run.dir={composition.quoted(str(self.folder.path))}"
-        return [*self.flags, *kept, *self.overrides, run_dir]
-
-    def changed_config(self, composed: DictConfig) -> Train:
-        """The recorded config with only what the overrides change: conf/ may have changed too.
-
-        Raises: ConfigError with every mistake.
-        """
-        composition.checked(composed)
-        before = hydra.compose("train", overrides=self.recorded)
-        own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
-        plain = resume_policy.applied(dataclasses.asdict(self.config), own)
-        if problems := schema.problems(plain):
-            raise errors.ConfigError(problems.values())
-        changed = dataclasses.replace(schema.Train(**plain), **self.instructions)
-        return schema.with_absolute_paths(changed)
-
-
 def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     """As `composition.run`; with `resume=<run folder>` the configuration is the one in that folder.
 
-    Raises: as `composition.run` and `resumed_run`.
-    """
-    resumed = resumed_run(arguments)
-    if resumed is None:
-        composition.run(task, conf_dir, arguments, check=_checked_start)
-    elif resumed.overrides or resumed.flags:
-        composition.run(task, conf_dir, resumed.arguments, check=resumed.changed_config)
-    else:  # the record alone, however conf/ has changed
-        config = dataclasses.replace(resumed.config, **resumed.instructions)
-        task(config, resumed.folder.path, {})
-
-
-def resumed_run(arguments: list[str]) -> ResumedRun | None:
-    """The run that the arguments resume; None without `resume`, or with `resume=auto`.
-
-    Raises: ConfigError for a sweep; RunFolderError if there is no such run, or its record is
-    damaged.
+    Raises: as `composition.run`; ConfigError for a sweep; RunFolderError if there is no such run,
+    or its record is damaged.
     """
     given = _values(arguments)
-    target = given.get("resume")
-    if target in (None, "auto"):
-        return None
-    if {"-m", "--multirun"} & {*arguments}:
-        remedy = "leave -m out, or give resume=auto, which resumes each run of a sweep"
-        raise errors.ConfigError([f"resume={target}: resumes one run; {remedy}"])
-    path = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
-    elsewhere = given.get("hydra.run.dir")
-    if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
-        why = f"a resumed run stays in its folder, {path}; leave it out"
-        raise errors.ConfigError([f"hydra.run.dir={elsewhere}: {why}"])
-    folder = RunFolder(path)
-    if not folder.config.is_file():
-        raise errors.RunFolderError(
-            f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
-            "name a run's folder"
-        )
-    overrides = _overrides(arguments)
-    flags = [argument for argument in arguments if argument not in overrides]
-    overrides = _without(overrides, *resume_policy.INSTRUCTIONS, "hydra.run.dir")
-    recorded = _recorded_overrides(folder) if overrides or flags else []
+    if given.get("resume") in (None, "auto"):
+        composition.run(task, conf_dir, arguments, check=_checked_start)
+        return
+    folder = _named_folder(given, arguments)
     allowed = given.get("resume_allow") or []
-    instructions = {
-        "resume": str(path),
-        "resume_allow": list(map(str, allowed if isinstance(allowed, list) else [allowed])),
-        "overwrite": bool(given.get("overwrite")),
-    }
-    return ResumedRun(folder, Train.load(folder.config), recorded, overrides, flags, instructions)
+    config = dataclasses.replace(
+        Train.load(folder.config),
+        resume=str(folder.path),
+        resume_allow=list(map(str, allowed if isinstance(allowed, list) else [allowed])),
+        overwrite=bool(given.get("overwrite")),
+    )
+    flags = [argument for argument in arguments if not _is_override(argument)]
+    overrides = list(filter(_is_override, arguments))
+    overrides = _without(overrides, *resume_policy.INSTRUCTIONS, "hydra.run.dir")
+    if not (flags or overrides):  # the record alone, however conf/ has changed
+        task(config, folder.path, {})
+        return
+    recorded = _recorded_overrides(folder)
+    kept = _without(recorded, *map(_key, overrides))
+    run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
+    all_arguments = [*flags, *kept, *overrides, run_dir]
+    composition.run(task, conf_dir, all_arguments, check=partial(_changed, config, recorded))
 
 
 def refuse(arguments: list[str]) -> None:
@@ -115,8 +61,9 @@ def refuse(arguments: list[str]) -> None:
     Raises: ConfigError if the arguments resume a run.
     """
     if _values(arguments).get("resume") is not None:
-        why = "this command trains nothing, so it has nothing to resume; leave it out"
-        raise errors.ConfigError([f"resume: {why}"])
+        raise errors.ConfigError(
+            ["resume: this command trains nothing, so it has nothing to resume; leave it out"]
+        )
 
 
 def _checked_start(config: DictConfig) -> Train:
@@ -124,10 +71,48 @@ def _checked_start(config: DictConfig) -> Train:
     checked = composition.checked(config)
     given = HydraConfig.get().overrides.hydra
     if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
-        why = "without a fixed folder every start would be a new run"
-        remedy = "give hydra.run.dir=<folder>, the same each time, or hydra.sweep.dir for a sweep"
-        raise errors.ConfigError([f"resume=auto: {why}; {remedy}"])
+        raise errors.ConfigError([
+            "resume=auto: without a fixed folder every start would be a new run; give "
+            "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+        ])  # fmt: skip
     return checked
+
+
+def _changed(config: Train, recorded: list[str], composed: DictConfig) -> Train:
+    """The recorded config with only what the overrides change: conf/ may have changed too.
+
+    Raises: ConfigError with every mistake.
+    """
+    composition.checked(composed)
+    before = hydra.compose("train", overrides=recorded)
+    own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
+    plain = resume_policy.applied(dataclasses.asdict(config), own)
+    if problems := schema.problems(plain):
+        raise errors.ConfigError(problems.values())
+    return schema.with_absolute_paths(Train(**plain))
+
+
+def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
+    """The folder of the run that `resume` names."""
+    target = given["resume"]
+    if {"-m", "--multirun"} & {*arguments}:
+        raise errors.ConfigError([
+            f"resume={target}: resumes one run; leave -m out, or give resume=auto, which resumes "
+            "each run of a sweep"
+        ])  # fmt: skip
+    path = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
+    elsewhere = given.get("hydra.run.dir")
+    if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
+        raise errors.ConfigError(
+            [f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {path}; leave it out"]
+        )
+    folder = RunFolder(path)
+    if not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
+            "name a run's folder"
+        )
+    return folder
 
 
 def _newest() -> Path:
@@ -150,30 +135,28 @@ def _recorded_overrides(folder: RunFolder) -> list[str]:
         if not isinstance(listed, list):
             raise ValueError(f"holds {type(listed).__name__}, not a list")
     except (OSError, ValueError, yaml.YAMLError) as error:
-        remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
-        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
+            f"{folder.config.name} is enough for that"
+        ) from error
     return _without([str(override) for override in listed], *resume_policy.INSTRUCTIONS)
 
 
 def _values(arguments: list[str]) -> dict[str, Any]:
     """The value of each readable override by key, of a sweep its text; Hydra reports the others."""
     values = {}
-    for override in _overrides(arguments):
+    for argument in filter(_is_override, arguments):
         try:
-            parsed = OverridesParser.create().parse_override(override)
+            parsed = OverridesParser.create().parse_override(argument)
         except HydraException:
             continue
-        text = override.partition("=")[2]
+        text = argument.partition("=")[2]
         values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
     return values
 
 
-def _overrides(arguments: list[str]) -> list[str]:
-    return [
-        argument
-        for argument in arguments
-        if "=" in argument and not argument.startswith("-") or argument.startswith("~")
-    ]
+def _is_override(argument: str) -> bool:
+    return argument.startswith("~") or ("=" in argument and not argument.startswith("-"))
 
 
 def _without(overrides: list[str], *keys: str) -> list[str]:

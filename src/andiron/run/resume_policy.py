@@ -47,11 +47,15 @@ def check(changes: Differences, allowed: Sequence[str]) -> None:
         option, (before, now) = ".".join(path), map(_shown, sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
-            remedy = "start another run, with start_from=<run folder> for its weights"
-            problems.append(f"{recorded}, and a resumed run keeps it; {remedy}")
+            problems.append(
+                f"{recorded}, and a resumed run keeps it; start another run, with "
+                "start_from=<run folder> for its weights"
+            )
         elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
-            remedy = f"give resume_allow=[{path[0]}] to resume with the new value"
-            problems.append(f"{recorded}, and was trained with that so far; {remedy}")
+            problems.append(
+                f"{recorded}, and was trained with that so far; give resume_allow=[{path[0]}] to "
+                "resume with the new value"
+            )
     if problems:
         raise errors.ConfigError(problems)
 
@@ -84,6 +88,7 @@ def _shown(side: Any) -> Any:
 
 
 def _unknown(name: str, guarded: Sequence[str]) -> str:
-    hint = errors.nearest(name, guarded)
-    listed = ", ".join(guarded)
-    return f"resume_allow=[{name}]: names no option that can be allowed{hint}; allowed: {listed}"
+    return (
+        f"resume_allow=[{name}]: names no option that can be allowed"
+        f"{errors.nearest(name, guarded)}; allowed: {', '.join(guarded)}"
+    )

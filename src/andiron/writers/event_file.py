@@ -1,4 +1,4 @@
-"""One event file of TensorBoard, written record by record from the calling thread.
+"""Event files of TensorBoard: opened to append, and the records that are appended.
 
 The records are TensorBoard's own; the file is not its `EventFileWriter`, which queues them for a
 thread and loses the queue when the process is killed.
@@ -13,6 +13,7 @@ import struct
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -23,15 +24,17 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util import tensor_util
 from torch import Tensor
 
-from andiron import append_only
+from andiron.append_only import AppendOnlyFile
 
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
 _serial = itertools.count()  # tells apart two files of one process in one folder and second
 
 
-class EventFile:
-    """A new event file in `folder`; each record has left the process when the call returns.
+def opened(
+    folder: Path, *, after: int = 0, restart: int | None = None, required: bool = True
+) -> AppendOnlyFile:
+    """A new event file in `folder`; each record has left the process when `append` returns.
 
     There is no queue and no thread: a killed process loses nothing, and a log point costs one
     write. The file's name sorts after those made in or before the second `after`, because a server
@@ -39,74 +42,58 @@ class EventFile:
     With `restart`, a server forgets what it has read of that step and later ones. If the file is
     not `required`, records wait in memory while the disk fails.
     """
+    if required:
+        folder.mkdir(parents=True, exist_ok=True)
+    second = max(int(time.time()), after + 1)
+    name = f"{PREFIX}{second}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
+    header = _record(file_version="brain.Event:2")
+    if restart is not None:
+        header += restarted(restart)
+    return AppendOnlyFile(folder / name, header=header, required=required)
 
-    def __init__(
-        self, folder: Path, *, after: int = 0, restart: int | None = None, required: bool = True
-    ):
-        if required:
-            folder.mkdir(parents=True, exist_ok=True)
-        second = max(int(time.time()), after + 1)
-        name = f"{PREFIX}{second}.{socket.gethostname()}.{os.getpid()}.{next(_serial)}"
-        header = _record(Event(file_version="brain.Event:2"))
-        if restart is not None:
-            header += _restart(restart)
-        self._file = append_only.AppendOnlyFile(folder / name, header=header, required=required)
 
-    @property
-    def path(self) -> Path:
-        """The file's path."""
-        return self._file.path
+def restarted(step: int) -> bytes:
+    """Makes a server forget this step and later ones, in this file and those before it.
 
-    @property
-    def end(self) -> int:
-        """The file's size with everything written so far."""
-        return self._file.end
+    Two starts of a session: a server ignores the first of a folder and never the second.
+    """
+    return 2 * _record(step=step, session_log=SessionLog(status=SessionLog.START))
 
-    def restart(self, step: int) -> None:
-        """Makes a server forget this step and later ones, in this file and those before it."""
-        self._file.append(_restart(step))
 
-    def add_values(
-        self, scalars: Mapping[str, float], histograms: Mapping[str, Tensor], updates: int
-    ) -> None:
-        """Writes a log point as one event; tensors without finite values have no histogram."""
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        histos = ((tag, histogram(tensor)) for tag, tensor in histograms.items())
-        values += [Summary.Value(tag=tag, histo=histo) for tag, histo in histos if histo]
-        self._write(values, updates)
+def values(scalars: Mapping[str, float], tensors: Mapping[str, Tensor], updates: int) -> bytes:
+    """A log point as one event; tensors without finite values have no histogram."""
+    shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+    histos = ((tag, histogram(tensor)) for tag, tensor in tensors.items())
+    shown += [Summary.Value(tag=tag, histo=histo) for tag, histo in histos if histo]
+    return _record(step=updates, summary=Summary(value=shown))
 
-    def add_text(self, tag: str, markdown: str, updates: int = 0) -> None:
-        """Writes a page of the Text tab."""
-        # by hand: importing torch.utils.tensorboard would delay the first update
-        is_text = SummaryMetadata(plugin_data={"plugin_name": "text"})
-        tensor = tensor_util.make_tensor_proto([markdown])
-        value = Summary.Value(tag=f"{tag}/text_summary", metadata=is_text, tensor=tensor)
-        self._write([value], updates)
 
-    def add_image(self, tag: str, pixels: Tensor, updates: int) -> None:
-        """Writes an image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
-        from PIL import Image  # slow; tensorboard requires it
+def text(tag: str, markdown: str, updates: int = 0) -> bytes:
+    """A page of the Text tab."""
+    # by hand: importing torch.utils.tensorboard would delay the first update
+    is_text = SummaryMetadata(plugin_data={"plugin_name": "text"})
+    tensor = tensor_util.make_tensor_proto([markdown])
+    return _shown(updates, tag=f"{tag}/text_summary", metadata=is_text, tensor=tensor)
 
-        channels, height, width = pixels.shape
-        array = pixels.permute(1, 2, 0).cpu().numpy()
-        png = io.BytesIO()
-        Image.fromarray(array[:, :, 0] if channels == 1 else array).save(png, format="PNG")
-        image = Summary.Image(
-            height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue()
-        )
-        self._write([Summary.Value(tag=tag, image=image)], updates)
 
-    def add_session(self, tag: str, data: plugin_data_pb2.HParamsPluginData) -> None:
-        """Writes a message to the HParams tab."""
-        described = metadata.create_summary_metadata(data)
-        self._write([Summary.Value(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)])
+def image(tag: str, pixels: Tensor, updates: int) -> bytes:
+    """An image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
+    from PIL import Image  # slow; tensorboard requires it
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+    channels, height, width = pixels.shape
+    array = pixels.permute(1, 2, 0).cpu().numpy()
+    png = io.BytesIO()
+    Image.fromarray(array[:, :, 0] if channels == 1 else array).save(png, format="PNG")
+    encoded = Summary.Image(
+        height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue()
+    )
+    return _shown(updates, tag=tag, image=encoded)
 
-    def _write(self, values: list[Summary.Value], step: int = 0) -> None:
-        self._file.append(_record(Event(step=step, summary=Summary(value=values))))
+
+def session(tag: str, **info: Any) -> bytes:
+    """The start or end of a session for the HParams tab."""
+    described = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**info))
+    return _shown(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
 
 
 def last_second(paths: Iterable[Path]) -> int:
@@ -161,13 +148,11 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
     )
 
 
-def _record(event: Event) -> bytes:
-    event.wall_time = time.time()
+def _shown(updates: int = 0, **value: Any) -> bytes:
+    return _record(step=updates, summary=Summary(value=[Summary.Value(**value)]))
+
+
+def _record(**event: Any) -> bytes:
     buffer = io.BytesIO()
-    RecordWriter(buffer).write(event.SerializeToString())
+    RecordWriter(buffer).write(Event(wall_time=time.time(), **event).SerializeToString())
     return buffer.getvalue()
-
-
-def _restart(step: int) -> bytes:
-    """Two starts of a session: a server ignores the first of a folder and never the second."""
-    return 2 * _record(Event(step=step, session_log=SessionLog(status=SessionLog.START)))

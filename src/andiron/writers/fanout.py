@@ -86,8 +86,8 @@ class Writers:
             return call(*args, **kwargs)
         except Exception as error:  # logging is not worth a run, whatever the reason
             if name not in self._failures:
-                reason = f"{type(error).__name__}: {error}"
-                log.warning("writer %s failed (%s); training continues", name, reason)
+                message = "writer %s failed (%s: %s); training continues"
+                log.warning(message, name, type(error).__name__, error)
             self._failures[name] += 1
             return None
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
 from andiron.protocols import Hyperparameters, Pages, Point, Position
-from andiron.writers.event_file import PREFIX, EventFile, last_second, whole_records
+from andiron.writers import event_file
+from andiron.writers.event_file import PREFIX
 
 log = logging.getLogger("andiron")
 
@@ -29,12 +30,12 @@ class TensorBoardWriter:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        earlier = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
-        self._earlier = {path: path.stat().st_size for path in earlier if path.is_file()}
-        self._after = last_second(earlier)
+        found = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
+        self._earlier = {self._name(path): path.stat().st_size for path in found if path.is_file()}
+        self._after = event_file.last_second(found)
         self._restart: int | None = None
-        self._root = EventFile(folder, after=self._after)
-        self._splits: dict[str, EventFile] = {}
+        self._root = event_file.opened(folder, after=self._after)
+        self._files = {"": self._root}  # by split
 
     def write(self, point: Point) -> None:
         """Writes the point, unless it is from the test set or a training epoch's mean.
@@ -44,17 +45,18 @@ class TensorBoardWriter:
         split, updates = point.split, point.updates
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
-        if split not in self._splits:
-            self._splits[split] = EventFile(
+        if split not in self._files:
+            self._files[split] = event_file.opened(
                 self._folder / split, after=self._after, restart=self._restart, required=False
             )
-        file = self._splits[split]
+        file = self._files[split]
         if point.values:
-            file.add_values({**point.values, "epoch": point.epoch}, point.histograms, updates)
+            scalars = {**point.values, "epoch": point.epoch}
+            file.append(event_file.values(scalars, point.histograms, updates))
         for tag, markdown in point.texts.items():
-            file.add_text(tag, markdown, updates)
+            file.append(event_file.text(tag, markdown, updates))
         for tag, pixels in point.images.items():
-            file.add_image(tag, pixels, updates)
+            file.append(event_file.image(tag, pixels, updates))
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
@@ -64,22 +66,22 @@ class TensorBoardWriter:
                 start.hparams[name].number_value = value
             else:  # a bool as a word: as a number it would be shown as 1.0
                 start.hparams[name].string_value = str(value)
-        data = plugin_data_pb2.HParamsPluginData(session_start_info=start)
-        self._root.add_session(metadata.SESSION_START_INFO_TAG, data)
+        opening = event_file.session(metadata.SESSION_START_INFO_TAG, session_start_info=start)
+        self._root.append(opening)
         for tag, markdown in texts.items():
-            self._root.add_text(tag, markdown)
+            self._root.append(event_file.text(tag, markdown))
 
     def end_session(self, *, succeeded: bool) -> None:
         """Closes the run's row in the HParams tab."""
         status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
-        data = plugin_data_pb2.HParamsPluginData(session_end_info=end)
-        self._root.add_session(metadata.SESSION_END_INFO_TAG, data)
+        ending = event_file.session(metadata.SESSION_END_INFO_TAG, session_end_info=end)
+        self._root.append(ending)
 
     def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""
-        sizes = self._earlier | {file.path: file.end for file in self._files()}
-        return {"files": {self._name(path): size for path, size in sizes.items()}}
+        opened = {self._name(file.path): file.end for file in self._files.values()}
+        return {"files": self._earlier | opened}
 
     def rewind(self, position: Position, updates: int) -> None:
         """Cuts the files of earlier processes to a position, before this process writes anything.
@@ -89,33 +91,30 @@ class TensorBoardWriter:
         then hides later steps by itself.
         """
         earlier, self._earlier = self._earlier, {}
-        sizes = position.get("files", {self._name(path): size for path, size in earlier.items()})
-        last = {path.parent: path for path in sorted(earlier)}
-        for path, size in earlier.items():
-            name = self._name(path)
-            if name not in sizes and path != last[path.parent]:
+        sizes = position.get("files", earlier)
+        last = {Path(name).parent: name for name in sorted(earlier)}.values()
+        for name, size in earlier.items():
+            path = self._folder / name
+            if name not in sizes and name not in last:
                 path.unlink()
                 continue
             # a server without the fast loader never continues behind a last file that is gone
-            self._earlier[path] = whole_records(path, min(size, sizes.get(name, 0)))
-            os.truncate(path, self._earlier[path])
+            self._earlier[name] = event_file.whole_records(path, min(size, sizes.get(name, 0)))
+            os.truncate(path, self._earlier[name])
         missing = sum(
-            max(0, size - self._earlier.get(self._folder / name, 0))
+            max(0, size - self._earlier.get(name, 0))
             for name, size in position.get("files", {}).items()
         )
         if missing:
             log.warning("%s: %d bytes that were logged are missing", self._folder, missing)
         self._restart = updates + 1
-        for file in self._files():
-            file.restart(self._restart)
+        for file in self._files.values():
+            file.append(event_file.restarted(self._restart))
 
     def close(self) -> None:
         """Closes every file."""
-        for file in self._files():
+        for file in self._files.values():
             file.close()
-
-    def _files(self) -> list[EventFile]:
-        return [self._root, *self._splits.values()]
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
