@@ -1,9 +1,10 @@
-"""A command of the package, called in this process, which is afterwards as it was before."""
+"""Commands and scripts, run in this process, which is afterwards as it was before."""
 
 import contextlib
 import io
 import logging
 import os
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,8 +30,19 @@ class Ended:
         return [line.removeprefix("  ") for line in lines]
 
 
+def ran(script: Path, *arguments: str | Path, cwd: Path | None = None) -> Ended:
+    """The file `script`, as `python script *arguments` runs it in the folder `cwd`."""
+
+    def main() -> int:
+        runpy.run_path(str(script), run_name="__main__")
+        return 0
+
+    with mock.patch.object(sys, "path", list(sys.path)):
+        return called(main, *arguments, cwd=cwd)
+
+
 def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = None) -> Ended:
-    """`main`, as `python <script> *arguments` calls it, in the folder `cwd`."""
+    """`main`, as `python <script> *arguments` calls it in the folder `cwd`."""
     log = logging.getLogger("andiron")
     handlers, level = list(log.handlers), log.level
     output, errors = io.StringIO(), io.StringIO()
@@ -44,8 +56,8 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
             contextlib.redirect_stderr(errors),
         ):
             code = main()
-    except SystemExit as refusal:  # of argparse
-        code = refusal.code
+    except SystemExit as end:
+        code = end.code or 0
     finally:
         log.handlers[:] = handlers
         log.setLevel(level)

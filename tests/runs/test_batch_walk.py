@@ -1,6 +1,7 @@
 """The way of one batch through the code of a default run, as proofs/trace.py records it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ FILES, FILES_AT_A_LOG_POINT = 15, 30
 @pytest.fixture(scope="module")
 def walks(tmp_path_factory):
     """What was recorded, in a process of its own: checks of types would be frames too."""
-    command = [sys.executable, ROOT / "proofs" / "trace.py", "--json", "num_epochs=3", "~render"]
+    command = [sys.executable, ROOT / "proofs" / "trace.py", "--json", "num_epochs=2", "~render"]
     folder = tmp_path_factory.mktemp("walk")
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -37,3 +38,15 @@ def test_an_update_passes_few_files(walks):
 def test_a_log_point_passes_few_files_more(walks):
     median, most = walks["log_point"]
     assert median <= FILES_AT_A_LOG_POINT and most <= FILES_AT_A_LOG_POINT
+
+
+def test_the_walk_in_the_readme_is_what_was_recorded(walks):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```text\n(.*?)^```", readme, flags=re.MULTILINE | re.DOTALL)
+    (shown,) = [block for block in blocks if "Updater.update" in block]
+
+    lines = [line.split(maxsplit=1) for line in shown.splitlines()]
+    files = [file for file, _ in lines]
+    assert files == [file for file in walks["walk"] if file in files]
+    for file, functions in lines:
+        assert [name for name in functions.split(", ") if name not in walks["walk"][file]] == []

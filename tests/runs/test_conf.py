@@ -7,8 +7,6 @@ import functools
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import safetensors.torch
 import torch
 import yaml
 from hydra import compose, initialize_config_dir
+from in_process import ran
 from omegaconf import OmegaConf
 
 from andiron import experiment
@@ -62,11 +61,10 @@ def composed(*overrides, conf=CONF):
 
 
 def train(*arguments, cwd):
-    """What a real `python train.py` says on its standard output."""
-    command = [sys.executable, ROOT / "train.py", *arguments]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """What `python train.py` prints on its standard output."""
+    ended = ran(ROOT / "train.py", *arguments, cwd=cwd)
+    assert ended.code == 0, ended.errors
+    return ended.output
 
 
 def asked_for(choice, folder):

@@ -22,7 +22,7 @@ def test_a_config_is_checked_before_torch_is_imported():
 
 
 def test_what_a_run_does_not_need_is_not_imported():
-    loaded = modules_after("import andiron.experiment")
+    loaded = modules_after("import andiron.experiment, andiron.models.zoo")
 
     assert "torch" in loaded
     assert not loaded & {"torchvision", "torch._dynamo", "sklearn", "torch.utils.tensorboard"}

@@ -1,9 +1,6 @@
-"""README says what is there: its commands, its map of the house, and the walk of one update."""
+"""README says what is there: its commands, its paths and its map of the house."""
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,22 +40,6 @@ def test_every_folder_of_the_package_is_in_the_map_of_the_house():
     names |= {p.name for p in package.glob("*.py") if p.name != "__init__.py"}
 
     assert [name for name in sorted(names) if name not in README] == []
-
-
-@pytest.mark.slow
-def test_the_walk_of_one_update_is_what_the_trace_prints():
-    (shown,) = [
-        block for language, block in BLOCKS if language == "text" and "Updater.update" in block
-    ]
-    command = [sys.executable, ROOT / "proofs" / "trace.py", "--json", "num_epochs=2"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-    walk = json.loads(printed.stdout.splitlines()[-1])["walk"]
-
-    lines = [line.split(maxsplit=1) for line in shown.splitlines()]
-    files = [file for file, _ in lines]
-    assert files == [file for file in walk if file in files]
-    for file, functions in lines:
-        assert [name for name in functions.split(", ") if name not in walk[file]] == []
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])

@@ -4,7 +4,6 @@ be.
 
 from pathlib import Path
 
-import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
@@ -61,20 +60,6 @@ def test_channels_last_gives_the_same_numbers_to_rounding(tmp_path):
     assert weight.is_contiguous(memory_format=torch.channels_last)
     batch = next(built.components.train.epoch(0))
     assert batch.inputs.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # what torch says while it compiles is not ours
-def test_a_compiled_network_gives_the_same_numbers_to_rounding_under_the_same_names(tmp_path):
-    plain, _ = trained(tmp_path / "plain", "model.hidden=[32]", "optimizer=sgd")
-    compiled, _ = trained(
-        tmp_path / "compiled", "model.hidden=[32]", "optimizer=sgd", "compile=true"
-    )
-    assert plain.keys() == compiled.keys()
-    for name in plain:
-        torch.testing.assert_close(
-            compiled[name], plain[name], rtol=0, atol=1e-5
-        )  # fused operations round elsewhere
 
 
 def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(tmp_path):

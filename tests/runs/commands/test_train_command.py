@@ -1,45 +1,21 @@
-"""`python train.py` as it is used: from anywhere, in sweeps, side by side, interrupted."""
+"""`python train.py` as it is used: in sweeps, and with `--help` in a pipe."""
 
-import fcntl
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
-import termios
-import time
-from pathlib import Path
 
-import pytest
+from conftest import ROOT, status
+from in_process import called
 
-ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+from andiron.commands import train
 
 
-def start(cwd, *overrides):
-    command = [sys.executable, ROOT / "train.py", *overrides]
-    return subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    )
-
-
-def finish(process):
-    output, error = process.communicate(timeout=240)
-    return process.returncode, output, error
-
-
-def status(folder):
-    return json.loads((folder / "status.json").read_text())
-
-
-@pytest.mark.slow
 def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
-    code, output, error = finish(
-        start(tmp_path, "-m", "optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1")
-    )
+    overrides = ("optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1")
+    ended = called(train.main, "-m", *overrides, cwd=tmp_path)
 
-    assert (code, error) == (0, "")
+    assert (ended.code, ended.errors) == (0, "")
     (sweep,) = tmp_path.glob("multirun/*/*")
     configs = [json.loads((sweep / job / "config.json").read_text()) for job in "0123"]
     assert [(c["optimizer"]["_target_"], c["lr"]) for c in configs] == [
@@ -52,103 +28,18 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     assert len({(sweep / job / "model.safetensors").read_bytes() for job in "0123"}) == 4
 
 
-@pytest.mark.slow
-def test_a_job_of_a_sweep_is_the_same_run_alone(tmp_path):
-    swept = start(
-        tmp_path, "-m", "seed=1,2", "num_epochs=1", "model=convnet", "hydra.sweep.dir=sweep"
-    )
-    assert finish(swept)[0] == 0
-    assert (
-        finish(start(tmp_path, "seed=2", "num_epochs=1", "model=convnet", "hydra.run.dir=alone"))[0]
-        == 0
-    )
+def test_a_job_of_a_sweep_equals_the_same_run_in_a_process_of_its_own(tmp_path):
+    overrides = ("num_epochs=1", "model=convnet")
+    swept = called(train.main, "-m", "seed=1,2", *overrides, "hydra.sweep.dir=sweep", cwd=tmp_path)
+    assert swept.code == 0
+    command = [sys.executable, ROOT / "train.py", "seed=2", *overrides, "hydra.run.dir=alone"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=240)
 
     weights = [
         (tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")
     ]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-def test_runs_started_together_get_a_folder_each(tmp_path):
-    together = [start(tmp_path, "num_epochs=1") for _ in range(3)]
-
-    assert [finish(process)[0] for process in together] == [0, 0, 0]
-    folders = list(tmp_path.glob("outputs/*/*"))
-    assert [status(folder)["status"] for folder in folders] == ["done"] * 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
-def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_path, number, code):
-    process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
-    wait_until(lambda: list(tmp_path.glob("run/checkpoints/step-*")))
-    process.send_signal(number)
-    found, _, error = finish(process)
-
-    assert found == code and "Traceback" not in error
-    assert status(tmp_path / "run")["status"] == "interrupted"
-    saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
-    assert saved and all(
-        name == "latest.json" or name.startswith("step-") for name in saved
-    )  # no part of one
-    assert not (tmp_path / "run" / "summary.json").exists()
-
-
-@pytest.mark.slow
-def test_a_run_whose_terminal_is_closed_is_saved_and_interrupted(tmp_path):
-    terminal, own = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "train.py", "num_epochs=100000", "hydra.run.dir=run"],
-        cwd=tmp_path,
-        stdin=own,
-        stdout=own,
-        stderr=own,
-        env=ENVIRONMENT,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )
-    os.close(own)
-    wait_until(lambda: drained(terminal) and list(tmp_path.glob("run/checkpoints/step-*")))
-    os.close(terminal)
-
-    assert process.wait(timeout=240) == 129
-    ended = status(tmp_path / "run")
-    assert (ended["status"], ended["reason"]) == ("interrupted", "SIGHUP")
-
-
-def drained(terminal):
-    """Reads what the process has shown, so that it need not wait for a reader."""
-    while select.select([terminal], [], [], 0)[0]:
-        os.read(terminal, 65536)
-    return True
-
-
-@pytest.mark.slow
-def test_a_killed_run_does_not_say_that_it_is_done(tmp_path):
-    process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
-    wait_until(
-        lambda: (
-            (tmp_path / "run" / "metrics.jsonl").exists()
-            and (tmp_path / "run" / "metrics.jsonl").read_text()
-        )
-    )
-    process.kill()
-    finish(process)
-
-    assert status(tmp_path / "run")["status"] == "running"
-    assert status(tmp_path / "run")["pid"] == process.pid
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert all(json.loads(line)["updates"] > 0 for line in lines)
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 240
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
 
 
 def test_help_ends_quietly_when_its_reader_has_enough(tmp_path):

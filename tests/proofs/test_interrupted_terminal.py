@@ -1,4 +1,4 @@
-"""Live progress in a real terminal."""
+"""Ctrl-C on a real terminal while live progress is shown."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 OWNER = """import fcntl, runpy, sys, termios
 # standard input becomes the terminal whose Ctrl-C this process gets
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

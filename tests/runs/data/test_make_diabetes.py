@@ -1,11 +1,10 @@
 """The script that makes the shipped diabetes file makes it again, byte for byte."""
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import ran
 
 module = importlib.import_module(
     "andiron.data.sources.diabetes"
@@ -16,8 +15,6 @@ SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_diabetes.py"
 def test_the_script_makes_the_file_byte_for_byte(tmp_path):
     pytest.importorskip("sklearn")
     made = tmp_path / "diabetes.safetensors"
-    done = subprocess.run(
-        [sys.executable, SCRIPT, made], capture_output=True, text=True, timeout=120, check=True
-    )
+    printed = ran(SCRIPT, made).output
     assert made.read_bytes() == module.FILE.read_bytes()
-    assert done.stdout == f"{made}: {module.FILE.stat().st_size} bytes, SHA-256 {module.SHA256}\n"
+    assert printed == f"{made}: {module.FILE.stat().st_size} bytes, SHA-256 {module.SHA256}\n"
