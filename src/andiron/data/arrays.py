@@ -1,16 +1,14 @@
 """A data set that fits in memory: one tensor of raw inputs, one of targets."""
 
 import torch
-from jaxtyping import Shaped
-from torch import Tensor
 
-from andiron.data.dataset import Indices, RawBatch
+from andiron.data.dataset import Indices, RawBatch, Samples
 
 
 class ArrayDataset:
     """Samples by index; a whole batch is one gather."""
 
-    def __init__(self, inputs: Shaped[Tensor, "size ..."], targets: Shaped[Tensor, "size ..."]):
+    def __init__(self, inputs: Samples, targets: Samples):
         if len(inputs) != len(targets):
             raise ValueError(
                 f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"

@@ -4,7 +4,6 @@ import functools
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from andiron.data.dataset import Batch, RawBatch
@@ -75,18 +74,17 @@ def _offset(mean: float, std: float) -> Tensor:
 @functools.lru_cache(maxsize=16)
 def _slope_and_offset(
     mean: PerChannel, std: PerChannel, scale: float, device: torch.device
-) -> tuple[Float[Tensor, "channels 1 1"], Float[Tensor, "channels 1 1"]]:
-    number = max(len(each) for each in (mean, std) if isinstance(each, tuple))
-    means, stds = (torch.tensor(each, dtype=torch.float64).expand(number) for each in (mean, std))
-    slope, offset = 1 / (scale * stds), -means / stds
-    return slope.float()[:, None, None].to(device), offset.float()[:, None, None].to(device)
+) -> tuple[Tensor, ...]:
+    """Both of shape [channels, 1, 1], or [1, 1, 1] if it is the same for all channels."""
+    means, stds = (torch.tensor(each, dtype=torch.float64) for each in (mean, std))
+    slope_and_offset = 1 / (scale * stds), -means / stds
+    return tuple(each.float().view(-1, 1, 1).to(device) for each in slope_and_offset)
 
 
 @functools.lru_cache(maxsize=16)
 def _mean_and_std(
     mean: Numbers, std: Numbers, device: torch.device, rank: int
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Mean and standard deviation, shaped to broadcast against samples of that rank."""
     shape = (-1, *[1] * (rank - 1)) if rank else ()
-    tensors = [torch.tensor(each, device=device).view(shape) for each in (mean, std)]
-    return tensors[0], tensors[1]
+    return tuple(torch.tensor(each, device=device).view(shape) for each in (mean, std))

@@ -4,24 +4,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 Indices = Sequence[int] | Tensor
+Samples = Shaped[Tensor, "batch ..."]
+Classes = Int[Tensor, " size"]  # the class of each sample
 
 
 class RawBatch(NamedTuple):
     """Samples as they are stored."""
 
-    inputs: Shaped[Tensor, "batch ..."]
-    targets: Shaped[Tensor, "batch ..."]
+    inputs: Samples
+    targets: Samples
 
 
 class Batch(NamedTuple):
     """Samples as a network takes them."""
 
-    inputs: Shaped[Tensor, "batch ..."]
-    targets: Shaped[Tensor, "batch ..."]
+    inputs: Samples
+    targets: Samples
 
 
 @runtime_checkable

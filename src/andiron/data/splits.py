@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data import fingerprint
 from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import Batcher, Dataset
+from andiron.data.dataset import Batcher, Classes, Dataset
 from andiron.ranges import Validation
 
 TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
@@ -100,7 +99,7 @@ def parts(
     valid: Validation,
     test: float,
     split_seed: int,
-    classes: Int[Tensor, " size"] | None = None,
+    classes: Classes | None = None,
 ) -> Parts:
     """A random fraction `test` of all samples, a random fraction `valid` of the rest, and the rest.
 
@@ -165,7 +164,7 @@ def divided(
     option: str,
     fraction: float,
     seed: int,
-    classes: Int[Tensor, " size"],
+    classes: Classes,
     remedy: str = "",
 ) -> tuple[Tensor, Tensor]:
     """The rest of `indices`, and a random `fraction` of them; of each of the `classes` of all.
@@ -182,7 +181,7 @@ def divided(
 
 
 def stratified_split(
-    targets: Int[Tensor, " size"], fraction: float, seed: int
+    targets: Classes, fraction: float, seed: int
 ) -> tuple[Tensor, Tensor]:
     """The indices of the rest and of a random `fraction` of every class, both ascending."""
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))

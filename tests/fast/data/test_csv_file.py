@@ -349,10 +349,6 @@ def test_one_class_alone_is_refused(file):
             "data.features: 'area' is listed twice; name each column of table.csv once",
         ),
         (
-            {"features": []},
-            "data.features=[]: names no column; name some, or leave it null for all but the target",
-        ),
-        (
             {"features": ["room"]},
             "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, "
             "rooms, price",

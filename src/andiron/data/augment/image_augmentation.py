@@ -11,7 +11,7 @@ Every random number is a function of (seed, epoch, index of the sample).
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -36,7 +36,7 @@ class Shift:
     """
 
     pixels: Index
-    name: str = field(default="shift", kw_only=True)
+    name: str = "shift"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, pixels=self.pixels)
@@ -54,7 +54,7 @@ class Crop:
 
     padding: Index
     border: Literal["zero", "mirror"] = "zero"
-    name: str = field(default="crop", kw_only=True)
+    name: str = "crop"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, padding=self.padding)
@@ -69,7 +69,7 @@ class Flip:
 
     probability: Probability = 0.5
     horizontal: bool = True
-    name: str = field(default="flip", kw_only=True)
+    name: str = "flip"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name)
@@ -86,7 +86,7 @@ class Rotate:
     """
 
     degrees: Annotated[float, Field(ge=0, le=180)]
-    name: str = field(default="rotate", kw_only=True)
+    name: str = "rotate"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name)
@@ -106,7 +106,7 @@ class Cutout:
 
     size: Count
     fill: Index = 0
-    name: str = field(default="cutout", kw_only=True)
+    name: str = "cutout"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, size=self.size)

@@ -1,15 +1,15 @@
 """Mixup: samples mixed with each other, and their classes with them."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.data.dataset import RawBatch, Samples
 from andiron.ranges import Positive
 
 
@@ -29,7 +29,7 @@ class Mixup:
 
     alpha: Positive
     num_classes: int
-    name: str = field(default="mixup", kw_only=True)
+    name: str = "mixup"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         weight = symmetric_beta(self.alpha, draws.uniform(self.name, 2)[0])
@@ -37,7 +37,7 @@ class Mixup:
             _mixed(raw.inputs.float(), weight), _mixed(self._one_hot(raw.targets), weight)
         )
 
-    def _one_hot(self, targets: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch classes"]:
+    def _one_hot(self, targets: Samples) -> Float[Tensor, "batch classes"]:
         if targets.dim() == 2 and targets.is_floating_point():  # mixed before
             return targets
         if targets.dim() != 1 or targets.is_floating_point():
@@ -69,6 +69,6 @@ def symmetric_beta(alpha: float, uniform: Float[Tensor, "... 2"]) -> Float[Tenso
 
 
 def _mixed(
-    values: Float[Tensor, "batch ..."], weight: Float[Tensor, ""]
-) -> Float[Tensor, "batch ..."]:
+    values: Samples, weight: Float[Tensor, ""]
+) -> Samples:
     return torch.lerp(values.roll(1, 0), values, weight)

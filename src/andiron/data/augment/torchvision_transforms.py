@@ -3,7 +3,7 @@
 import multiprocessing
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ class Torchvision:
     """
 
     transform: NodeOrNodes  # a Transform or a sequence of them
-    name: str = field(default="torchvision", kw_only=True)
+    name: str = "torchvision"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         self._check_thread()

@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Dataset, Indices, RawBatch
+from andiron.data.dataset import Classes, Dataset, Indices, RawBatch
 from andiron.data.on_disk.stored import StoredDataset
 
 SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
@@ -157,14 +156,14 @@ def targets_of(dataset: Dataset) -> Tensor:
     return torch.cat([dataset.__getitems__(indices).targets.cpu() for indices in batches])
 
 
-def classes_of(dataset: Dataset) -> Int[Tensor, " size"]:
+def classes_of(dataset: Dataset) -> Classes:
     """The class of every sample; one class for all if the targets are not classes."""
     targets = targets_of(dataset)
     is_class = targets.dim() == 1 and not targets.is_floating_point()
     return targets.long() if is_class else torch.zeros(len(targets), dtype=torch.int64)
 
 
-def _checked(indices: Indices, size: int) -> Int[Tensor, " batch"]:
+def _checked(indices: Indices, size: int) -> Tensor:
     """The indices as a tensor on the CPU.
 
     Raises: IndexError naming the first that is out of range; TypeError for a mask or floats.

@@ -4,18 +4,18 @@ import dataclasses
 from typing import Annotated
 
 import torch
-from jaxtyping import Int
 from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
 from andiron.data.arrays import ArrayDataset
-from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Concatenated, Partial, classes_of
+from andiron.data.dataset import Classes
+from andiron.data.splits import Splits
 from andiron.ranges import Index, Node, Seed
 
 
-def stratified_folds(targets: Int[Tensor, " size"], number: int, *, seed: int) -> list[Tensor]:
+def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
     """The indices of `number` folds, each ascending; every sample is in exactly one.
 
     Shuffled, sorted by class and dealt out in turn, so that the sizes of two folds, and their

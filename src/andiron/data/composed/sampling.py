@@ -11,12 +11,14 @@ from torch import Tensor
 from andiron import randomness
 from andiron.data import splits
 from andiron.data.composed import composed_datasets
-from andiron.data.dataset import Dataset
+from andiron.data.dataset import Classes, Dataset
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Node, Seed
 
+Weights = Float[Tensor, " size"]  # of each sample
 
-def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Tensor, " number"]:
+
+def draws(weights: Weights, number: int, *, seed: int) -> Int[Tensor, " number"]:
     """`number` indices drawn with replacement: index i with probability weights[i] / sum(weights).
 
     A function of the arguments alone.
@@ -37,7 +39,7 @@ def draws(weights: Float[Tensor, " size"], number: int, *, seed: int) -> Int[Ten
     return torch.searchsorted(ends, places * ends[-1], right=True)
 
 
-def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
+def balanced_weights(targets: Classes) -> Weights:
     """A weight for each sample that gives every class present the same probability.
 
     Samples with a target below 0 (IGNORED) have weight 0.
@@ -51,7 +53,7 @@ def balanced_weights(targets: Int[Tensor, " size"]) -> Float[Tensor, " size"]:
 
 
 def sampled(
-    dataset: Dataset, weights: Float[Tensor, " size"], *, size: int | None = None, seed: int
+    dataset: Dataset, weights: Weights, *, size: int | None = None, seed: int
 ) -> Dataset:
     """`size` samples drawn once with replacement, by default as many as the data set has.
 

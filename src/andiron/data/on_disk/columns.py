@@ -29,9 +29,6 @@ class Columns:
     texts: Mapping[str, Sequence[str]]
     row_name: Callable[[int], str]  # of a row counted from 0, in messages: "table.csv, line 12"
 
-    def __len__(self) -> int:
-        return len(self.numbers)
-
 
 def number(text: str, row: str, column: str) -> float:
     """The finite number that the text is.

@@ -2,6 +2,7 @@
 
 import array
 import csv as csv_format
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -41,12 +42,13 @@ def csv(
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_choice(file, targets, features, kind)
+    checksum = fingerprint.of_file(file)
     return table_splits.of_columns(
         read(file, features=features, texts=targets, delimiter=delimiter),
         targets,
         kind=kind,
         name=file.name,
-        fingerprint=fingerprint.of_file(file),
+        fingerprint=checksum,
         valid=valid,
         test=test,
         split_seed=split_seed,
@@ -107,10 +109,6 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise errors.DataError(
             f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
         ) from error
-    except OSError as error:
-        raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); name a file with data.path"
-        ) from error
 
 
 def _check_header(path: Path, line: int, header: list[str], wanted: list[str]) -> None:
@@ -139,14 +137,8 @@ def _check_choice(
         raise errors.DataError(
             f"data.target={targets}: a classification has one target column; name one"
         )
-    if features is None:
-        return
-    if not features:
-        raise errors.DataError(
-            "data.features=[]: names no column; name some, or leave it null for all but the target"
-        )
-    for name in features:
-        if name in targets or list(features).count(name) > 1:
+    for name, count in Counter(features or ()).items():
+        if name in targets or count > 1:
             what = "is also the target" if name in targets else "is listed twice"
             raise errors.DataError(
                 f"data.features: {name!r} {what}; name each column of {file.name} once"

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import Indices, RawBatch
+from andiron.data.dataset import Classes, Indices, RawBatch
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data.on_disk.image_tree import ImageTree
 from andiron.data.on_disk.stored import StoredDataset
@@ -31,7 +30,7 @@ class ImageFolderDataset:
 
     root: Path
     names: tuple[str, ...]
-    targets: Int[Tensor, " size"]
+    targets: Classes
     size: int
     channels: int
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors
+from andiron.data.dataset import Classes
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 PARTS = ("train", "valid", "test")
@@ -23,7 +23,7 @@ class ImageTree:
 
     root: Path
     names: tuple[str, ...]  # paths from the root
-    targets: Int[Tensor, " size"]
+    targets: Classes
     class_names: tuple[str, ...]
     indices: Mapping[str, Tensor]  # of each part that has a folder; without, of "" for all
 

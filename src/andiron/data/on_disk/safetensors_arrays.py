@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors
 from andiron.data import fingerprint, splits, standardisation
 from andiron.data.batchers import ArrayBatcher, Numbers
 from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import Classes, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.data.splits import Splits
@@ -104,7 +104,7 @@ def _check_sizes(inputs: StoredArray, targets: StoredArray) -> None:
         )
 
 
-def _described(targets: StoredArray) -> tuple[Int[Tensor, " size"] | None, dict[str, Any]]:
+def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     """The class of every sample, if it has one, and the facts of the targets; all are checked."""
     if targets.dtype.is_floating_point:
         for first, rows in targets.chunks():
@@ -124,7 +124,7 @@ def _described(targets: StoredArray) -> tuple[Int[Tensor, " size"] | None, dict[
     return (torch.cat(classes) if len(targets.shape) == 1 else None), {"num_classes": largest + 1}
 
 
-def _classes(targets: StoredArray, first: int, rows: Int[Tensor, "rows ..."]) -> Tensor:
+def _classes(targets: StoredArray, first: int, rows: Samples) -> Tensor:
     """The checked rows, or with several targets a sample the largest; some may be IGNORED."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.dataset import Indices, RawBatch
+from andiron.data.dataset import Indices, RawBatch, Samples
 from andiron.serialization import safetensors_codec
 
 CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while all of it is read
@@ -106,7 +105,7 @@ class StoredArray:
         """The length of one row."""
         return torch.Size(self.shape[1:]).numel() * self.dtype.itemsize
 
-    def read(self, indices: Indices) -> Shaped[Tensor, "batch ..."]:
+    def read(self, indices: Indices) -> Samples:
         """A copy of the rows at `indices`, in this order; adjacent rows take one read.
 
         Raises: IndexError for an index out of range; DataError if the file cannot be read.
@@ -196,7 +195,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
     }
 
 
-def check_finite(array: StoredArray, rows: Shaped[Tensor, "size ..."], indices: Tensor) -> None:
+def check_finite(array: StoredArray, rows: Samples, indices: Tensor) -> None:
     """Raises a DataError naming the index of the first of `rows` with a NaN or an infinity."""
     if rows.is_floating_point() and not rows.isfinite().all():
         is_finite = rows.isfinite().view(len(rows), -1).all(1)

@@ -34,6 +34,7 @@ class _Archive:
     num_classes: int
     sizes: tuple[int, int] = (50_000, 10_000)  # images for training, for the test
 
+
 CIFAR10 = _Archive(
     name="CIFAR10",
     url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
