@@ -1,16 +1,25 @@
 """Data sets, data sets made from others, augmentations, and loaders that make batches of them."""
 
 from andiron.data import fingerprint
-from andiron.data.arrays import ArrayDataset
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift
 from andiron.data.augment.mixing import Mixup
 from andiron.data.augment.torchvision_transforms import Torchvision
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
-from andiron.data.composed.folds import kfold, stratified_folds
-from andiron.data.composed.sampling import balanced, partial, sampled
-from andiron.data.composed.torch_dataset import from_torch
-from andiron.data.dataset import Batch, Dataset, RawBatch
+from andiron.data.composed.composed_datasets import (
+    Concatenated,
+    Mapped,
+    Partial,
+    Windows,
+    from_torch,
+)
+from andiron.data.composed.derived_splits import (
+    balanced,
+    kfold,
+    partial,
+    sampled,
+    stratified_folds,
+)
+from andiron.data.dataset import ArrayDataset, Batch, Dataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.data.loader_builder import DataLoaderBuilder
 from andiron.data.on_disk.csv_file import csv

@@ -1,4 +1,4 @@
-"""The protocol of a data set, and its samples before and after the batcher."""
+"""The protocol of a data set, its samples before and after the batcher, and one in memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -35,6 +35,37 @@ class Dataset(Protocol):
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order, usually as a RawBatch."""
         ...
+
+
+class ArrayDataset:
+    """Samples in memory, by index; a whole batch is one gather."""
+
+    def __init__(self, inputs: Samples, targets: Samples):
+        if len(inputs) != len(targets):
+            raise ValueError(
+                f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
+            )
+        self.inputs = inputs
+        self.targets = targets
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitems__(self, indices: Indices) -> RawBatch:
+        """The samples at `indices`, in this order."""
+        chosen = torch.as_tensor(indices, device=self.targets.device)
+        return RawBatch(self.inputs.index_select(0, chosen), self.targets.index_select(0, chosen))
+
+    def __getitem__(self, index: int) -> RawBatch:
+        return RawBatch(self.inputs[index], self.targets[index])
+
+    def subset(self, indices: Indices) -> "ArrayDataset":
+        """A data set of the samples at `indices`."""
+        return ArrayDataset(*self.__getitems__(indices))
+
+    def to(self, device: torch.device) -> "ArrayDataset":
+        """The same samples in the memory of `device`."""
+        return ArrayDataset(self.inputs.to(device), self.targets.to(device))
 
 
 Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the device

@@ -23,10 +23,9 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data import prefetch
-from andiron.data.arrays import ArrayDataset
 from andiron.data.augment.sample_random import Augmentation, Draws
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.dataset import Batch, Batcher, Dataset, RawBatch
+from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset, RawBatch
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data import fingerprint
-from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import Batcher, Classes, Dataset
+from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset
 from andiron.ranges import Validation
 
 TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed

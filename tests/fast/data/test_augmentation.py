@@ -9,10 +9,9 @@ import torch
 from torch.nn import functional
 
 from andiron import errors, randomness
-from andiron.data.arrays import ArrayDataset
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift, _rotated
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import RawBatch
+from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
 from andiron.data.augment.mixing import Mixup, symmetric_beta

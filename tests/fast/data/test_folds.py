@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.composed.folds import kfold, stratified_folds
+from andiron.data.composed.derived_splits import kfold, stratified_folds
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
 

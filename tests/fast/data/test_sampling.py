@@ -6,10 +6,9 @@ import re
 import pytest
 import torch
 
-from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import RawBatch
-from andiron.data.composed.sampling import balanced, balanced_weights, draws, partial, sampled
+from andiron.data.dataset import ArrayDataset, RawBatch
+from andiron.data.composed.derived_splits import balanced, balanced_weights, draws, partial, sampled
 from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from andiron.data.composed import composed_datasets
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
 from andiron.data.composed.composed_datasets import Mapped, Partial
 

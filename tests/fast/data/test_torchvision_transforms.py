@@ -10,9 +10,8 @@ from torchvision.transforms import v2
 
 from andiron import errors, randomness
 from andiron.build import targets
-from andiron.data.arrays import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import RawBatch
+from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
 from andiron.data.augment.torchvision_transforms import Torchvision

@@ -9,8 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Dataset, RawBatch
+from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows, chosen
 

@@ -1,23 +1,27 @@
-"""Data sets made from others: chosen samples, changed ones, several joined, windows.
+"""Data sets made from others: chosen samples, changed ones, several joined, windows, torch's own.
 
     >>> import torch
-    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows
+    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows, from_torch
     >>> series = ArrayDataset(torch.arange(6.0), torch.arange(6))
     >>> Partial(series, [5, 0]).__getitems__([0, 1]).targets
     tensor([5, 0])
     >>> Windows(Concatenated([series, series]), 3, stride=2).__getitems__([2]).targets
     tensor([[4, 5, 0]])
+    >>> squares = torch.utils.data.TensorDataset(torch.arange(9.0), torch.arange(9) ** 2)
+    >>> from_torch(squares).__getitems__([2, 5])
+    RawBatch(inputs=tensor([2., 5.]), targets=tensor([ 4, 25]))
 """
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
-from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Classes, Dataset, Indices, RawBatch
+from andiron.data.dataset import ArrayDataset, Classes, Dataset, Indices, RawBatch
 from andiron.data.on_disk.stored import StoredDataset
 
 SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
@@ -48,12 +52,12 @@ class Partial:
         return None if targets is None else targets[self.indices.to(targets.device)]
 
 
+@dataclass(eq=False)
 class Mapped:
     """The samples of `dataset` as `function` returns them: whole batches, in the same order."""
 
-    def __init__(self, dataset: Dataset, function: Callable[[Any], Any]):
-        self.dataset = dataset
-        self.function = function
+    dataset: Dataset
+    function: Callable[[Any], Any]
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -130,6 +134,35 @@ class Windows:
         """The targets of all windows; None if those of the data set are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
+
+
+@dataclass(eq=False)
+class SampleBySample:
+    """The samples of a map-style `torch.utils.data.Dataset`, fetched one by one and collated."""
+
+    dataset: Any
+    collate: Callable[[list[Any]], Any]
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, indices: Indices) -> Any:
+        """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
+        samples = [self.dataset[index] for index in torch.as_tensor(indices).tolist()]
+        batch = self.collate(samples)
+        is_pair = isinstance(batch, list | tuple) and len(batch) == 2
+        return RawBatch(*batch) if is_pair else batch
+
+
+def from_torch(
+    dataset: Any, collate: Callable[[list[Any]], Any] = default_collate
+) -> SampleBySample:
+    """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
+
+    `collate` makes a batch of a list of samples. Random transforms inside the data set do not
+    repeat after a resume; those in the group `augmentation` do.
+    """
+    return SampleBySample(dataset, collate)
 
 
 def chosen(dataset: Dataset, indices: Indices) -> Dataset:

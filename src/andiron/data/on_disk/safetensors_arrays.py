@@ -11,8 +11,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data import fingerprint, splits, standardisation
 from andiron.data.batchers import ArrayBatcher, Numbers
-from andiron.data.arrays import ArrayDataset
-from andiron.data.dataset import Classes, Samples
+from andiron.data.dataset import ArrayDataset, Classes, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.data.splits import Splits

@@ -11,7 +11,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from andiron.data import splits, standardisation
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.on_disk import columns as named_columns
 from andiron.data.on_disk.columns import Columns, Kind

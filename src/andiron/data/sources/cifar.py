@@ -10,7 +10,7 @@ import torch
 
 from andiron import errors
 from andiron.data import splits
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from andiron import errors, randomness
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.sources.digits import digits
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Seed, Validation

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from andiron.data import splits
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.sources import shipped
 from andiron.data.splits import Splits

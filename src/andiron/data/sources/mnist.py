@@ -5,7 +5,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.data import splits
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from andiron import randomness
 from andiron.data import fingerprint, splits
-from andiron.data.arrays import ArrayDataset
+from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Positive, Proportion, Seed, Validation

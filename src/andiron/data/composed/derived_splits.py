@@ -1,4 +1,4 @@
-"""Training sets drawn from another: by weight with replacement, balanced, or a random part."""
+"""Splits derived from others: drawn by weight, balanced, a random part, or the folds of one."""
 
 import dataclasses
 from typing import Annotated
@@ -10,10 +10,16 @@ from torch import Tensor
 
 from andiron import randomness
 from andiron.data import splits
-from andiron.data.composed import composed_datasets
-from andiron.data.dataset import Classes, Dataset
+from andiron.data.composed.composed_datasets import (
+    Concatenated,
+    Partial,
+    chosen,
+    classes_of,
+    targets_of,
+)
+from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.splits import Splits
-from andiron.ranges import Count, Node, Seed
+from andiron.ranges import Count, Index, Node, Seed
 
 Weights = Float[Tensor, " size"]  # of each sample
 
@@ -63,7 +69,7 @@ def sampled(
         raise ValueError(
             f"{len(weights)} weights but {len(dataset)} samples; each sample needs one"
         )
-    return composed_datasets.chosen(
+    return chosen(
         dataset, draws(weights, len(dataset) if size is None else size, seed=seed)
     )
 
@@ -75,7 +81,7 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
     another order.
     Raises: ValueError if the targets are not classes.
     """
-    targets = composed_datasets.targets_of(data.train)
+    targets = targets_of(data.train)
     if targets.dim() != 1 or targets.is_floating_point():
         raise ValueError(
             f"{data.name} has no classes to balance: its targets are {targets.dtype} "
@@ -94,13 +100,61 @@ def partial(
     With one seed, a smaller fraction is part of a larger one.
     Raises: ValueError if no sample would be left.
     """
-    classes = composed_datasets.classes_of(data.train)
+    classes = classes_of(data.train)
     _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
     _, kept = splits.stratified_split(labels, float(fraction), seed)
     if not len(kept):
         raise ValueError(
             f"fraction={fraction}: leaves none of {len(labels)} training samples; enlarge it"
         )
-    train = composed_datasets.chosen(data.train, kept)
+    train = chosen(data.train, kept)
     part: Splits = dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
     return part
+
+
+def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
+    """The indices of `number` folds, each ascending; every sample is in exactly one.
+
+    Shuffled, sorted by class and dealt out in turn, so that the sizes of two folds, and their
+    numbers of samples of one class, differ by at most one.
+    Raises: ValueError if a fold would be empty, or there is only one.
+    """
+    if not 2 <= number <= len(targets):
+        raise ValueError(
+            f"num_folds={number}: should be from 2 to {len(targets)}, the number of samples; "
+            "5 and 10 are usual"
+        )
+    shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "folds"))
+    by_class = shuffled[targets.cpu()[shuffled].sort(stable=True).indices]
+    return [by_class[first::number].sort().values for first in range(number)]
+
+
+def kfold(
+    data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
+) -> Splits:
+    """`data` with its training and validation samples divided anew; fold `fold`, from 0, validates.
+
+    Classes are in proportion in every fold. Test samples, facts and batcher stay. If `data`
+    validates on its test samples, only the training samples are divided. The folds are a function
+    of `data` and `split_seed`: the runs of one cross-validation differ in `fold` alone.
+    Raises: ValueError for a fold out of range.
+    """
+    if not 0 <= fold < num_folds:
+        raise ValueError(
+            f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
+        )
+    parts = [data.train] if data.validates_on_test else [data.train, data.valid]
+    together = Concatenated(parts)
+    classes = torch.cat([classes_of(part) for part in parts])
+    folds = stratified_folds(classes, num_folds, seed=split_seed)
+    rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
+    in_memory = all(isinstance(part, ArrayDataset) for part in parts)
+    train, valid = (
+        ArrayDataset(*together.__getitems__(indices)) if in_memory else Partial(together, indices)
+        for indices in (rest, folds[fold])
+    )
+    name = f"{data.name}, fold {fold} of {num_folds}"
+    folded: Splits = dataclasses.replace(
+        data, name=name, train=train, valid=valid, validates_on_test=False
+    )
+    return folded
