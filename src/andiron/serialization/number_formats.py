@@ -54,15 +54,15 @@ def restored(stored: Stored) -> Record:
 
     Raises: ValueError if a tensor cannot have had the dtype that the file names.
     """
-    integers = {record.dtype_name(dtype): dtype for dtype in INTEGERS}
     tensors = dict(stored.tensors)
     for name, original in stored.dtypes.items():
         if name not in tensors:
             raise ValueError(f"it names a dtype for {name!r}, which it does not have")
         if tensors[name].dtype in INTEGERS:
-            if original not in integers or not holds(integers[original], tensors[name]):
+            dtype = record.NAMED_DTYPES.get(original)
+            if dtype not in INTEGERS or not holds(dtype, tensors[name]):
                 raise ValueError(f"{name!r} has values that dtype {original!r} does not have")
-            tensors[name] = tensors[name].to(integers[original])
+            tensors[name] = tensors[name].to(dtype)
     return Record(tensors, stored.values)
 
 

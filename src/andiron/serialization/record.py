@@ -11,8 +11,18 @@ from torch import Tensor
 from andiron.serialization.safetensors_codec import DTYPES
 
 Tensors = Mapping[str, Tensor]
+# makes a tensor of its data in a file; the words of its ValueError follow the tensor's name
+Decoded = Callable[[Any, torch.dtype, torch.Size], Tensor]
 VERSION = 1
 VERSION_KEY = "andiron_record"
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32` for `torch.float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+NAMED_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 
 @dataclass(frozen=True)
@@ -39,25 +49,14 @@ class Stored:
         return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
 
 
-def from_plain(
-    whole: Any, decoded: Callable[[Any, torch.dtype, torch.Size], Tensor]
-) -> Stored:
+def from_plain(whole: Any, decoded: Decoded) -> Stored:
     """The record in a mapping of its head and of each tensor's dtype, shape and data.
 
-    `decoded` makes a tensor of its data; what it raises names no tensor.
     Raises: ValueError if it is not a record.
     """
     if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
         raise ValueError("it is not a mapping with tensors")
-    tensors = {}
-    for name, entry in whole["tensors"].items():
-        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"}:
-            raise ValueError(f"tensor {name!r} is not a dtype, a shape and data")
-        dtype, shape = _dtype_of(name, entry["dtype"]), _shape_of(name, entry["shape"])
-        try:
-            tensors[name] = decoded(entry["data"], dtype, shape)
-        except ValueError as error:
-            raise ValueError(f"tensor {name!r} {error}") from error
+    tensors = {name: _tensor(name, entry, decoded) for name, entry in whole["tensors"].items()}
     return stored(tensors, whole)
 
 
@@ -79,11 +78,6 @@ def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
         raise ValueError("its dtypes or values are missing or malformed")
     check_plain(values)
     return Stored(tensors, values, dtypes)
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """`float32` for `torch.float32`."""
-    return str(dtype).removeprefix("torch.")
 
 
 def check_plain(value: Any, where: str = "values") -> None:
@@ -131,18 +125,17 @@ def _check_text(text: str, where: str) -> None:
         ) from error
 
 
-def _dtype_of(name: str, dtype: Any) -> torch.dtype:
-    """The dtype of that name. Raises: ValueError if records have no such dtype."""
-    names = {dtype_name(known): known for known in DTYPES}
-    if not isinstance(dtype, str) or dtype not in names:
+def _tensor(name: str, entry: Any, decoded: Decoded) -> Tensor:
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"}:
+        raise ValueError(f"tensor {name!r} is not a dtype, a shape and data")
+    dtype, shape = entry["dtype"], entry["shape"]
+    if not isinstance(dtype, str) or dtype not in NAMED_DTYPES:
         raise ValueError(f"the dtype of tensor {name!r} is {dtype!r}, which records do not have")
-    return names[dtype]
-
-
-def _shape_of(name: str, shape: Any) -> torch.Size:
-    """The shape that a file states. Raises: ValueError if it is malformed."""
     if not isinstance(shape, list) or any(
         type(size) is not int or not 0 <= size < 2**63 for size in shape
     ):
         raise ValueError(f"the shape of tensor {name!r} is malformed: {shape!r}")
-    return torch.Size(shape)
+    try:
+        return decoded(entry["data"], NAMED_DTYPES[dtype], torch.Size(shape))
+    except ValueError as error:
+        raise ValueError(f"tensor {name!r} {error}") from error

@@ -25,8 +25,8 @@ TITLES = {"safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON"
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
 # what the readers raise for content that is not what the file's name says
 WRONG_CONTENT = (
-    ValueError, KeyError, OverflowError, RecursionError, RuntimeError, EOFError, zlib.error,
-    gzip.BadGzipFile, safetensors.SafetensorError,
+    ValueError, KeyError, OverflowError, RuntimeError, EOFError, zlib.error, gzip.BadGzipFile,
+    safetensors.SafetensorError,
 )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
         if tensor.layout != torch.strided or tensor.dtype not in safetensors_codec.DTYPES
     ]
     if problems:
-        allowed = ", ".join(map(record.dtype_name, safetensors_codec.DTYPES))
+        allowed = ", ".join(record.NAMED_DTYPES)
         raise errors.DataError(
             f"{'; '.join(problems)}; a record has dense tensors of {allowed}: convert it first"
         )
