@@ -131,7 +131,10 @@ class AppendOnlyFile:
                 self._write(file, self._kept[0])
                 self._kept.popleft()
             if self._is_failing:
-                self._recovered()
+                self._unsaid.append((logging.INFO, f"{self.path} is written again"))
+                if self._dropped:
+                    self._warn(f": {self._dropped} bytes were dropped while it could not be written")
+                self._is_failing, self._dropped = False, 0
         except OSError as error:
             self._failed(error)
         finally:
@@ -197,13 +200,6 @@ class AppendOnlyFile:
             oldest = len(self._kept.popleft())
             excess -= oldest
             self._dropped += oldest
-
-    def _recovered(self) -> None:
-        self._unsaid.append((logging.INFO, f"{self.path} is written again"))
-        if self._dropped:
-            self._warn(f": {self._dropped} bytes were dropped while it could not be written")
-        self._is_failing = False
-        self._dropped = 0
 
     def _warn(self, problem: str) -> None:
         self._unsaid.append((logging.WARNING, f"{self.path}{problem}"))

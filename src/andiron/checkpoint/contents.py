@@ -60,12 +60,10 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     """
     files: dict[str, Tensors] = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
     for name, average in checkpoint.averages.items():
-        if not is_own(AVERAGE.format(name)):
-            raise ValueError(
-                f"average {name!r}: names a file, so it cannot hold a slash; rename "
-                "it"
-            )
-        files[AVERAGE.format(name)] = average
+        file = AVERAGE.format(name)
+        if not is_own(file):
+            raise ValueError(f"average {name!r}: names a file, so it cannot hold a slash; rename it")
+        files[file] = average
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
 

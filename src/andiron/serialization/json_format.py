@@ -57,12 +57,11 @@ def _data(tensor: Tensor) -> str:
 
 
 def _rows(values: Any, indent: str = "      ") -> str:
-    if not isinstance(values, list) or not any(
-        isinstance(value, list) and value for value in values
-    ):
-        return json.dumps(values)
-    inner = ",\n".join(indent + _rows(value, indent + "  ") for value in values)
-    return f"[\n{inner}\n{indent[:-2]}]"
+    match values:
+        case [[_, *_], *_]:  # lists that are not empty
+            inner = ",\n".join(indent + _rows(value, indent + "  ") for value in values)
+            return f"[\n{inner}\n{indent[:-2]}]"
+    return json.dumps(values)
 
 
 def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:

@@ -150,14 +150,14 @@ def read_header(
         raise ValueError(f"its header would be {length} of its {size} bytes")
     try:
         whole = json.loads(read(8, length))
-        named = [(name, entry) for name, entry in whole.items() if name != METADATA]
-        entries = {name: _entry(name, entry, 8 + length) for name, entry in named}
+        metadata = whole.pop(METADATA, {})
+        entries = {name: _entry(name, stated, 8 + length) for name, stated in whole.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"its header is damaged: {error}") from error
     for name, entry in entries.items():
         if entry.end > size:
             raise ValueError(f"{name!r} ends at byte {entry.end}, the file at {size}")
-    return entries, whole.get(METADATA, {})
+    return entries, metadata
 
 
 def _entry(name: str, stated: Mapping[str, Any], data: int) -> Entry:
