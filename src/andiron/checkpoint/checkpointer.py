@@ -18,7 +18,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.cadence import Cadence
-from andiron.checkpoint import checkpoint_files, contents, directory, host_copy, manifest
+from andiron.checkpoint import checkpoint_files, contents, directory, manifest
 from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.contents import Checkpoint, Place
 from andiron.checkpoint.host_copy import HostBuffers, HostCopy
@@ -153,8 +153,7 @@ class FileCheckpointer:
             self._forget(list(self._copies))  # a broken disk may cost the memory of one copy only
         kept = self._kept([*self._known, saved])
         self._forget(self._copies.keys() - {each.name for each in kept})
-        listed = {KEPT_WITH_IT: [each.plain for each in kept]}
-        state = host_copy.plain_copy({**checkpoint.state, **listed})
+        state = {**checkpoint.state, KEPT_WITH_IT: [each.plain for each in kept]}
         self._copies[saved.name] = self._buffers.copy(checkpoint, state)
         self._known.append(saved)
 

@@ -36,7 +36,7 @@ class HostBuffers:
         self._free = collections.deque[Checkpoint](maxlen=MOST_FREE)
 
     def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
-        """The checkpoint's tensors as they are now, with a `state` that nobody else changes.
+        """The checkpoint's tensors and the `state` as they are now; nobody else changes them.
 
         From a GPU the copy only begins here; later work in the same stream happens after it.
         """
@@ -54,7 +54,7 @@ class HostBuffers:
                 targets, sources = zip(*of_kind, strict=True)
                 torch._foreach_copy_(targets, sources, non_blocking=is_cuda)
         devices = {tensor.device for _, tensor in pairs[True]}
-        return HostCopy(contents.from_files(copies, state), tuple(map(_event, devices)))
+        return HostCopy(contents.from_files(copies, plain_copy(state)), tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
         """Takes back the memory of a copy that nobody reads any more."""

@@ -1,5 +1,6 @@
 """The tensors of a record against those of a module: all differences, before any is copied."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -33,10 +34,11 @@ def differences(places: Places, tensors: Tensors) -> Differences:
     of them.
     """
     memory = {name: _memory(place.own) for name, place in places.items()}
-    present = {memory[name] for name in places if name in tensors}
+    shared = [name for name in places if name in tensors]
+    present = {memory[name] for name in shared}
     unfit: dict[str, str] = {}
     first: dict[object, str] = {}  # name of each tensor of the module
-    for name in [name for name in places if name in tensors]:
+    for name in shared:
         reason = _why_unfit(places[name], tensors[name])
         if not reason:
             twin = first.setdefault(memory[name], name)
@@ -47,21 +49,18 @@ def differences(places: Places, tensors: Tensors) -> Differences:
         missing=tuple(name for name in places if memory[name] not in present),
         unexpected=tuple(name for name in tensors if name not in places),
         unfit=unfit,
-        fitting=tuple(name for name in places if name in tensors and name not in unfit),
+        fitting=tuple(name for name in shared if name not in unfit),
     )
 
 
-def copy(places: Places, tensors: Tensors, *, leave: Differences) -> None:
-    """Copies tensors into a module's own, casting to their dtype and device; skips the unfit."""
+def copy(places: Places, tensors: Tensors, names: Iterable[str]) -> None:
+    """Copies the tensors of these names into a module's own, casting to their dtype and device."""
     with torch.no_grad():
-        for name, place in places.items():
-            if name in tensors and name not in leave.unfit:
-                place.in_file.copy_(tensors[name])
+        for name in names:
+            places[name].in_file.copy_(tensors[name])
 
 
-def described(
-    found: Differences, places: Places, tensors: Tensors
-) -> str:
+def described(found: Differences, places: Places, tensors: Tensors) -> str:
     """The differences in words, one a line."""
     lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in found.missing]
     nearest = found.missing or tuple(places)

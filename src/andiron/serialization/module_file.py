@@ -66,7 +66,7 @@ def load_file(
             "load the record of this model; or load what fits (partial=True), map its names "
             "(rename={regex: name}), or name its layout (layout='burn')"
         )
-    matching.copy(places, tensors, leave=found)
+    matching.copy(places, tensors, found.fitting)
     return found
 
 
