@@ -22,6 +22,11 @@ EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
 COMPARED = ("andiron", "python", "packages", "hardware", "data")  # of the provenance, beside code
 UNCHANGED = "nothing that is on record"
+IRREPRODUCIBLE = (
+    f"likely cause: {UNCHANGED} has changed, so the run is not reproducible: look for "
+    "nondeterministic kernels, more than one thread, uses of the time, and random generators of "
+    "your own"
+)
 
 
 def rerun(path: Path, into: Path) -> bool:
@@ -33,7 +38,7 @@ def rerun(path: Path, into: Path) -> bool:
     folder = comparison.finished(path)
     config = _config(folder)
     changed = list(changes(folder, config))
-    print("\n  ".join(["changed since:", *changed] if changed else [f"changed since: {UNCHANGED}"]))
+    print("\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}")
     signals = Signals(Interrupter())
     with heard(signals):
         train.train(config, into, {}, signals.interrupter)
@@ -42,7 +47,7 @@ def rerun(path: Path, into: Path) -> bool:
         print(f"exact: {comparison.counts(path)} are the same bits")
         return True
     print(f"not exact: {found[0]}\nand {len(found) - 1:,} more")
-    print(f"likely cause: {_cause(changed)}")
+    print(f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE)
     return False
 
 
@@ -84,15 +89,6 @@ def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     before, after = set(then.get("untracked", [])), set(now.get("untracked", []))
     for name in sorted(before ^ after):
         yield f"untracked file {name}: {'gone' if name in before else 'new'}"
-
-
-def _cause(changed: list[str]) -> str:
-    if changed:
-        return f"changed since: {'; '.join(changed)}"
-    return (
-        f"{UNCHANGED} has changed, so the run is not reproducible: look for nondeterministic "
-        "kernels, more than one thread, uses of the time, and random generators of your own"
-    )
 
 
 def main() -> int:

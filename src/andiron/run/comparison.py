@@ -11,7 +11,7 @@ from torch import Tensor
 from andiron import checkpoint, errors, files, serialization
 from andiron.checkpoint import contents
 from andiron.config.leaves import leaves
-from andiron.run.logged_values import Logged, curves, exact, lines
+from andiron.run.logged_values import Logged, curves, lines
 from andiron.run_folder import RunFolder
 
 LEFT_OUT = (  # depend on time or place, or on how often an interrupted run saved
@@ -141,9 +141,7 @@ def _read(path: Path) -> Values:
         return dict(sorted(serialization.load_tensors(path).items()))
     flat = {".".join(key): each for key, each in leaves(files.read_json(path), opens_lists=True)}
     return {
-        name: exact(value)
-        for name, value in flat.items()
-        if not f"{name}.".startswith(LEFT_OUT)
+        name: repr(value) for name, value in flat.items() if not f"{name}.".startswith(LEFT_OUT)
     }
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -19,7 +19,9 @@ class Place(NamedTuple):
     where: str
 
 
-Logged = dict[Place, list[dict[str, str]]]  # a list, since a place logged twice must be seen
+# values as text that is the same if and only if the bits are, all NaNs being one text; in lists,
+# since a place logged twice must be seen
+Logged = dict[Place, list[dict[str, str]]]
 
 
 def lines(folder: RunFolder) -> Logged:
@@ -39,7 +41,11 @@ def lines(folder: RunFolder) -> Logged:
             raise errors.DataError(
                 f"{path}, line {number}: damaged ({error}); was it cut off or edited?"
             ) from error
-        values = {name: exact(value) for name, value in line.items() if is_compared(name)}
+        values = {
+            name: repr(value)
+            for name, value in line.items()
+            if not name.startswith(OF_THE_MACHINE)
+        }
         logged.setdefault(place, []).append(values)
     return logged
 
@@ -53,18 +59,9 @@ def curves(folder: RunFolder) -> Logged:
     for below in sorted({path.parent for path in files}):
         split = below.relative_to(folder.path).as_posix()
         events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all
-        for tag in filter(is_compared, events.Tags()["scalars"]):
+        tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith(OF_THE_MACHINE)]
+        for tag in tags:
             for event in events.Scalars(tag):
                 place = Place(event.step, f"{split}: {tag}")
-                logged.setdefault(place, []).append({"value": exact(event.value)})
+                logged.setdefault(place, []).append({"value": repr(event.value)})
     return logged
-
-
-def is_compared(name: str) -> bool:
-    """Whether a value of that name belongs to the run, and not to the machine."""
-    return not name.startswith(OF_THE_MACHINE)
-
-
-def exact(value: Any) -> str:
-    """The value as text that is the same if and only if the bits are; all NaNs are one text."""
-    return repr(value)

@@ -40,9 +40,8 @@ class LineWriter(ABC):
         self._file.close()
 
     def _cut_half_line(self) -> None:
-        size = self._file.size
-        if size and (end := whole_lines(self._file.path, size)) < size:
-            self._file.truncate(end)
+        if size := self._file.size:
+            self._file.truncate(whole_lines(self._file.path, size))
 
 
 def coordinates(point: Point) -> dict[str, str | int]:

@@ -42,7 +42,8 @@ class WandbWriter:
         if point.split == "train" and point.whole_epoch:
             return
         logged: dict[str, Any] = {"epoch": point.epoch, **point.values}
-        logged |= {tag: self._page(markdown) for tag, markdown in point.texts.items()}
+        for tag, markdown in point.texts.items():
+            logged[tag] = self._page(markdown)
         for tag, pixels in point.images.items():
             logged[tag] = self._wandb.Image(pixels.permute(1, 2, 0).cpu().numpy())
         for tag, tensor in point.histograms.items():
