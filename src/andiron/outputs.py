@@ -16,6 +16,7 @@ from andiron.gradients import Detachable
 
 # A target with this value counts neither in a loss nor in a metric: torch's own default.
 IGNORED = -100
+Scalar = Float[Tensor, ""]
 Weight = Tensor | float
 
 
@@ -27,7 +28,7 @@ class SupervisedOutput(Detachable):
     `has_ignored` says that some targets may be IGNORED.
     """
 
-    loss: Float[Tensor, ""]
+    loss: Scalar
     output: Float[Tensor, "batch ..."]
     targets: Shaped[Tensor, "batch ..."]
     weight: Weight | None = None
@@ -77,15 +78,15 @@ class SequenceOutput(SupervisedOutput):
     output: Float[Tensor, "batch time classes"]
     targets: Int[Tensor, "batch time"]
     num_bytes: Tensor | int | None = None
-    nll: Float[Tensor, ""] | None = None
+    nll: Scalar | None = None
 
 
 @dataclass(frozen=True)
 class AdversarialOutput(Detachable):
     """Both losses of a GAN, and the discriminator's logits of real and of generated images."""
 
-    loss: Float[Tensor, ""]  # the generator's
-    discriminator_loss: Float[Tensor, ""]
+    loss: Scalar  # the generator's
+    discriminator_loss: Scalar
     real: Float[Tensor, " batch"]
     generated: Float[Tensor, " batch"]
     weight: Weight

@@ -39,16 +39,13 @@ class Item(Protocol):
     @property
     def loss(self) -> Tensor:
         """The mean loss of the batch."""
-        ...
 
     @property
     def weight(self) -> Any:
         """What the loss is a mean over, samples or tokens; None means the targets that count."""
-        ...
 
     def detached(self) -> Any:
         """The same values, none of them attached to a graph."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,6 @@ class Shows(Protocol):
 
     def samples(self) -> dict[str, "str | Tensor"]:
         """Markdown, or uint8 images [channels, height, width], by name; called as `valid_step`."""
-        ...
 
 
 @runtime_checkable
@@ -104,7 +100,6 @@ class Metric(Protocol):
 
     def __call__(self, item: Any) -> Parts:
         """The parts of one batch, on its device."""
-        ...
 
 
 @runtime_checkable
@@ -121,7 +116,6 @@ class Statistic(Metric, Protocol):
         The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
         parts have their own dtype.
         """
-        ...
 
 
 @runtime_checkable
@@ -130,14 +124,12 @@ class Loader(Protocol):
 
     def __len__(self) -> int:
         """Batches in an epoch."""
-        ...
 
     @property
     def num_items(self) -> int: ...
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, both counted from 0."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -175,11 +167,9 @@ class Rewinds(Protocol):
 
     def position(self) -> Position:
         """How far it has come; stored in every checkpoint."""
-        ...
 
     def rewind(self, position: Position, updates: int) -> None:
         """Returns to a position that was stored after `updates` completed updates."""
-        ...
 
 
 @runtime_checkable
@@ -188,11 +178,9 @@ class Sessions(Protocol):
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Called once, before the first update; `texts` are Markdown pages by name."""
-        ...
 
     def end_session(self, *, succeeded: bool) -> None:
         """Called when the run is done or has failed, not when it is interrupted."""
-        ...
 
 
 @dataclass

@@ -26,30 +26,20 @@ def check_measured(
     `valid-<average>` included. A part such as recall/cat belongs to its metric.
     Raises: ConfigError with all of them.
     """
-    lines = [_problem(option, *each, measured) for option, each in waiting.items()]
-    problems = [line for line in lines if line]
+    problems = []
+    for option, (metric, split, direction) in waiting.items():
+        directions = directions_of(measured.get(split, ()))
+        better = direction_of(metric, directions)
+        if split not in measured:
+            hint = errors.nearest(split, measured)
+            there = f"there is: {', '.join(measured)}"
+            problems.append(f"{option}.split={split}: nothing is measured on it{hint}; {there}")
+        elif better is None:
+            hint = errors.nearest(metric, directions)
+            there = f"there is: {', '.join(directions) or 'nothing'}"
+            problems.append(f"{option}.metric={metric}: not measured on {split}{hint}; {there}")
+        elif better != direction:
+            why = f"{metric} is better the other way; leave it null, or give {better}"
+            problems.append(f"{option}.direction={direction}: {why}")
     if problems:
         raise errors.ConfigError(problems)
-
-
-def _problem(
-    option: str,
-    metric: str,
-    split: str,
-    direction: str,
-    measured: Mapping[str, Sequence[Metric]],
-) -> str | None:
-    if split not in measured:
-        hint = errors.nearest(split, measured)
-        there = f"there is: {', '.join(measured)}"
-        return f"{option}.split={split}: nothing is measured on it{hint}; {there}"
-    directions = directions_of(measured[split])
-    better = direction_of(metric, directions)
-    if better is None:
-        hint = errors.nearest(metric, directions)
-        there = f"there is: {', '.join(directions) or 'nothing'}"
-        return f"{option}.metric={metric}: not measured on {split}{hint}; {there}"
-    if better != direction:
-        why = f"{metric} is better the other way; leave it null, or give {better}"
-        return f"{option}.direction={direction}: {why}"
-    return None

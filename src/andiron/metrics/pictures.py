@@ -30,11 +30,10 @@ def tiled(
     images: UInt8[Tensor, "number channels height width"], columns: int
 ) -> UInt8[Tensor, "channels rows_height columns_width"]:
     """The images row by row in one picture; the places that are left over are black."""
-    number, channels, height, width = images.shape
-    rows = -(-number // columns)
-    images = torch.cat([images, images.new_zeros(rows * columns - number, *images.shape[1:])])
-    grid = images.view(rows, columns, channels, height, width).permute(2, 0, 3, 1, 4)
-    return grid.reshape(channels, rows * height, columns * width)
+    rows = -(-len(images) // columns)
+    images = functional.pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - len(images)))
+    grid = images.reshape(rows, columns, *images.shape[1:]).permute(2, 0, 3, 1, 4)
+    return grid.flatten(3, 4).flatten(1, 2)
 
 
 def pixels(
@@ -61,6 +60,6 @@ def line_chart(
         x, y = (each.double().numpy() * (size - 1) for each in line)
         rows = torch.from_numpy(numpy.interp(pixel, x, y)).round().long()
         columns = torch.from_numpy(numpy.interp(pixel, y, x)).round().long()
-        places = torch.cat([rows, pixel]), torch.cat([pixel, columns])
-        chart[:, size - 1 - places[0], places[1]] = torch.tensor(colour, dtype=torch.uint8)[:, None]
+        places = size - 1 - torch.cat([rows, pixel]), torch.cat([pixel, columns])
+        chart[:, *places] = torch.tensor(colour, dtype=torch.uint8)[:, None]
     return chart

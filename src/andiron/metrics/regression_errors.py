@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron import errors
+from andiron.outputs import Scalar
 from andiron.protocols import Parts, Result
 
 # the mean over the outputs, or each by its name: output_0, output_1, ...
@@ -39,7 +40,7 @@ class RegressionError:
         targets, differences = _targets_and_differences(self.name, item)
         return self.error(differences).sum(0), _count(targets)
 
-    def value(self, total: Outputs, count: Float[Tensor, ""]) -> Result:
+    def value(self, total: Outputs, count: Scalar) -> Result:
         return _averaged(self.scale(total / count), self.average)
 
 
@@ -119,7 +120,7 @@ def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
     return targets, targets - output.to(kind).reshape(len(targets), -1)
 
 
-def _count(targets: Batch) -> Float[Tensor, ""]:
+def _count(targets: Batch) -> Scalar:
     """The samples, counted on the device: copying a number to it would wait."""
     return targets.new_full((), len(targets))
 

@@ -21,7 +21,6 @@ from andiron.protocols import Metric, Parts, Values
 
 LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
 MOST_KEPT = 256  # items that may wait: 16 MiB together
-TENSOR, TUPLE = "tensor", "tuple"  # the keys of JSON objects that stand for one
 
 
 class Tally:
@@ -155,8 +154,10 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
     columns = zip(*batches, strict=True)
     if not hasattr(metric, "value"):
         return tuple(map(_total, columns))
-    merge = _gathered if getattr(metric, "gathers", False) else _summed
-    return [merge([part.detach() for part in parts]) for parts in columns]
+    if getattr(metric, "gathers", False):
+        # one tensor for a window, in a list, so that the windows of an epoch are joined once
+        return [[torch.cat(parts).detach().cpu()] for parts in columns]
+    return [_summed(parts) for parts in columns]
 
 
 def _value(metric: Any, parts: Sequence[Any]) -> Any:
@@ -174,17 +175,12 @@ def _total(values: Sequence[Any]) -> float:
     return float(sum(values))
 
 
-def _summed(parts: list[Tensor]) -> Tensor:
+def _summed(parts: tuple[Tensor, ...]) -> Tensor:
     """The sum in float64 on the CPU; MPS has no float64 and adds in the parts' own dtype."""
-    stacked = torch.stack(parts)
+    stacked = torch.stack(parts).detach()
     if stacked.device.type != "mps" and stacked.is_floating_point():
         stacked = stacked.double()
     return stacked.sum(0).cpu().double()
-
-
-def _gathered(parts: list[Tensor]) -> list[Tensor]:
-    """One tensor for a window, in a list, so that the windows of an epoch are joined once."""
-    return [torch.cat(parts).cpu()]
 
 
 def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -192,9 +188,9 @@ def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value.detach()
-        return {TENSOR: name, "device": value.device.type}
+        return {"tensor": name, "device": value.device.type}
     if isinstance(value, tuple):
-        return {TUPLE: _plain([*value], tensors)}
+        return {"tuple": _plain([*value], tensors)}
     return [_plain(inner, tensors) for inner in value] if isinstance(value, list) else value
 
 
@@ -204,7 +200,7 @@ def _restored(plain: Any, tensors: Mapping[str, Tensor], device: torch.device) -
         return [_restored(inner, tensors, device) for inner in plain]
     if not isinstance(plain, dict):
         return plain
-    if TUPLE in plain:
-        return tuple(_restored(plain[TUPLE], tensors, device))
-    tensor = tensors[plain[TENSOR]]
+    if "tuple" in plain:
+        return tuple(_restored(plain["tuple"], tensors, device))
+    tensor = tensors[plain["tensor"]]
     return tensor.clone() if plain["device"] == "cpu" else tensor.to(device)

@@ -20,10 +20,12 @@ from andiron import errors, randomness
 from andiron.data.dataset import Batch
 from andiron.gradients import Gradients, backward
 from andiron.metrics.pictures import tiled
-from andiron.outputs import AdversarialOutput, Weight
+from andiron.outputs import AdversarialOutput, Scalar, Weight
 from andiron.protocols import TrainOutput
 from andiron.ranges import Count
 from andiron.tasks.regressor import Numbers, Scales
+
+Images = Float[Tensor, "batch channels height width"]
 
 
 class Adversarial(nn.Module):
@@ -70,9 +72,7 @@ class Adversarial(nn.Module):
         self.register_buffer("slope", 2 * std, persistent=False)
         self.register_buffer("offset", 2 * mean - 1, persistent=False)
 
-    def forward(
-        self, latents: Float[Tensor, "batch latent"]
-    ) -> Float[Tensor, "batch channels height width"]:
+    def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
         images: Tensor = self.generator(latents)
         return images
 
@@ -81,11 +81,7 @@ class Adversarial(nn.Module):
         latents = torch.randn(len(batch.inputs), self.latent, device=batch.inputs.device)
         return self.train_on(self._images(batch), latents)
 
-    def train_on(
-        self,
-        images: Float[Tensor, "batch channels height width"],
-        latents: Float[Tensor, "batch latent"],
-    ) -> TrainOutput:
+    def train_on(self, images: Images, latents: Float[Tensor, "batch latent"]) -> TrainOutput:
         """The gradients of both networks with these latents.
 
         The discriminator is given the generated images twice: batch norm counts them twice.
@@ -121,7 +117,7 @@ class Adversarial(nn.Module):
         discriminator_loss = _surprise(real, is_real=1) + _surprise(fake, is_real=0)
         return AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
 
-    def _images(self, batch: Batch) -> Float[Tensor, "batch channels height width"]:
+    def _images(self, batch: Batch) -> Images:
         return torch.addcmul(self.offset, batch.inputs, self.slope)
 
     def _judged(self, images: Tensor) -> Float[Tensor, " batch"]:
@@ -152,7 +148,7 @@ def judged_generated(item: AdversarialOutput) -> Tensor:
     return item.generated < 0
 
 
-def _surprise(logits: Float[Tensor, " batch"], *, is_real: float) -> Float[Tensor, ""]:
+def _surprise(logits: Float[Tensor, " batch"], *, is_real: float) -> Scalar:
     """-mean log s(D) of images that are to be taken for real (1), or -mean log(1 - s(D)) (0)."""
     truths = torch.full_like(logits, is_real)
     return functional.binary_cross_entropy_with_logits(logits, truths)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron.data.dataset import Batch
-from andiron.outputs import ClassificationOutput, Weight
+from andiron.outputs import ClassificationOutput, Scalar, Weight
 from andiron.ranges import Fraction, Positive
 from andiron.tasks import criterion
 from andiron.tasks import target_checks as checks
@@ -72,7 +72,7 @@ class CrossEntropy:
 
     def __call__(
         self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]
-    ) -> Float[Tensor, ""]:
+    ) -> Scalar:
         if self.class_weights is not None:
             output = criterion.at_least_float32(output)
             self.class_weights = criterion.like(output, self.class_weights)

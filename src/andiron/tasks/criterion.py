@@ -22,7 +22,7 @@ from torch.nn import functional
 from andiron import errors
 from andiron.data.dataset import Batch
 from andiron.gradients import backward
-from andiron.outputs import IGNORED, Weight
+from andiron.outputs import IGNORED, Scalar, Weight
 from andiron.protocols import TrainOutput
 from andiron.tasks import target_checks as checks
 
@@ -85,7 +85,7 @@ class Criterion:
 
     def __call__(
         self, output: Tensor, targets: Tensor, *, batch_targets: Tensor | None = None
-    ) -> Float[Tensor, ""]:
+    ) -> Scalar:
         """The mean loss; messages show `batch_targets`, the targets before they were flattened.
 
         Raises: MismatchError if the loss does not give a single number; DataError, on a CPU, for a

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from andiron import errors
 from andiron.data.dataset import Batch
-from andiron.outputs import RegressionOutput
+from andiron.outputs import RegressionOutput, Scalar
 from andiron.ranges import Number, Positive
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
@@ -42,7 +42,7 @@ class MeanSquaredError:
 
     def __call__(
         self, output: Float[Tensor, " *shape"], targets: Float[Tensor, " *shape"]
-    ) -> Float[Tensor, ""]:
+    ) -> Scalar:
         return functional.mse_loss(output, targets)
 
 

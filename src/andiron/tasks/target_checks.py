@@ -5,6 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from andiron import errors
+from andiron.outputs import Scalar
 
 MOST_LISTED = 8  # targets in a message
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
@@ -27,8 +28,8 @@ def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> 
 
 
 def of_yes_or_no(
-    loss: Float[Tensor, ""], targets: Shaped[Tensor, "batch ..."], ignored_index: int | None
-) -> Float[Tensor, ""]:
+    loss: Scalar, targets: Shaped[Tensor, "batch ..."], ignored_index: int | None
+) -> Scalar:
     """`loss`, if every target is 0, 1, a probability or ignored; torch would take any number.
 
     A GPU is not waited for: there the loss becomes nan, which stops the run.
@@ -39,8 +40,8 @@ def of_yes_or_no(
 
 
 def of_probabilities(
-    loss: Float[Tensor, ""], targets: Float[Tensor, "batch classes"]
-) -> Float[Tensor, ""]:
+    loss: Scalar, targets: Float[Tensor, "batch classes"]
+) -> Scalar:
     """`loss`, if each row of targets is probabilities; otherwise as `of_yes_or_no`.
 
     Raises: DataError, on a CPU, that names the first sample.

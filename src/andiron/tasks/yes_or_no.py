@@ -20,6 +20,7 @@ from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,
     MultiLabelClassificationOutput,
+    Scalar,
     SupervisedOutput,
 )
 from andiron.ranges import Positive
@@ -48,7 +49,7 @@ class BinaryCrossEntropy:
 
     def __call__(
         self, output: Float[Tensor, " *shape"], targets: Shaped[Tensor, " *shape"]
-    ) -> Float[Tensor, ""]:
+    ) -> Scalar:
         output = criterion.at_least_float32(output)
         if self.positive_weight is not None:
             self.positive_weight = criterion.like(output, self.positive_weight)

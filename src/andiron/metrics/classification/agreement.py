@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES
-from andiron.metrics.classification.confusion_counts import Counted, Counts, unpacked
+from andiron.metrics.classification.decision_scores import Counted, Counts, unpacked
 
 
 @dataclass(kw_only=True)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
-from andiron.metrics.classification.confusion_counts import Counted, divided, unpacked
-from andiron.metrics.classification.decision_scores import f_beta
+from andiron.metrics.classification.decision_scores import Counted, divided, f_beta, unpacked
 from andiron.protocols import Parts
 from andiron.ranges import Proportion
 
