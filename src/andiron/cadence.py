@@ -24,18 +24,16 @@ class Cadence:
     """
 
     updates: int | None = None
-    epochs: float | None = (
-        None  # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
-    )
+    # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
+    epochs: float | None = None
     minutes: float | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in vars(self).items() if value is not None}
         for name, value in given.items():
             if not 0 < value < math.inf:
-                raise ValueError(
-                    f"{name}={value}: should be a finite number above 0; give one, or leave it out"
-                )
+                remedy = "give one, or leave it out"
+                raise ValueError(f"{name}={value}: should be a finite number above 0; {remedy}")
         if not given:
             raise ValueError("nothing is ever due; give updates, epochs or minutes")
 
@@ -44,17 +42,15 @@ class Cadence:
         """The cadence that an option gives: `500` updates, `2epochs`, `10minutes`, or a mapping."""
         if isinstance(value, Cadence):
             return value
-        if isinstance(value, Mapping):
-            return cls(**value)
         if isinstance(value, int):
-            return cls(updates=value)
-        match = EVERY.fullmatch(value)
-        if match is None:
-            raise ValueError(
-                f"{value}: should be like 500 (updates), 2epochs or 10minutes; write one of these"
-            )
-        unit, number = match[2], float(match[1])
-        return cls(epochs=number) if unit == "epoch" else cls(minutes=number)
+            value = {"updates": value}
+        if isinstance(value, str):
+            match = EVERY.fullmatch(value)
+            if match is None:
+                allowed = "like 500 (updates), 2epochs or 10minutes"
+                raise ValueError(f"{value}: should be {allowed}; write one of these")
+            value = {f"{match[2]}s": float(match[1])}
+        return cls(**value)
 
     def in_updates(self, updates_per_epoch: int) -> "Cadence":
         """The same with a fractional number of epochs counted in updates, at least 1."""
@@ -83,20 +79,16 @@ class Ticker:
         `epochs` is the number of completed epochs at the end of one, and None within an epoch.
         """
         every = self.cadence
-        if self.was_done(updates):
-            return False
-        return (
-            (every.updates is not None and updates > 0 and updates % every.updates == 0)
-            or (every.epochs is not None and epochs is not None and epochs % every.epochs == 0)
-            or (every.minutes is not None and self._now() - self._last_time >= 60 * every.minutes)
+        return not self.was_done(updates) and bool(
+            (every.updates and updates and updates % every.updates == 0)
+            or (every.epochs and epochs is not None and epochs % every.epochs == 0)
+            or (every.minutes and self._now() - self._last_time >= 60 * every.minutes)
         )
 
     def next_update(self, updates: int) -> float:
         """The first update after `updates` that may be due within an epoch."""
-        every = self.cadence
-        if every.minutes is not None:
-            return updates + 1
-        return math.inf if every.updates is None else (updates // every.updates + 1) * every.updates
+        every = 1 if self.cadence.minutes else self.cadence.updates or math.inf
+        return (updates // every + 1) * every
 
     def was_done(self, updates: int) -> bool:
         """Whether it was last met after this update."""

@@ -25,7 +25,7 @@ Clip = (
 
 
 def option(
-    default: Any, meaning: str, *, resume: Resume, hparam: bool | Literal["if set"] = False
+    default: Any, meaning: str, *, resume: Resume = "ask", hparam: bool | Literal["if set"] = False
 ) -> Any:
     """A dataclass field with its meaning, its resume policy, and whether it is a hyperparameter.
 
@@ -51,30 +51,27 @@ class LearnerOptions:
         None, "length of the run in updates, in place of num_epochs", resume="free", hparam="if set"
     )
     seed: Seed = option(
-        42, "initialisation, order, dropout: a run is a function of it", resume="ask", hparam=True
+        42, "initialisation, order, dropout: a run is a function of it", hparam=True
     )
     grads_accumulation: Count = option(
-        1, "batches whose mean gradients make one update", resume="ask", hparam="if set"
+        1, "batches whose mean gradients make one update", hparam="if set"
     )
     clip: Clip | None = option(
         None,
         "joint norm of all gradients; or {norm: 1.0} of each, or {value: 0.1}",
-        resume="ask",
         hparam="if set",
     )
     sam: Positive | None = option(
         None,
         "rho of sharpness-aware minimisation, around any optimizer: 0.05",
-        resume="ask",
         hparam="if set",
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = option(
-        "fp32", "arithmetic of the forward pass", resume="ask", hparam="if set"
+        "fp32", "arithmetic of the forward pass", hparam="if set"
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",
         "action for an update with a NaN or an infinity, before the weights change",
-        resume="ask",
     )
     log_every: Every = option(
         20, "updates between log points; or 1epochs, 0.5minutes", resume="free"
@@ -82,7 +79,6 @@ class LearnerOptions:
     validate_every: Every = option(
         "1epochs",
         "time between validations: 1epochs, or a number of updates",
-        resume="ask",
         hparam="if set",
     )
     validate_first: bool = option(False, "validate before the first update too", resume="free")

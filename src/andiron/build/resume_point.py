@@ -16,6 +16,7 @@ from andiron.learner import Learner
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
+BATCHING = ("batch_size", "grads_accumulation")  # give the number of updates in an epoch
 log = logging.getLogger("andiron")
 
 
@@ -27,8 +28,7 @@ def newest(config: Train, built: Components, checkpoints: Store, changes: Change
     """
     path, saved = checkpoint.newest_whole(checkpoints)
     _check_length(config, saved.state)
-    if {"batch_size", "grads_accumulation"} & changes.keys():
-        _check_horizon(config, built, changes)
+    _check_horizon(config, built, changes)
     return path, saved
 
 
@@ -67,9 +67,9 @@ def _check_length(config: Train, state: Mapping[str, Any]) -> None:
 
 def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
     """Refuses another number of updates in an epoch if the learning rate depends on it."""
-    before = {
-        name: changes[name][0] for name in ("batch_size", "grads_accumulation") if name in changes
-    }
+    before = {name: changes[name][0] for name in BATCHING if name in changes}
+    if not before:
+        return
     recorded = dataclasses.replace(config, **before)
     batches = math.ceil(len(built.splits.train) / recorded.batch_size)
     horizons = components.horizons(recorded, batches)
@@ -78,13 +78,10 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
         schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])
     ):
         names = ", ".join(before)
-        raise errors.ConfigError(
-            [
-                f"{names}: the schedule was built for {horizons['updates_per_epoch']} updates an "
-                f"epoch, not {built.updates_per_epoch}; leave it, or resume with "
-                f"scheduler=constant and resume_allow=[{names}, scheduler]"
-            ]
-        )
+        lengths = f"{horizons['updates_per_epoch']} updates an epoch, not {built.updates_per_epoch}"
+        remedy = f"resume with scheduler=constant and resume_allow=[{names}, scheduler]"
+        why = f"the schedule was built for {lengths}; leave it, or {remedy}"
+        raise errors.ConfigError([f"{names}: {why}"])
 
 
 def _moved(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:

@@ -5,7 +5,6 @@ Each option stands once, with its type, range, default, meaning and resume polic
 """
 
 import dataclasses
-import json
 import os
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -36,31 +35,31 @@ class Train(LearnerOptions):
     """One training run: what `conf/train.yaml` composes and what `config.json` records."""
 
     lr: Positive = option(
-        MISSING, "learning rate; each optimizer brings its usual one", resume="ask", hparam=True
+        MISSING, "learning rate; each optimizer brings its usual one", hparam=True
     )
     data: Node = option(MISSING, "data set", resume="never", hparam=True)
     task: Node = option(
-        MISSING, "training and validation step around the network", resume="ask", hparam=True
+        MISSING, "training and validation step around the network", hparam=True
     )
     model: Node = option(MISSING, "network", resume="never", hparam=True)
-    loss: Node | None = option(None, "what the task minimises", resume="ask", hparam=True)
+    loss: Node | None = option(None, "what the task minimises", hparam=True)
     metrics: Nodes = option(MISSING, "measured on training and validation data", resume="never")
     augmentation: Nodes | None = option(
-        None, "random changes to training samples", resume="ask", hparam="if set"
+        None, "random changes to training samples", hparam="if set"
     )
     optimizer: Node = option(
-        MISSING, "owns every parameter that no group claims", resume="ask", hparam=True
+        MISSING, "owns every parameter that no group claims", hparam=True
     )
     param_groups: dict[str, Any] | None = option(
         None, "rules that give parameters their own settings", resume="never", hparam="if set"
     )
     scheduler: Node = option(
-        MISSING, "learning rate as a function of the update", resume="ask", hparam=True
+        MISSING, "learning rate as a function of the update", hparam=True
     )
     gradients: Nodes | None = option(
-        None, "transformations of the gradients, in order", resume="ask", hparam="if set"
+        None, "transformations of the gradients, in order", hparam="if set"
     )
-    averages: Nodes | None = option(None, "averages of the weights", resume="ask", hparam="if set")
+    averages: Nodes | None = option(None, "averages of the weights", hparam="if set")
     early_stopping: Nodes | None = option(
         None, "rules that end the run early", resume="free", hparam="if set"
     )
@@ -69,17 +68,17 @@ class Train(LearnerOptions):
     )
     writers: Nodes | None = option(DEFAULT_WRITERS, "where logged values go", resume="free")
     render: Node | None = option(None, "progress on the terminal", resume="free")
-    batch_size: Count = option(64, "samples in a training batch", resume="ask", hparam=True)
+    batch_size: Count = option(64, "samples in a training batch", hparam=True)
     num_workers: Index = option(
         0, "processes that load data; data in memory needs none", resume="free"
     )
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = option(
         "auto", "auto, cpu, cuda, cuda:1 or mps", resume="free"
     )
-    compile: bool = option(False, "torch.compile the network", resume="ask")
-    channels_last: bool = option(False, "memory layout of images", resume="ask")
+    compile: bool = option(False, "torch.compile the network")
+    channels_last: bool = option(False, "memory layout of images")
     activation_checkpointing: str | None = option(
-        None, "regex of modules whose activations are recomputed in backward", resume="ask"
+        None, "regex of modules whose activations are recomputed in backward"
     )
     start_from: str | None = option(
         None,
@@ -111,13 +110,12 @@ class Train(LearnerOptions):
         Raises: ConfigError naming every unknown, missing or wrong value.
         """
         try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+            plain = files.read_json(Path(path))
         except ValueError as error:
             raise errors.ConfigError([f"{path}: not JSON: {error}"]) from error
         if not isinstance(plain, dict):
-            raise errors.ConfigError(
-                [f"{path}: holds {type(plain).__name__}, not an object of options"]
-            )
+            what = f"holds {type(plain).__name__}, not an object of options"
+            raise errors.ConfigError([f"{path}: {what}"])
         found = problems(plain)
         if found:
             raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
@@ -166,11 +164,11 @@ def problems(plain: Options) -> Problems:
             continue
         for name, node in chosen.items():
             path = f"{group}.{name}"
-            found |= node_checks.problems(path, node)
             if isinstance(node, dict) and node and "_target_" not in node:
                 why = f"has options and no _target_; say {group}={name} too, or give it one"
                 found[path] = f"{path}: {why}"
-                del found[f"{path}._target_"]
+            else:
+                found |= node_checks.problems(path, node)
     return found | rules.problems(plain)
 
 
