@@ -16,6 +16,8 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import leaves
 
+Groups = dict[str, list[str]]  # the choices of every config group
+
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
     """The mistakes in the overrides among `arguments`, one line each; else Hydra's own message.
@@ -26,17 +28,13 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     options = get_args_parser().parse_args(arguments)
     user_dirs = [Path(options.config_dir).absolute()] if options.config_dir else []
     known = groups(conf_dir, *user_dirs)
-    found, valid = (
-        [],
-        [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in user_dirs)}]"],
-    )
+    found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in user_dirs]
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as unreadable:
-            found.append(
-                f"{text}: cannot be read as option=value: {str(unreadable).splitlines()[0]}"
-            )
+            why = str(unreadable).splitlines()[0]
+            found.append(f"{text}: cannot be read as option=value: {why}")
             continue
         complaint = _group_problem(override, known)
         if complaint:
@@ -61,12 +59,9 @@ def problems(config: DictConfig) -> list[str]:
         found = schema.problems(plain(filled))
     except OmegaConfBaseException as error:
         return [_message(error)]
-    found = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
-    return list(
-        (
-            found | {option: f"{option}: no value; give one as {option}=..." for option in missing}
-        ).values()
-    )
+    lines = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
+    lines |= {option: f"{option}: no value; give one as {option}=..." for option in missing}
+    return list(lines.values())
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -80,28 +75,25 @@ def _repeats(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
 
 
-def groups(*conf_dirs: Path) -> dict[str, list[str]]:
+def groups(*conf_dirs: Path) -> Groups:
     """The choices of every config group, by group name."""
-    found: dict[str, list[str]] = {}
-    for group, option in sorted(
-        (file.parent.name, file.stem) for folder in conf_dirs for file in folder.glob("*/*.yaml")
-    ):
+    files = [file for folder in conf_dirs for file in folder.glob("*/*.yaml")]
+    found: Groups = {}
+    for group, option in sorted((file.parent.name, file.stem) for file in files):
         found.setdefault(group, []).append(option)
     return found
 
 
-def _group_problem(override: Override, known: dict[str, list[str]]) -> str | None:
+def _group_problem(override: Override, known: Groups) -> str | None:
     group = override.key_or_group
     if group not in known or override.is_delete():
         return None
     for option in ("null" if value is None else str(value) for value in _values(override)):
         if option not in known[group]:
             hint = errors.nearest(option, known[group])
+            there = f"there is: {', '.join(known[group])}"
             instead = f"; ~{group} leaves it out" if option == "null" else ""
-            return (
-                f"{group}={option}: no such {group}{hint}; there is: "
-                f"{', '.join(known[group])}{instead}"
-            )
+            return f"{group}={option}: no such {group}{hint}; {there}{instead}"
     return None
 
 
@@ -112,17 +104,13 @@ def _values(override: Override) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _forced(override: Override, known: dict[str, list[str]]) -> str:
+def _forced(override: Override, known: Groups) -> str:
     """The override with its first value, forced to add a key that is not there."""
     if override.is_delete():
         return str(override.input_line)
-    values = (
-        override.sweep_string_iterator()
-        if override.is_sweep_override()
-        else iter([override.get_value_element_as_str()])
-    )
-    key = override.get_key_element()
-    return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={next(values)}"
+    is_sweep, key = override.is_sweep_override(), override.get_key_element()
+    value = next(override.sweep_string_iterator()) if is_sweep else override.get_value_element_as_str()
+    return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={value}"
 
 
 def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:

@@ -67,10 +67,9 @@ def inner_problems(path: str, value: Any) -> Problems:
     items = value.items() if isinstance(value, dict) else enumerate(value)
     found: Problems = {}
     for key, inner in items:
-        if _is_node(inner):
-            found |= problems(f"{path}.{key}", inner)
-        elif isinstance(inner, dict | list):
-            found |= inner_problems(f"{path}.{key}", inner)
+        if isinstance(inner, dict | list):
+            check = problems if _is_node(inner) else inner_problems
+            found |= check(f"{path}.{key}", inner)
     return found
 
 

@@ -147,7 +147,7 @@ def hyperparameters(config: Train) -> dict[str, Any]:
     found = {}
     for field in dataclasses.fields(Train):
         value, counted = getattr(config, field.name), field.metadata["hparam"]
-        if counted is True or (counted == "if set" and value != field.default):
+        if counted is True or (counted and value != field.default):
             found[field.name] = value
     return found
 

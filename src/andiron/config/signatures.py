@@ -34,11 +34,10 @@ class _UncheckedType(type):
             raise AttributeError(name)
         return cls
 
-    def __getitem__(cls, key: Any) -> type:
-        return cls
-
     def __call__(cls, *args: Any, **kwargs: Any) -> type:
         return cls
+
+    __getitem__ = __call__
 
 
 class Unchecked(metaclass=_UncheckedType):
@@ -91,15 +90,10 @@ class Signature:
 class Module(dict[str, Any]):
     """A parsed source file; as a dict, the types that the names in its annotations mean."""
 
-    def __init__(self, name: str, package: str, definitions: dict[str, ast.stmt]):
+    def __init__(self, name: str, definitions: "Definitions"):
         super().__init__(BUILTINS)
-        self.name, self.package, self.definitions = name, package, definitions
+        self.name, self.definitions = name, definitions
         self.is_own = name.startswith("andiron.")
-
-    def origin(self, statement: ast.ImportFrom) -> str:
-        """The absolute name of the module from which a statement imports."""
-        package = self.package.rsplit(".", statement.level - 1)[0] if statement.level else ""
-        return f"{package}.{statement.module or ''}".strip(".")
 
     def __missing__(self, name: str) -> Any:
         match self.definitions.get(name):
@@ -107,19 +101,19 @@ class Module(dict[str, Any]):
                 return ranges.Node  # a configuration can only give such an object as a node
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
                 return _evaluated(self, value)
-            case ast.Import():
-                return IMPORTED.get(name, Unchecked)
-            case ast.ImportFrom(names=[imported]) as statement:
-                return self._imported(self.origin(statement), imported.name)
+            case str() as imported:
+                return self._imported(imported)
         return Unchecked
 
-    def _imported(self, origin: str, name: str) -> Any:
+    def _imported(self, name: str) -> Any:
+        origin, _, attribute = name.rpartition(".")
+        if name in IMPORTED:
+            return IMPORTED[name]
         if origin in IMPORTED:
-            return getattr(IMPORTED[origin], name, Unchecked)
-        known = IMPORTED.get(f"{origin}.{name}")
+            return getattr(IMPORTED[origin], attribute, Unchecked)
         is_near = origin.partition(".")[0] == self.name.partition(".")[0]
-        module = _module(origin) if known is None and is_near else None
-        return known or (Unchecked if module is None else module[name])
+        module = _module(origin) if is_near else None
+        return Unchecked if module is None else module[attribute]
 
 
 @cache
@@ -146,6 +140,7 @@ def fields_of(schema: type) -> Signature:
     )
 
 
+Definitions = dict[str, ast.stmt | str]  # of what is imported, its dotted name
 Located = tuple[Module, ast.stmt]  # a statement, and where it stands
 
 
@@ -168,7 +163,7 @@ def _module(name: str) -> Module | None:
         tree = ast.parse(Path(str(spec.origin)).read_bytes())
     except (OSError, SyntaxError, ValueError):  # whoever imports it is told
         return None
-    return Module(name, str(spec.parent), dict(_definitions(tree.body)))
+    return Module(name, dict(_definitions(tree.body, str(spec.parent))))
 
 
 @cache
@@ -176,7 +171,7 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
     """Where the source of a module is, found without importing any parent."""
     parent, _, _ = name.rpartition(".")
     outer = _spec(parent) if parent else None
-    folders = outer and outer.submodule_search_locations
+    folders = outer.submodule_search_locations if outer else None
     if parent and not folders:
         return None
     for finder in sys.meta_path:
@@ -186,29 +181,29 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
     return None
 
 
-def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+def _definitions(body: list[ast.stmt], package: str = "") -> Iterator[tuple[str, ast.stmt | str]]:
     for statement in body:
         match statement:
             case ast.ClassDef() | ast.FunctionDef():
                 yield statement.name, statement
             case ast.ImportFrom(module, names, level):
-                for each in names:
-                    yield each.asname or each.name, ast.ImportFrom(module, [each], level)
-            case ast.Import():
-                yield from ((each.asname or each.name, statement) for each in statement.names)
+                outer = package.rsplit(".", level - 1)[0] if level else ""
+                origin = f"{outer}.{module or ''}".strip(".")
+                yield from ((each.asname or each.name, f"{origin}.{each.name}") for each in names)
+            case ast.Import(names):
+                yield from ((each.asname or each.name, each.name) for each in names)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield name, statement
             case ast.If() | ast.Try():
-                yield from _definitions([*statement.orelse, *statement.body])
+                yield from _definitions([*statement.orelse, *statement.body], package)
 
 
 def _definition(module: Module, name: str) -> Located | None:
     """Where a name of a module is defined: imports from one module to another are followed."""
-    statement = module.definitions.get(name)
-    if not isinstance(statement, ast.ImportFrom):
-        return None if statement is None else (module, statement)
-    origin = _module(module.origin(statement))
-    return None if origin is None else _definition(origin, statement.names[0].name)
+    found = module.definitions.get(name)
+    if isinstance(found, str):
+        return _located(found)
+    return None if found is None else (module, found)
 
 
 def _method(module: Module, owner: ast.stmt, name: str) -> Located | None:
