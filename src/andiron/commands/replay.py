@@ -35,7 +35,8 @@ def replay(folder: Path) -> bool:
     built = components.build(config)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)
-        numbers = range(step.first_batch - 1, step.first_batch - 1 + step.num_batches)
+        start = step.first_batch - 1
+        numbers = range(start, start + step.num_batches)
         batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
         bad_modules = _watched(learner.model)
         with learner.training(built.train):

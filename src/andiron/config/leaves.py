@@ -4,6 +4,8 @@
 {('model', 'hidden'): [7, 5], ('model', 'dropout'): 0.0}
 >>> by_name(differences({"lr": 0.1, "seed": 1}, {"lr": 0.2, "seed": 1, "clip": 1.0}))
 {'lr': [0.1, 0.2], 'clip': [None, 1.0]}
+>>> nested({("model", "dropout"): 0.0, ("model", "hidden"): [7]})
+{'model': {'dropout': 0.0, 'hidden': [7]}}
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,16 +21,12 @@ def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterato
 
     With `opens_lists`, the items of lists too, by their position.
     """
-    if isinstance(value, Mapping) and value:
-        items = value.items()
-    elif opens_lists and isinstance(value, list) and value:
-        items = dict(enumerate(value)).items()
-    else:
-        if path:
-            yield path, value
-        return
-    for name, inner in items:
-        yield from leaves(inner, (*path, str(name)), opens_lists=opens_lists)
+    inner = dict(enumerate(value)) if opens_lists and isinstance(value, list) else value
+    if isinstance(inner, Mapping) and inner:
+        for name, each in inner.items():
+            yield from leaves(each, (*path, str(name)), opens_lists=opens_lists)
+    elif path:
+        yield path, value
 
 
 def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
