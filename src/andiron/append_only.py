@@ -133,7 +133,9 @@ class AppendOnlyFile:
             if self._is_failing:
                 self._unsaid.append((logging.INFO, f"{self.path} is written again"))
                 if self._dropped:
-                    self._warn(f": {self._dropped} bytes were dropped while it could not be written")
+                    self._warn(
+                        f": {self._dropped} bytes were dropped while it could not be written"
+                    )
                 self._is_failing, self._dropped = False, 0
         except OSError as error:
             self._failed(error)

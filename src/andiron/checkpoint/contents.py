@@ -62,7 +62,9 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     for name, average in checkpoint.averages.items():
         file = AVERAGE.format(name)
         if not is_own(file):
-            raise ValueError(f"average {name!r}: names a file, so it cannot hold a slash; rename it")
+            raise ValueError(
+                f"average {name!r}: names a file, so it cannot hold a slash; rename it"
+            )
         files[file] = average
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
