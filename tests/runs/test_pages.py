@@ -1,12 +1,13 @@
-"""README and docs/ say what is there: their Python runs, their commands, links and paths are sound.
-"""
+"""README and docs/: their Python and their commands run, their links and paths lead somewhere."""
 
 import ast
+import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+from in_process import ran
 
 from andiron.config import diagnosis
 
@@ -14,12 +15,32 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
 README = "README.md"
+MNIST = Path(os.environ.get("ANDIRON_DATA_DIR", "data")) / "MNIST" / "raw"
 ALL = {README: (ROOT / README).read_text(encoding="utf-8"), **PAGES}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
-OTHERS = {  # each has a test of its own that runs its blocks
-    "data.md", "extending.md", "metrics.md", "parameter_groups.md", "records.md", "resuming.md",
-    "run_folder.md",
-}  # fmt: skip
+ELSEWHERE = {  # pages whose blocks a test of their own runs
+    "data.md": "tests/fast/data/test_data_page.py",
+    "extending.md": "tests/runs/test_extending.py",
+    "metrics.md": "tests/fast/metrics/test_metrics_page.py",
+    "parameter_groups.md": "tests/runs/test_parameter_groups_page.py",
+    "records.md": "tests/fast/serialization/test_records_page.py",
+    "resuming.md": "tests/proofs/test_run_pages.py",
+    "run_folder.md": "tests/proofs/test_run_pages.py",
+}
+NOT_HERE = {  # commands by their beginnings, with what runs them
+    "python3 -m venv": ".ci/run, as they stand, in a fresh clone",
+    ".venv/bin/python -m": ".ci/run",
+    ".venv/bin/tensorboard": "tests/proofs/writers/test_tensorboard_server.py, which ends it too",
+    "python proofs/trace.py": "tests/runs/test_batch_walk.py, without the checks of types",
+}
+SHORTER = {  # by an override of a command: what makes it short enough, given after its own
+    "--help": (),
+    "resume=latest": ("num_epochs=2",),
+    "scripts/plan.py": (),
+    "data=mnist": ("num_updates=3",),
+    "num_updates=5000": ("num_updates=3",),
+    "train.py": ("num_epochs=1",),
+}
 
 
 def blocks(page, language):
@@ -27,8 +48,33 @@ def blocks(page, language):
     return [block for found, block in BLOCK.findall(ALL[page]) if found == language]
 
 
+def commands(page):
+    """The lines of the shell blocks of a page, continued lines joined."""
+    return "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if page not in ELSEWHERE and commands(page)])
+def test_the_commands_of_a_page_run_from_top_to_bottom(page, here):
+    for line in commands(page):
+        if line.startswith(tuple(NOT_HERE)):
+            continue
+        _, script, *arguments = shlex.split(line)
+        if "data=mnist" in arguments and not MNIST.is_dir():
+            continue
+        words = (script, *arguments)
+        shorter = next((more for word, more in SHORTER.items() if word in words), ())
+
+        ended = ran(ROOT / script, *arguments, *shorter)
+        assert ended.code == 0, (line, ended.errors)
+
+
+def test_each_page_with_blocks_of_its_own_tests_is_named_there():
+    for page, test in ELSEWHERE.items():
+        assert page in (ROOT / test).read_text(encoding="utf-8"), test
+
+
 @pytest.mark.parametrize(
-    "page", [page for page in ALL if page not in OTHERS and blocks(page, "python")]
+    "page", [page for page in ALL if page not in ELSEWHERE and blocks(page, "python")]
 )
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -61,7 +107,7 @@ def test_every_override_in_a_command_is_sound():
     """
     offenders = []
     for page in ALL:
-        for line in "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines():
+        for line in commands(page):
             command = re.split(r"#|\|\|", line)[0]
             script = re.search(r"(?:train|scripts/plan|scripts/find_lr)\.py", command)
             if script is None or "--config-dir" in command:
