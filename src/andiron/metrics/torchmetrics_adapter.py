@@ -41,7 +41,11 @@ class Torchmetrics:
         self.metric.reset()
         self.metric.update(*_inputs(item))
         states = self.metric.metric_state.values()
-        return tuple(map(_rows, states) if self.gathers else states)
+        if not self.gathers:
+            return tuple(states)
+        # what the batch added to each list, with a dimension for the samples
+        lists = ([each if each.ndim else each[None] for each in state] for state in states)
+        return tuple(map(torch.cat, lists))
 
     def value(self, *parts: Tensor) -> Result:
         """The metric's value: a number, or several by name or place; None for NaN.
@@ -51,7 +55,11 @@ class Torchmetrics:
         self._move(torch.device("cpu"))
         self.metric.reset()
         for (state, default), part in zip(self.metric.metric_state.items(), parts, strict=True):
-            setattr(self.metric, state, [part] if self.gathers else _as_kept(default, part))
+            if self.gathers:
+                setattr(self.metric, state, [part])
+            else:  # counts as integers again; other sums stay float64
+                dtype = part.dtype if default.is_floating_point() else default.dtype
+                setattr(self.metric, state, part.to(dtype))
         # unwrapped: without its cache and its exchange between ranks
         result = inspect.unwrap(self.metric.compute)()
         self.metric.reset()
@@ -94,16 +102,6 @@ def _inputs(item: Any) -> tuple[Tensor, Tensor]:
     if isinstance(item, outputs.RegressionOutput) and output.shape[1] == 1:
         return output[:, 0], targets[:, 0]
     return output, targets
-
-
-def _rows(state: list[Tensor]) -> Tensor:
-    """What one batch added to a list, as one tensor with a dimension for the samples."""
-    return torch.cat([each if each.ndim else each[None] for each in state])
-
-
-def _as_kept(default: Tensor, part: Tensor) -> Tensor:
-    """Counts as integers again; other sums stay float64."""
-    return part if default.is_floating_point() else part.to(default.dtype)
 
 
 def _values(name: str, result: Any) -> Result:

@@ -117,20 +117,18 @@ class Classifier(Supervised):
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
         logits, targets = self(batch.inputs), batch.targets
-        if targets.is_floating_point():
-            return self._classify_probabilities(logits, targets)
-        if logits.dim() != 2 or logits.shape[:1] != targets.shape:
-            remedy = "should be [batch, classes] for class indices [batch]"
-            raise checks.misfit(self, logits, targets, remedy)
-        loss, marked = self.loss(logits, targets), self.loss.marked(targets)
-        weight = self.loss.weight(targets, marked)
-        return ClassificationOutput(loss, logits, marked, weight, self.loss.has_ignored)
-
-    def _classify_probabilities(self, logits: Tensor, targets: Tensor) -> ClassificationOutput:
-        if logits.dim() != 2 or logits.shape != targets.shape:
+        is_class = not targets.is_floating_point()
+        if logits.dim() != 2 or logits.shape[: 1 if is_class else 2] != targets.shape:
             remedy = "should both be [batch, classes] for targets that are probabilities"
+            if is_class:
+                remedy = "should be [batch, classes] for class indices [batch]"
             raise checks.misfit(self, logits, targets, remedy)
-        loss = checks.of_probabilities(self.loss(logits, targets), targets)
-        likeliest = targets.argmax(dim=-1)
-        weight = self.loss.weight(targets, likeliest)
-        return ClassificationOutput(loss, logits, likeliest, weight)
+        loss = self.loss(logits, targets)
+        if is_class:
+            marked = self.loss.marked(targets)
+        else:
+            loss, marked = checks.of_probabilities(loss, targets), targets.argmax(dim=-1)
+        weight = self.loss.weight(targets, marked)
+        return ClassificationOutput(
+            loss, logits, marked, weight, is_class and self.loss.has_ignored
+        )

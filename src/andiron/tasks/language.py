@@ -10,7 +10,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -56,7 +56,7 @@ class LanguageModel(Supervised):
         self.vocabulary = vocabulary
         self.prompt = _encoded(prompt, vocabulary)
         self.sample_length = sample_length
-        self.settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k}
+        self.settings = {"temperature": temperature, "top_k": top_k}
         num_tokens = BYTES if vocabulary is None else len(vocabulary)
         if top_k is not None and not 1 <= top_k <= num_tokens:
             allowed = f"should be between 1 and the {num_tokens} tokens there are, or null for all"
@@ -91,7 +91,7 @@ class LanguageModel(Supervised):
 
         Empty for a network without `generate`, and where the text of the tokens is unknown.
         """
-        generate: Any = getattr(self.network, "generate", None)
+        generate = getattr(self.network, "generate", None)
         is_text = self.vocabulary is not None or self.bytes_per_token is None
         if generate is None or not is_text:
             return {}
