@@ -77,13 +77,17 @@ def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> Pl
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return type(value) is int and value >= 1
+
+
+def _is_text(value: Any, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 def _is_horizon(value: Any) -> bool:
     if type(value) is int and value < 1:
         raise PydanticCustomError("kind", "Input should be greater than or equal to 1")
-    return _is_count(value) or (isinstance(value, str) and EPOCHS.fullmatch(value) is not None)
+    return _is_count(value) or _is_text(value, EPOCHS)
 
 
 def _in_updates(value: Any, info: Any) -> Any:
@@ -97,10 +101,10 @@ def _in_updates(value: Any, info: Any) -> Any:
 
 
 def _is_cadence(value: Any) -> bool:
-    if isinstance(value, dict) and value and value.keys() <= {"updates", "epochs", "minutes"}:
+    if isinstance(value, dict) and value.keys() <= {"updates", "epochs", "minutes"}:
         numbers = [each for each in value.values() if each is not None]
         return bool(numbers) and all(type(each) in (int, float) and each > 0 for each in numbers)
-    return _is_count(value) or (isinstance(value, str) and EVERY.fullmatch(value) is not None)
+    return _is_count(value) or _is_text(value, EVERY)
 
 
 def _is_node(value: Any) -> bool:
@@ -112,8 +116,7 @@ def _are_nodes(value: Any) -> bool:
 
 
 def _is_function(value: Any) -> bool:
-    is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value) is not None
-    return is_name or _is_node(value)
+    return _is_text(value, DOTTED_NAME) or _is_node(value)
 
 
 # a number of updates, or of epochs that become updates when the run is built

@@ -92,19 +92,17 @@ def _built(
 
 def _replace_convolution(network: nn.Module, name: str, channels: int) -> None:
     old: Any = network.get_submodule(name)
-    options = ("kernel_size", "stride", "padding", "dilation", "padding_mode")
-    same = {option: getattr(old, option) for option in options}
-    new = nn.Conv2d(channels, old.out_channels, bias=old.bias is not None, **same)
+    same = ("kernel_size", "stride", "padding", "dilation", "padding_mode", "out_channels")
+    options = {option: getattr(old, option) for option in same}
+    new = nn.Conv2d(channels, bias=old.bias is not None, **options)
     network.set_submodule(name, new)
 
 
-def _state(weights: Any) -> dict[str, Tensor]:
+def _state(weights: Any) -> Any:
     """The stored weights, unpickled as tensors only; a download's hash is checked."""
     file = Path(torch.hub.get_dir(), "checkpoints", weights.url.rpartition("/")[2])
     try:
-        state: dict[str, Tensor] = weights.get_state_dict(
-            progress=False, check_hash=True, weights_only=True
-        )
+        return weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         why = f"({_first_line(error)})"
         problem = f"{file}: no weights can be read from it {why}; remove it to download it again"
@@ -115,7 +113,6 @@ def _state(weights: Any) -> dict[str, Tensor]:
                 "it, or start from random ones (weights=null)"
             )
         raise errors.DataError(problem) from error
-    return state
 
 
 def _fitted(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Tensor]:

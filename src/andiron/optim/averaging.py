@@ -80,12 +80,17 @@ class WeightAverage:
         self.count = 0
         own = model_weights.entries(model)
         first = model_weights.first_names(own)
-        unique = dict.fromkeys(first.values())
-        self._averaged = [name for name in unique if _is_averaged(own[name])]
-        self._copied = [name for name in unique if name not in {*self._averaged}]
-        copies = {name: _copy(own[name], name in self._averaged) for name in unique}
-        self._unique = copies
-        self._tensors = {name: copies[first[name]] for name in own}
+        unique = {name: own[name].detach() for name in own if name == first[name]}
+        self._averaged = {
+            name: tensor.to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
+            for name, tensor in unique.items()
+            if _is_averaged(own[name])
+        }
+        self._copied = {
+            name: tensor.clone() for name, tensor in unique.items() if name not in self._averaged
+        }
+        self._unique = self._averaged | self._copied
+        self._tensors = {name: self._unique[first[name]] for name in own}
 
     def update(self, model: nn.Module, updates: int) -> None:
         """Averages the weights after `updates` completed updates, if the rule includes them."""
@@ -95,10 +100,9 @@ class WeightAverage:
         own = self._checked(model)
         with torch.no_grad():
             if self._averaged:
-                averages = [self._tensors[name] for name in self._averaged]
-                newest = [own[name].to(self._tensors[name].dtype) for name in self._averaged]
-                torch._foreach_lerp_(averages, newest, weight)
-        model_weights.copy({name: own[name] for name in self._copied}, self._tensors)
+                newest = [own[name].to(each.dtype) for name, each in self._averaged.items()]
+                torch._foreach_lerp_([*self._averaged.values()], newest, weight)
+        model_weights.copy({name: own[name] for name in self._copied}, self._copied)
         self.count += 1
 
     def swapped_in(self, model: nn.Module) -> AbstractContextManager[None]:
@@ -134,8 +138,3 @@ def _is_averaged(tensor: Tensor) -> bool:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return False
     return isinstance(tensor, nn.Parameter) or bool(torch.isfinite(tensor).all())
-
-
-def _copy(tensor: Tensor, is_averaged: bool) -> Tensor:
-    dtype = torch.promote_types(tensor.dtype, torch.float32) if is_averaged else tensor.dtype
-    return tensor.detach().to(dtype, copy=True)

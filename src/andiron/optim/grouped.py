@@ -155,15 +155,14 @@ class GroupedOptimizer:
 
         Raises: KeyError for a group that is not there.
         """
-        self._check_names(names)
-        self._freeze(self._frozen | {*names})
+        self._freeze(self._frozen | self._known(names))
 
     def unfreeze(self, *names: str) -> None:
         """Trains these groups again.
 
         Raises: KeyError for a group that is not there; OwnershipError for one without an optimizer.
         """
-        self._check_names(names)
+        thawed = self._known(names)
         for name in names:
             if self.groups[name].optimizer is None:
                 raise errors.OwnershipError(
@@ -171,7 +170,7 @@ class GroupedOptimizer:
                     f"parameters {', '.join(self.groups[name].parameters)} would have no owner; "
                     "give it `frozen: <updates>` instead of `frozen: true`"
                 )
-        self._freeze(self._frozen - {*names})
+        self._freeze(self._frozen - thawed)
 
     def prove(self) -> None:
         """Checks that every trained parameter has exactly one owner.
@@ -267,10 +266,11 @@ class GroupedOptimizer:
                 tensor.requires_grad_(group.name not in names)
         self.prove()
 
-    def _check_names(self, names: Iterable[str]) -> None:
+    def _known(self, names: Iterable[str]) -> set[str]:
         for name in names:
             if name not in self.groups:
                 raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
+        return {*names}
 
 
 def _part(gradients: Gradients, group: Group) -> Gradients:

@@ -6,7 +6,6 @@ from typing import Any
 from torch import nn
 
 from andiron import errors
-from andiron.optim.match_rules import described
 from andiron.ranges import Decay
 
 
@@ -22,13 +21,12 @@ def layerwise(
     decay = 1 / 2.6.
     """
     layers: dict[str, list[str]] = {}
-    for parameter in described(model):
-        name = parameter.name
+    for name, parameter in model.named_parameters():
         layer = name.rpartition(".")[0] if pattern is None else _layer(pattern, name)
-        if parameter.tensor.requires_grad and layer is not None:
+        if parameter.requires_grad and layer is not None:
             layers.setdefault(layer, []).append(name)
     if not layers:
-        known = ", ".join(name for name, _ in model.named_parameters())
+        known = ", ".join(dict(model.named_parameters()))
         problem = f"pattern={pattern}: matches no parameter's name; match some of: {known}"
         raise errors.ConfigError([f"param_groups: {problem}"])
     last = len(layers) - 1

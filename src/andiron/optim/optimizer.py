@@ -39,18 +39,18 @@ class Optimizer:
         names: Collection[str] | None = None,
         **options: Any,
     ):
-        self._parameters = torch_class.named_parameters(model, names)
-        if not self._parameters:
+        self.parameters = torch_class.named_parameters(model, names)  # those it owns
+        if not self.parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
-        self._names = list(self._parameters)
+        self._names = list(self.parameters)
         self._model: nn.Module = model
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
         inner_class = torch_class.without_dynamo(optimizer_class)
         # taken before torch wraps it for its profiler, at 30 us a step
         self._inner_step: Callable[..., Any] = inner_class.step
-        self._inner = torch_class.constructed(inner_class, self.name, self._parameters, options)
+        self._inner = torch_class.constructed(inner_class, self.name, self.parameters, options)
         self.options = torch_class.public_options(optimizer_class, self._inner.defaults)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
         self._may_fuse = fused_kernel.is_known(optimizer_class, self.options)
@@ -61,11 +61,6 @@ class Optimizer:
         if self.has_evaluation_weights:
             self._inner.train()
         self._initial_group = dict(self._inner.param_groups[0])
-
-    @property
-    def parameters(self) -> Mapping[str, nn.Parameter]:
-        """The parameters it owns, by name."""
-        return self._parameters
 
     def step(
         self,
@@ -113,16 +108,16 @@ class Optimizer:
 
     def _lend(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
-            parameter = self._parameters.get(name)
+            parameter = self.parameters.get(name)
             if parameter is None:
                 raise KeyError(
                     f"the optimizer does not own parameter {name!r}; it owns: "
-                    f"{', '.join(self._parameters)}"
+                    f"{', '.join(self.parameters)}"
                 )
             parameter.grad = gradient.clone() if self._lends_copies else gradient
 
     def _take_back(self) -> None:
-        for parameter in self._parameters.values():
+        for parameter in self.parameters.values():
             parameter.grad = None
 
     def _evaluations(
@@ -154,7 +149,7 @@ class Optimizer:
         return evaluate
 
     def _versions(self) -> list[int]:
-        return [parameter._version for parameter in self._parameters.values()]
+        return [parameter._version for parameter in self.parameters.values()]
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
@@ -167,7 +162,7 @@ class Optimizer:
             yield
             return
         self._trained = {
-            name: parameter.detach().clone() for name, parameter in self._parameters.items()
+            name: parameter.detach().clone() for name, parameter in self.parameters.items()
         }
         try:
             self._inner.eval()
@@ -175,12 +170,12 @@ class Optimizer:
         finally:
             self._inner.train()
             # the optimizer's own arithmetic would round
-            model_weights.copy(self._trained, self._parameters)
+            model_weights.copy(self._trained, self.parameters)
             self._trained = None
 
     def _check_holds_parameters(self, model: nn.Module) -> None:
         held = {*model.parameters()}
-        missing = [name for name, each in self._parameters.items() if each not in held]
+        missing = [name for name, each in self.parameters.items() if each not in held]
         if missing:
             raise ValueError(
                 f"this {type(model).__name__} is not the model the optimizer was made for: it does "
@@ -195,13 +190,13 @@ class Optimizer:
         """
         state = {
             f"{name}/{slot}": value
-            for name, parameter in self._parameters.items()
+            for name, parameter in self.parameters.items()
             for slot, value in flat_state.flattened(self._inner.state.get(parameter, {})).items()
         }
         shared = flat_state.flattened(self._changed_options())
         state |= {f"{self._names[0]}/{GROUP}{slot}": value for slot, value in shared.items()}
         if self.has_evaluation_weights:
-            weights = self._trained or self._parameters
+            weights = self._trained or self.parameters
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
         return state
 
@@ -218,7 +213,7 @@ class Optimizer:
             )
         slots = self._slots_by_parameter(state)
         trained = {name: each.pop(TRAINED) for name, each in slots.items() if TRAINED in each}
-        missing = [name for name in self._parameters if name not in trained]
+        missing = [name for name in self.parameters if name not in trained]
         if state and missing and self.has_evaluation_weights:
             raise ValueError(
                 f"saved optimizer state lacks the weights that {self.name} steps of "
@@ -232,18 +227,18 @@ class Optimizer:
             of_group = [slot for slot in each if slot.startswith(GROUP)]
             shared |= {slot.removeprefix(GROUP): each.pop(slot) for slot in of_group}
             if each:
-                self._inner.state[self._parameters[name]] = self._restored(name, each)
+                self._inner.state[self.parameters[name]] = self._restored(name, each)
         group = self._inner.param_groups[0]
         for name in self._changed_options():
             del group[name]
         group.update(self._initial_group | flat_state.restored(shared))
-        model_weights.copy(trained, self._parameters)
+        model_weights.copy(trained, self.parameters)
 
     def _slots_by_parameter(self, state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         slots: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             name, _, slot = key.rpartition("/")
-            if name not in self._parameters:
+            if name not in self.parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
             slots.setdefault(name, {})[slot] = value
         return slots
@@ -251,7 +246,7 @@ class Optimizer:
     def _restored(self, name: str, slots: Mapping[str, Tensor]) -> dict[str, Any]:
         """The state of a parameter, on its device and in its memory layout."""
         on_device = bool(self.options.get("fused") or self.options.get("capturable"))
-        parameter = self._parameters[name]
+        parameter = self.parameters[name]
         placed = {
             slot: flat_state.placed(slot, tensor, parameter, on_device)
             for slot, tensor in slots.items()

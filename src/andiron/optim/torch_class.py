@@ -35,7 +35,7 @@ def constructed(
     Raises: ValueError naming every parameter that the class refuses; the class's own error if it
     refuses the options.
     """
-    options = {**_required(kind), **_fastest(kind, options), **options}
+    options = {**_defaults(kind, options), **options}
     try:
         return kind(list(parameters.values()), **options)
     except ValueError as error:
@@ -107,15 +107,13 @@ def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
     return True
 
 
-def _required(kind: Kind) -> dict[str, Any]:
-    """A learning rate for constructors that require one; each step is given its own."""
-    lr = inspect.signature(kind).parameters.get("lr")
-    return {"lr": 1.0} if lr is not None and lr.default is lr.empty else {}
+def _defaults(kind: Kind, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fastest implementation the class has, unless the options choose one.
 
-
-def _fastest(kind: Kind, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fastest implementation the class has, unless the options choose one."""
+    Also a learning rate where the constructor requires one; each step is given its own.
+    """
     known = inspect.signature(kind).parameters
-    if options.get("differentiable") or "fused" in options or "foreach" in options:
-        return {}
-    return next(({name: True} for name in ("fused", "foreach") if name in known), {})
+    chosen = options.get("differentiable") or options.keys() & {"fused", "foreach"}
+    fastest = [name for name in ("fused", "foreach") if name in known and not chosen]
+    lr = {"lr": 1.0} if "lr" in known and known["lr"].default is inspect.Parameter.empty else {}
+    return dict.fromkeys(fastest[:1], True) | lr
