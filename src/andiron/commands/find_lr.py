@@ -56,9 +56,11 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
         losses = _losses(learner, built.train, tried)
     rates = [tried(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
-        raise errors.ConfigError([
-            f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"
-        ])  # fmt: skip
+        raise errors.ConfigError(
+            [
+                f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"
+            ]
+        )
     best = suggestion(rates, losses)
     files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
     draw(rates, losses, best, run_dir / "find_lr.png")

@@ -35,10 +35,12 @@ def train(
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
-        raise errors.ConfigError([
-            f"overwrite=true: would remove the run that resume={config.resume} resumes; leave one "
-            "of them out"
-        ])  # fmt: skip
+        raise errors.ConfigError(
+            [
+                f"overwrite=true: would remove the run that resume={config.resume} resumes; leave "
+                "one of them out"
+            ]
+        )
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
             _resume(config, folder, hydra_record, interrupter)

@@ -71,10 +71,12 @@ def _checked_start(config: DictConfig) -> Train:
     checked = composition.checked(config)
     given = HydraConfig.get().overrides.hydra
     if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
-        raise errors.ConfigError([
-            "resume=auto: without a fixed folder every start would be a new run; give "
-            "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
-        ])  # fmt: skip
+        raise errors.ConfigError(
+            [
+                "resume=auto: without a fixed folder every start would be a new run; give "
+                "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+            ]
+        )
     return checked
 
 
@@ -96,10 +98,12 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
     """The folder of the run that `resume` names."""
     target = given["resume"]
     if {"-m", "--multirun"} & {*arguments}:
-        raise errors.ConfigError([
-            f"resume={target}: resumes one run; leave -m out, or give resume=auto, which resumes "
-            "each run of a sweep"
-        ])  # fmt: skip
+        raise errors.ConfigError(
+            [
+                f"resume={target}: resumes one run; leave -m out, or give resume=auto, which "
+                "resumes each run of a sweep"
+            ]
+        )
     path = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
     elsewhere = given.get("hydra.run.dir")
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
