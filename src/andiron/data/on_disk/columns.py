@@ -6,7 +6,7 @@ A reader of another kind of file makes `Columns` and passes them to `table_split
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -26,8 +26,9 @@ class Columns:
     source: str  # the file, in messages
     names: tuple[str, ...]  # of the columns of numbers
     numbers: Float[Tensor, "rows columns"]
-    texts: Mapping[str, Sequence[str]]
-    row_name: Callable[[int], str]  # of a row counted from 0, in messages: "table.csv, line 12"
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # of a row counted from 0, in messages: "table.csv, line 12"
+    row_name: Callable[[int], str] = "row {}".format
 
 
 def number(text: str, row: str, column: str) -> float:
@@ -82,15 +83,14 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
 def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
     """The class of each row, and the names of the classes: sorted, whole numbers by value."""
     values = table.texts[target]
-    are_whole = all(WHOLE.fullmatch(value) for value in values)
-    names = sorted(set(values), key=lambda name: (int(name) if are_whole else 0, name))
-    places = {name: place for place, name in enumerate(names)}
-    classes = torch.tensor([places[value] for value in values])
-    for place, count in enumerate(torch.bincount(classes).tolist()):
-        if count == 1:
-            row = table.row_name(values.index(names[place]))
+    counts = Counter(values)
+    are_whole = all(map(WHOLE.fullmatch, counts))
+    names = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
+    for name in names:
+        if counts[name] == 1:
+            row = table.row_name(values.index(name))
             raise errors.DataError(
-                f"{row}, column {target!r}: the class {names[place]!r} has only this row, and "
+                f"{row}, column {target!r}: the class {name!r} has only this row, and "
                 "cannot be in both training and test set; add rows of it, or remove it"
             )
     if len(names) == 1:
@@ -98,7 +98,8 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "
             "there is nothing to classify"
         )
-    return classes, names
+    places = {name: place for place, name in enumerate(names)}
+    return torch.tensor([places[value] for value in values]), names
 
 
 def _is_number(text: str) -> bool:

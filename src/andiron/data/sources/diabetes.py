@@ -1,6 +1,7 @@
 """The shipped diabetes data: 442 patients, ten measurements each, the progression a year later."""
 
 from andiron.data.on_disk import table_splits
+from andiron.data.on_disk.columns import Columns
 from andiron.data.sources import shipped
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
@@ -23,12 +24,10 @@ def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     """
     tensors = shipped.load(FILE, SHA256)
     return table_splits.split(
-        name="diabetes",
-        inputs=tensors["inputs"],
-        columns=COLUMNS,
-        targets=tensors["targets"],
+        Columns(str(FILE), COLUMNS, tensors["inputs"]),
+        tensors["targets"],
         target_columns=("progression",),
-        source=str(FILE),
+        name="diabetes",
         fingerprint=SHA256,
         valid=valid,
         test=TEST_FRACTION,
