@@ -13,8 +13,8 @@ import torch
 
 from andiron import errors, files
 from andiron.data import fingerprint
-from andiron.data.on_disk import image_decoding, stored
-from andiron.data.on_disk.image_tree import ImageTree
+from andiron.data.on_disk import stored
+from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.serialization import safetensors_codec
 
@@ -24,56 +24,50 @@ RACY_NS = 2_000_000_000  # a younger file may change again without another time 
 log = logging.getLogger("andiron")
 
 
-def content_of(tree: ImageTree, cache: Path) -> str:
+def content_of(images: ImageFolderDataset, cache: Path) -> str:
     """SHA-256 over the names, sizes and bytes of all images.
 
     It is stored in `cache` for these names, sizes and times of change, so that later runs need not
     read all files.
     """
-    stats = [(tree.root / name).stat() for name in tree.names]
+    stats = [(images.root / name).stat() for name in images.names]
     listing = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
-        for name, stat in zip(tree.names, stats, strict=True)
+        for name, stat in zip(images.names, stats, strict=True)
     )
     remembered = cache / f"listing-{listing[:16]}.json"
     if remembered.is_file():
         return str(files.read_json(remembered)["sha256"])
     before_ns = time.time_ns()
-    log.info("%s: reading all %d images, for their checksum", tree.root, len(tree.names))
-    digests = _in_threads(lambda name: fingerprint.of_file(tree.root / name), tree.names)
+    log.info("%s: reading all %d images, for their checksum", images.root, len(images.names))
+    digests = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
     content = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{digest}\n"
-        for name, stat, digest in zip(tree.names, stats, digests, strict=True)
+        for name, stat, digest in zip(images.names, stats, digests, strict=True)
     )
     if max(stat.st_mtime_ns for stat in stats) < before_ns - RACY_NS:
         _write_into(cache, lambda: files.write_json(remembered, {"sha256": content}))
     return content
 
 
-def dataset(
-    tree: ImageTree, content: str, cache: Path, *, size: int, channels: int
-) -> StoredDataset:
-    """The images of the tree from their file in `cache`, which is made if it is missing.
+def dataset(images: ImageFolderDataset, content: str, cache: Path) -> StoredDataset:
+    """The images from their file in `cache`, which is made if it is missing.
 
     The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
     written atomically, one image after another, so that any number fits. Its name depends on
     `content` and the shape.
     Raises: DataError if an image cannot be decoded, or the file cannot be written.
     """
-    key = fingerprint.of_texts([content, f"{VERSION}/{size}/{channels}"])[:16]
+    key = fingerprint.of_texts([content, f"{VERSION}/{images.size}/{images.channels}"])[:16]
     file = cache / f"images-{key}.safetensors"
     if not file.is_file():
-        log.info("decoding %d images once, into %s", len(tree.names), file)
-        images = _in_threads(
-            lambda name: image_decoding.decode(tree.root / name, size=size, channels=channels),
-            tree.names,
-        )
-        targets = tree.targets
+        log.info("decoding %d images once, into %s", len(images.names), file)
         shapes = {
-            "targets": (targets.dtype, targets.shape),
-            "inputs": (torch.uint8, (len(targets), channels, size, size)),
+            "targets": (torch.int64, [len(images)]),
+            "inputs": (torch.uint8, [len(images), images.channels, images.size, images.size]),
         }
-        pieces = safetensors_codec.pieces(shapes, itertools.chain([targets], images))
+        decoded = _in_threads(images.decoded, images.names)
+        pieces = safetensors_codec.pieces(shapes, itertools.chain([images.targets], decoded))
         _write_into(cache, lambda: files.write_pieces(file, pieces))
     try:
         arrays = stored.arrays_in(file)

@@ -1,7 +1,8 @@
-"""An image file as a tensor of a given shape."""
+"""Image files as tensors of a given shape, one by one or as a data set."""
 
 import struct
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,51 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from andiron import errors
+from andiron.data.dataset import Classes, Indices, RawBatch
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFolderDataset:
+    """Image files by index, decoded batch by batch; every worker process decodes batches."""
+
+    root: Path
+    names: tuple[str, ...]
+    targets: Classes
+    size: int
+    channels: int
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitems__(self, indices: Indices) -> RawBatch:
+        """The samples at `indices`, in this order.
+
+        Raises: DataError naming the file that cannot be read as an image.
+        """
+        chosen = torch.as_tensor(indices)
+        images = []
+        for index in chosen.tolist():
+            try:
+                images.append(self.decoded(self.names[index]))
+            except errors.DataError as error:
+                raise errors.DataError(f"image {index}, counted from 0: {error}") from error
+        return RawBatch(torch.stack(images), self.targets[chosen])
+
+    def decoded(self, name: str) -> Tensor:
+        """The image in one file."""
+        return decode(self.root / name, size=self.size, channels=self.channels)
+
+    def subset(self, indices: Indices) -> "ImageFolderDataset":
+        """A data set of the samples at `indices`."""
+        chosen = torch.as_tensor(indices)
+        names = tuple(self.names[index] for index in chosen.tolist())
+        return ImageFolderDataset(self.root, names, self.targets[chosen], self.size, self.channels)
 
 
 def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels size size"]:

@@ -1,17 +1,15 @@
 """Images in a folder for each class."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import Classes, Indices, RawBatch
-from andiron.data.on_disk import image_cache, image_decoding, image_tree
+from andiron.data.on_disk import image_cache, image_tree
+from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.image_tree import ImageTree
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
@@ -22,41 +20,6 @@ BATCHERS = {
     3: ImageBatcher((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     1: ImageBatcher(0.449, 0.226),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class ImageFolderDataset:
-    """Image files by index, decoded batch by batch; every worker process decodes batches."""
-
-    root: Path
-    names: tuple[str, ...]
-    targets: Classes
-    size: int
-    channels: int
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in this order.
-
-        Raises: DataError naming the file that cannot be read as an image.
-        """
-        chosen = torch.as_tensor(indices)
-        images = []
-        for index in chosen.tolist():
-            path = self.root / self.names[index]
-            try:
-                images.append(image_decoding.decode(path, size=self.size, channels=self.channels))
-            except errors.DataError as error:
-                raise errors.DataError(f"image {index}, counted from 0: {error}") from error
-        return RawBatch(torch.stack(images), self.targets[chosen])
-
-    def subset(self, indices: Indices) -> "ImageFolderDataset":
-        """A data set of the samples at `indices`."""
-        chosen = torch.as_tensor(indices)
-        names = tuple(self.names[index] for index in chosen.tolist())
-        return ImageFolderDataset(self.root, names, self.targets[chosen], self.size, self.channels)
 
 
 def image_folder(
@@ -85,15 +48,15 @@ def image_folder(
     root = Path(path).absolute()
     tree = image_tree.find(root)
     parts = _parts(tree, valid, test, split_seed)
-    everything: ImageFolderDataset | StoredDataset
+    images = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
+    everything: ImageFolderDataset | StoredDataset = images
     if decoded == "once":
         folder = root / ".andiron" if cache is None else Path(cache).absolute()
-        checksum = image_cache.content_of(tree, folder)
-        everything = image_cache.dataset(tree, checksum, folder, size=size, channels=channels)
+        checksum = image_cache.content_of(images, folder)
+        everything = image_cache.dataset(images, checksum, folder)
     else:
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
-        everything = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
     number = len(tree.class_names)
     return splits.of_parts(
         everything.subset,

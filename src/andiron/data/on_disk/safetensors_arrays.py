@@ -106,12 +106,12 @@ def _check_sizes(inputs: StoredArray, targets: StoredArray) -> None:
 def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     """The class of every sample, if it has one, and the facts of the targets; all are checked."""
     if targets.dtype.is_floating_point:
-        for first, rows in targets.chunks():
-            stored.check_finite(targets, rows, torch.arange(first, first + len(rows)))
+        for indices, rows in targets.chunks():
+            stored.check_finite(targets, rows, indices)
         return None, {"num_outputs": torch.Size(targets.shape[1:]).numel()}
     if targets.dtype == torch.bool and len(targets.shape) == 2:
         return None, {"num_outputs": targets.shape[1]}
-    classes = [_classes(targets, first, rows.long()) for first, rows in targets.chunks()]
+    classes = [_classes(targets, indices, rows.long()) for indices, rows in targets.chunks()]
     largest = max(int(numbers.max()) for numbers in classes)
     if not 1 <= largest < MOST_CLASSES:
         raise errors.DataError(
@@ -123,11 +123,11 @@ def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     return (torch.cat(classes) if len(targets.shape) == 1 else None), {"num_classes": largest + 1}
 
 
-def _classes(targets: StoredArray, first: int, rows: Samples) -> Tensor:
+def _classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Tensor:
     """The checked rows, or with several targets a sample the largest; some may be IGNORED."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
-        row = first + int(wrong.nonzero()[0, 0])
+        row = int(indices[wrong.nonzero()[0, 0]])
         raise errors.DataError(
             f"{targets.file.path}: {targets.name!r} has the class {int(rows[wrong][0])} in row "
             f"{row}, counted from 0; classes are numbered from 0 on: renumber them"

@@ -126,11 +126,11 @@ class StoredArray:
             self.file.read_into(buffer[begin * length : end * length], self.offset + row * stride)
         return content.view(self.dtype).view(len(rows), *self.shape[1:])
 
-    def chunks(self) -> Iterator[tuple[int, Tensor]]:
-        """All rows in chunks, each with the index of its first row."""
-        rows = max(1, CHUNK_BYTES // max(1, self.row_bytes))
-        for first in range(0, len(self), rows):
-            yield first, self.read(torch.arange(first, min(first + rows, len(self))))
+    def chunks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """All rows in chunks, each with the indices of its rows."""
+        number = max(1, CHUNK_BYTES // max(1, self.row_bytes))
+        for indices in torch.split(torch.arange(len(self)), number):
+            yield indices, self.read(indices)
 
 
 class StoredDataset:
