@@ -168,7 +168,7 @@ class DataLoader:
 
     def _started_workers(self) -> "torch.utils.data.DataLoader[Any]":
         return torch.utils.data.DataLoader(
-            _InWorker(self._gather),  # type: ignore[arg-type]
+            self._gather,  # type: ignore[arg-type]
             batch_size=None,  # a request is a whole batch
             sampler=self._upcoming,
             num_workers=self.num_workers,
@@ -244,16 +244,10 @@ class _Gather:
             raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
         return raw
 
-
-@dataclass(frozen=True)
-class _InWorker:
-    """_Gather in a worker process: returns an error as a value; torch would add its traceback."""
-
-    gather: _Gather
-
     def __getitem__(self, request: Request) -> Any:
+        """The same in a worker process: an error as a value, as torch would add its traceback."""
         try:
-            return self.gather(request)
+            return self(request)
         except errors.DataError as error:
             return error
 

@@ -148,13 +148,9 @@ def of_training_and_test(
         split = divided(indices, "valid", float(valid), split_seed, training.targets)
         train, held_out = map(training.subset, split)
     arrays = training.inputs, training.targets, test.inputs, test.targets
-    return Splits(
-        train=train,
-        valid=held_out,
-        test=test,
-        fingerprint=fingerprint.of_tensors(*arrays),
-        validates_on_test=valid == "test",
-        **described,
+    checksum = fingerprint.of_tensors(*arrays)
+    return of_parts(
+        lambda part: part, (train, held_out, test), fingerprint=checksum, **described
     )
 
 

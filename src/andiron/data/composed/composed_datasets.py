@@ -74,8 +74,20 @@ class Concatenated:
     """
 
     def __init__(self, datasets: Sequence[Dataset]):
+        if not datasets:
+            raise ValueError("there is no data set to concatenate; give one or more")
+        for number, dataset in enumerate(datasets):
+            if not len(dataset):
+                raise ValueError(
+                    f"data set {number} of {len(datasets)} is empty, counted from 0; leave it out"
+                )
+            kind, first = _kind(dataset), _kind(datasets[0])
+            if kind != first:
+                raise ValueError(
+                    f"data set {number} has {kind}, data set 0 has {first}; "
+                    "give all the same shapes and dtypes, with Mapped"
+                )
         self.datasets = list(datasets)
-        _check_alike(self.datasets)
         self._begins = torch.tensor([0, *itertools.accumulate(map(len, self.datasets))])
 
     def __len__(self) -> int:
@@ -215,22 +227,6 @@ def _checked(indices: Indices, size: int) -> Tensor:
             "negative ones do not count from the end"
         )
     return checked
-
-
-def _check_alike(datasets: Sequence[Dataset]) -> None:
-    if not datasets:
-        raise ValueError("there is no data set to concatenate; give one or more")
-    for number, dataset in enumerate(datasets):
-        if not len(dataset):
-            raise ValueError(
-                f"data set {number} of {len(datasets)} is empty, counted from 0; leave it out"
-            )
-        kind, first = _kind(dataset), _kind(datasets[0])
-        if kind != first:
-            raise ValueError(
-                f"data set {number} has {kind}, data set 0 has {first}; "
-                "give all the same shapes and dtypes, with Mapped"
-            )
 
 
 def _kind(dataset: Dataset) -> str:

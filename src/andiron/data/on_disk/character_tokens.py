@@ -42,9 +42,12 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     except (errors.DataError, KeyError):
         pass  # they are made below
     codes, number = _survey(path)
+    # the vocabulary first: its four-byte numbers stay aligned
+    shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(codes), [number])}
+    tensors = itertools.chain([codes], _encoded(path, codes))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(stored_tokens, path, codes, number)
+        files.write_pieces(stored_tokens, safetensors_codec.pieces(shapes, tensors))
     except OSError as error:
         if cache is not None:
             raise errors.DataError(
@@ -102,16 +105,9 @@ def _decoded(path: Path) -> Iterator[str]:
 def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
     for text in _decoded(path):
         found = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
-        yield torch.searchsorted(codes, found).to(_dtype(len(codes)))
+        yield torch.searchsorted(codes, found).to(_dtype(codes))
 
 
-def _dtype(vocabulary_size: int) -> torch.dtype:
-    return torch.uint8 if vocabulary_size <= MOST_IN_A_BYTE else torch.uint16
-
-
-def _write(stored_tokens: Path, path: Path, codes: Tensor, number: int) -> None:
-    """Writes vocabulary and tokens as a safetensors file, in chunks, atomically."""
-    # the vocabulary first: its four-byte numbers stay aligned
-    shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(len(codes)), [number])}
-    tensors = itertools.chain([codes], _encoded(path, codes))
-    files.write_pieces(stored_tokens, safetensors_codec.pieces(shapes, tensors))
+def _dtype(codes: Tensor) -> torch.dtype:
+    """The narrowest type of a token."""
+    return torch.uint8 if len(codes) <= MOST_IN_A_BYTE else torch.uint16

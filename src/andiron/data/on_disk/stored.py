@@ -16,9 +16,8 @@ from andiron.data.dataset import Indices, RawBatch, Samples
 from andiron.serialization import safetensors_codec
 
 CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while all of it is read
-DTYPES = (
-    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16,
-    torch.uint32, torch.float16, torch.bfloat16, torch.float32, torch.float64,
+READABLE = (
+    "BOOL", "U8", "I8", "I16", "I32", "I64", "U16", "U32", "F16", "BF16", "F32", "F64",
 )  # fmt: skip
 # to dtypes that every device has
 PORTABLE = {torch.float64: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
@@ -173,7 +172,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
     """Every array of a safetensors file by name; only the header is read.
 
     Raises: DataError if the file is missing, truncated or not a safetensors file, or has an array
-    of a dtype that is not in DTYPES.
+    of a dtype that is not READABLE.
     """
     file = StoredFile(path)
     try:
@@ -183,11 +182,11 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
             f"{file.path}: not a whole safetensors file: {error}; {REMEDY}"
         ) from error
     for name, entry in entries.items():
-        if entry.dtype not in DTYPES:
-            allowed = ", ".join(safetensors_codec.DTYPES[dtype] for dtype in DTYPES)
+        dtype = safetensors_codec.DTYPES[entry.dtype]
+        if dtype not in READABLE:
             raise errors.DataError(
-                f"{file.path}: {name!r} is of type {safetensors_codec.DTYPES[entry.dtype]}, which "
-                f"cannot be read here; store it as one of {allowed}"
+                f"{file.path}: {name!r} is of type {dtype}, which cannot be read here; "
+                f"store it as one of {', '.join(READABLE)}"
             )
     return {
         name: StoredArray(file, name, entry.begin, entry.dtype, entry.shape)
