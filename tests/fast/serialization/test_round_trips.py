@@ -76,7 +76,9 @@ def round_trip(recorder, record):
 
 
 def stays_finite(tensor, dtype):
-    return bool((tensor.double().isfinite() == tensor.to(dtype).double().isfinite()).all())
+    """Whether every finite value is finite in `dtype`; float8_e4m3fn makes 448 of infinity."""
+    was_finite, is_finite = (each.double().isfinite() for each in (tensor, tensor.to(dtype)))
+    return bool((is_finite | ~was_finite).all())
 
 
 @ANY
