@@ -82,13 +82,18 @@ class Ticker:
         return not self.was_done(updates) and bool(
             (every.updates and updates and updates % every.updates == 0)
             or (every.epochs and epochs is not None and epochs % every.epochs == 0)
-            or (every.minutes and self._now() - self._last_time >= 60 * every.minutes)
+            or self._is_time
         )
 
     def next_update(self, updates: int) -> float:
-        """The first update after `updates` that may be due within an epoch."""
-        every = 1 if self.cadence.minutes else self.cadence.updates or math.inf
+        """The first update after `updates` to be due within an epoch, as far as the clock says."""
+        every = 1 if self._is_time else self.cadence.updates or math.inf
         return (updates // every + 1) * every
+
+    @property
+    def _is_time(self) -> bool:
+        minutes = self.cadence.minutes
+        return minutes is not None and self._now() - self._last_time >= 60 * minutes
 
     def was_done(self, updates: int) -> bool:
         """Whether it was last met after this update."""

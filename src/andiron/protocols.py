@@ -195,6 +195,9 @@ class Progress:
     updates: int = 0
     first_epoch: int = 1  # of this process, and how many of its batches were trained before
     first_batch: int = 0
+    new_batches: int = 0  # since the last log point
+    new_updates: int = 0
+    waited: float = 0.0  # seconds, for these batches
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
 

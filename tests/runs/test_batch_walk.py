@@ -12,8 +12,10 @@ from proofs import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES = 4  # `fit` and `train_step` are two of them
-# as measured; the aim is 10 and 13, so lower them with the code
-FILES, FILES_AT_A_LOG_POINT = 15, 30
+FILES = 10
+FILES_OF_THE_FIRST = 12  # which makes the optimizer's state and prepares its fused step
+# as measured; the aim is 13, so lower them with the code
+FILES_AT_A_LOG_POINT, MOST_AT_A_LOG_POINT = 23, 24  # once a second the machine is read too
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +36,12 @@ def test_few_frames_lie_between_fit_and_the_training_step(walks):
 
 def test_an_update_passes_few_files(walks):
     median, most = walks["plain"]
-    assert median <= FILES and most <= FILES, walks["walk"]
+    assert median <= FILES and most <= FILES_OF_THE_FIRST, walks["walk"]
 
 
 def test_a_log_point_passes_few_files_more(walks):
     median, most = walks["log_point"]
-    assert median <= FILES_AT_A_LOG_POINT and most <= FILES_AT_A_LOG_POINT
+    assert median <= FILES_AT_A_LOG_POINT and most <= MOST_AT_A_LOG_POINT
 
 
 def test_the_walk_in_the_readme_is_what_was_recorded(walks):

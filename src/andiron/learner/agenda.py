@@ -8,14 +8,15 @@ from andiron.options import LearnerOptions
 
 
 class Agenda:
-    """Answers from the counters of a position; between events one comparison is enough."""
+    """Answers from the counters of a position; between events two comparisons are enough."""
 
     def __init__(self, options: LearnerOptions, validations: Ticker, saves: Ticker):
         self._options = options
         self._logs = Ticker(Cadence.of(options.log_every))
         self._validations = validations
         self._saves = saves
-        self.quiet_until: float = 0  # nothing is due within an epoch before this update
+        self.next_log: float = 0  # the update after which to log next within an epoch
+        self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
     def start(self, at: Position, updates_per_epoch: int) -> int:
         """Counts parts of an epoch in updates from here on; returns the run's length in epochs."""
@@ -27,19 +28,16 @@ class Agenda:
         return self._options.num_epochs or 0
 
     def look_ahead(self, at: Position) -> None:
-        """Finds the next update within an epoch after which anything may be due."""
+        """Finds the next log point, and how long nothing else is due; a clock is always asked."""
         tickers = self._logs, self._validations, self._saves
-        following = [ticker.next_update(at.updates) for ticker in tickers]
-        self.quiet_until = min(self._options.num_updates or math.inf, *following)
-
-    def is_log_point(self, at: Position, num_batches: int) -> bool:
-        """Whether the update under way is logged: when it is due, and after an epoch's last."""
-        is_last = at.batch == num_batches
-        return is_last or self._logs.due(updates=at.updates + 1, epochs=None)
+        self.next_log, *others = [ticker.next_update(at.updates) for ticker in tickers]
+        is_timed = any(ticker.cadence.minutes is not None for ticker in tickers)
+        self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
 
     def logged(self, at: Position) -> None:
         """Counts a log point."""
         self._logs.done(at.updates)
+        self.next_log = self._logs.next_update(at.updates)
 
     def is_validation_due(self, at: Position) -> bool:
         """Whether one is due within an epoch: by cadence, or before the first update on request."""

@@ -6,17 +6,18 @@
 'valid loss has not improved for 1 validation (best 0.5 at epoch 1)'
 """
 
+import copy
 import logging
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from andiron import errors, improvement
-from andiron.learner.best_weights import BestWeights
+from andiron.optim import model_weights
 from andiron.protocols import Values
 from andiron.ranges import Count, Direction, Horizon, NonNegative, Number
 
@@ -31,6 +32,21 @@ class Stop:
     reason: str
 
 
+@dataclass
+class Observed:
+    """What a rule remembers of the validations so far."""
+
+    best: float | None = None
+    epoch_of_best: int = 0
+    update_of_best: int = 0
+    is_best: bool = False  # the last validation: by however little, and the earliest of equals
+    value_at_gain: float | None = None  # worse than `best` where smaller gains followed
+    since_gain: int = 0  # validations
+    last: float | None = None
+    last_update: int = 0
+
+
+@dataclass
 class EarlyStopping:
     """Ends a run for lack of progress, at a goal, or on divergence of `metric` on `split`.
 
@@ -43,38 +59,20 @@ class EarlyStopping:
     Raises: ValueError for arguments that contradict each other or leave nothing to stop for.
     """
 
-    def __init__(
-        self,
-        metric: str,
-        split: str = "valid",
-        *,
-        direction: Direction | None = "lowest",
-        patience: Count | None = None,
-        min_delta: NonNegative = 0.0,
-        min_delta_mode: Literal["absolute", "relative"] = "absolute",
-        goal: Number | None = None,
-        divergence: Number | None = None,
-        not_before: Horizon | None = None,
-        restores_best: bool = False,
-    ):
-        self.metric = metric
-        self.split = split
-        self.direction = direction or "lowest"
-        self.patience = patience
-        self.min_delta = min_delta
-        self.min_delta_mode = min_delta_mode
-        self.goal = goal
-        self.divergence = divergence
-        self.not_before: int = not_before or 0
-        self.restores_best = restores_best
+    metric: str
+    split: str = "valid"
+    direction: Direction | None = "lowest"
+    patience: Count | None = None
+    min_delta: NonNegative = 0.0
+    min_delta_mode: Literal["absolute", "relative"] = "absolute"
+    goal: Number | None = None
+    divergence: Number | None = None
+    not_before: Horizon | None = None
+    restores_best: bool = False
+
+    def __post_init__(self) -> None:
+        self.observed = Observed()
         self._check()
-        self.best: float | None = None
-        self.epoch_of_best = self.update_of_best = 0
-        self.is_best = False  # the last validation: by however little, and the earliest of equals
-        self._value_at_gain: float | None = None  # worse than `best` where smaller gains followed
-        self._since_gain = 0  # validations
-        self._last: float | None = None
-        self._last_update = 0
 
     def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
         """Decides after a validation in `epoch`, counted from 1, after `updates`.
@@ -82,86 +80,72 @@ class EarlyStopping:
         Raises: KeyError if the metric was not measured.
         """
         value = improvement.measured(latest, self.split, self.metric, waiting="early stopping")
-        self.is_best = improvement.is_better(value, self.best, self.direction)
-        if self.is_best:
-            self.best, self.epoch_of_best, self.update_of_best = value, epoch, updates
-        is_relative = self.min_delta_mode == "relative"
+        seen, direction = self.observed, self.direction or "lowest"
+        seen.is_best = improvement.is_better(value, seen.best, direction)
+        if seen.is_best:
+            seen.best, seen.epoch_of_best, seen.update_of_best = value, epoch, updates
+        margin, is_relative = self.min_delta, self.min_delta_mode == "relative"
+        gain_from = seen.value_at_gain
         if improvement.is_better(
-            value,
-            self._value_at_gain,
-            self.direction,
-            margin=self.min_delta,
-            is_relative=is_relative,
+            value, gain_from, direction, margin=margin, is_relative=is_relative
         ):
-            self._value_at_gain, self._since_gain = value, 0
-        elif updates >= self.not_before:
-            self._since_gain += 1
-        self._last, self._last_update = value, updates
+            seen.value_at_gain, seen.since_gain = value, 0
+        elif updates >= (self.not_before or 0):
+            seen.since_gain += 1
+        seen.last, seen.last_update = value, updates
         return self.decision
 
     @property
     def observes(self) -> list[str]:
         """Metric, split and direction: a saved state of others is not continued."""
-        return [self.metric, self.split, self.direction]
+        return [self.metric, self.split, self.direction or "lowest"]
 
     @property
     def decision(self) -> Stop | None:
         """What follows from the validations so far: nothing, or the end of the run."""
-        if self._last is None:
+        seen = self.observed
+        if seen.last is None:
             return None
-        name, value = f"{self.split} {self.metric}", self._last
-        if not math.isfinite(value):
-            return Stop(f"{name} is {value}{self._best_in_words}")
-        if self._last_update < self.not_before:
+        measured = f"{self.split} {self.metric} is {seen.last:.4g}"
+        if not math.isfinite(seen.last):
+            return Stop(f"{measured}{self._best_in_words}")
+        if seen.last_update < (self.not_before or 0):
             return None
-        if self.divergence is not None and self._is_worse(value, self.divergence):
+        if self.divergence is not None and self._is_worse(seen.last, self.divergence):
             limit = f"worse than divergence={self.divergence}"
-            return Stop(f"{name} is {value:.4g}, {limit}{self._best_in_words}")
-        if self.goal is not None and not self._is_worse(value, self.goal):
-            return Stop(f"{name} is {value:.4g}: goal={self.goal} is reached")
-        if self.patience is not None and self._since_gain >= self.patience:
-            number = f"{self._since_gain} validation{'s' * (self._since_gain > 1)}"
-            reason = f"{name} has not improved{self._margin_in_words} for {number}"
-            return Stop(reason + self._best_in_words)
+            return Stop(f"{measured}, {limit}{self._best_in_words}")
+        if self.goal is not None and not self._is_worse(seen.last, self.goal):
+            return Stop(f"{measured}: goal={self.goal} is reached")
+        if self.patience is not None and seen.since_gain >= self.patience:
+            number = f"{seen.since_gain} validation{'s' * (seen.since_gain > 1)}"
+            relative = " of itself" * (self.min_delta_mode == "relative")
+            margin = f" by {self.min_delta}{relative}" if self.min_delta else ""
+            missed = f"{self.split} {self.metric} has not improved{margin} for {number}"
+            return Stop(missed + self._best_in_words)
         return None
 
     def state_dict(self) -> dict[str, Any]:
         """What was observed, as plain JSON values; a non-finite last value as text."""
-        last = self._last if self._last is None or math.isfinite(self._last) else str(self._last)
-        return {
-            "of": self.observes,
-            "best": self.best,
-            "epoch_of_best": self.epoch_of_best,
-            "update_of_best": self.update_of_best,
-            "is_best": self.is_best,
-            "value_at_gain": self._value_at_gain,
-            "since_gain": self._since_gain,
-            "last": last,
-            "last_update": self._last_update,
-        }
+        last = self.observed.last
+        is_plain = last is None or math.isfinite(last)
+        return {"of": self.observes, **vars(self.observed), "last": last if is_plain else str(last)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from what `state_dict` gave."""
-        self.best, self.epoch_of_best = state["best"], state["epoch_of_best"]
-        self.update_of_best, self.is_best = state["update_of_best"], state["is_best"]
-        self._value_at_gain, self._since_gain = state["value_at_gain"], state["since_gain"]
-        self._last = None if state["last"] is None else float(state["last"])
-        self._last_update = state["last_update"]
+        seen = {name: state[name] for name in vars(self.observed)}
+        last = None if seen["last"] is None else float(seen["last"])
+        self.observed = Observed(**seen | {"last": last})
 
     def _is_worse(self, value: float, limit: float) -> bool:
-        return value > limit if self.direction == "lowest" else value < limit
-
-    @property
-    def _margin_in_words(self) -> str:
-        relative = " of itself" if self.min_delta_mode == "relative" else ""
-        return f" by {self.min_delta}{relative}" if self.min_delta else ""
+        return value < limit if self.direction == "highest" else value > limit
 
     @property
     def _best_in_words(self) -> str:
-        if self.best is None:
+        seen = self.observed
+        if seen.best is None:
             return ""
-        update = f", update {self.update_of_best}" if self.update_of_best else ""
-        return f" (best {self.best:.4g} at epoch {self.epoch_of_best}{update})"
+        update = f", update {seen.update_of_best}" if seen.update_of_best else ""
+        return f" (best {seen.best:.4g} at epoch {seen.epoch_of_best}{update})"
 
     def _check(self) -> None:
         """Refuses a rule that never stops or stops at once, which types cannot express."""
@@ -170,7 +154,7 @@ class EarlyStopping:
             raise ValueError(
                 "nothing to stop for; give patience, goal, divergence or restores_best"
             )
-        if self.direction not in improvement.DIRECTIONS:
+        if self.direction not in (None, *improvement.DIRECTIONS):
             raise ValueError(f"direction={self.direction}: should be lowest or highest")
         if self.patience is not None and self.patience < 1:
             raise ValueError(f"patience={self.patience}: should be 1 or more validations, or null")
@@ -180,7 +164,7 @@ class EarlyStopping:
         if self.goal is None or self.divergence is None:
             return
         if self.divergence == self.goal or self._is_worse(self.goal, self.divergence):
-            better = "above" if self.direction == "lowest" else "below"
+            better = "below" if self.direction == "highest" else "above"
             raise ValueError(
                 f"divergence={self.divergence}: should be {better} goal={self.goal}, for "
                 f"direction={self.direction}; swap the two"
@@ -197,7 +181,8 @@ class StoppingRules:
             options = ", ".join(f"early_stopping.{name}.restores_best" for name in restoring)
             why = "a run can come back with one set of weights; set it for one of these"
             raise errors.ConfigError([f"{options}: {why}"])
-        self.best = BestWeights(model) if restoring else None
+        self.best: dict[str, Tensor] = {}  # weights at the best validation, if a rule restores them
+        self._model = model
 
     @property
     def decision(self) -> Stop | None:
@@ -206,26 +191,19 @@ class StoppingRules:
         reasons = [stop.reason for stop in stops if stop]
         return Stop("; ".join(reasons)) if reasons else None
 
-    def observe(
-        self, latest: Mapping[str, Values], model: nn.Module, *, epoch: int, updates: int
-    ) -> None:
+    def observe(self, latest: Mapping[str, Values], *, epoch: int, updates: int) -> None:
         """Shows a validation to every rule, and keeps the weights if they are the best."""
         for rule in self.rules.values():
             rule.observe(latest, epoch, updates)
-            if self.best is not None and rule.restores_best and rule.is_best:
-                self.best.take(model)
+            if rule.restores_best and rule.observed.is_best:
+                self._keep(model_weights.entries(self._model))
         if self.decision:
             where = f"in epoch {epoch}, after update {updates}"
             log.info("stopped early %s: %s", where, self.decision.reason)
 
-    @contextmanager
-    def restored(self, model: nn.Module) -> Iterator[None]:
-        """Swaps the best weights into `model` for a `with`, if a rule restores them."""
-        if self.best is None or not self.best.is_taken:
-            yield
-            return
-        with self.best.swapped_in(model):
-            yield
+    def restored(self) -> AbstractContextManager[None]:
+        """A context in which the model has its best weights, if a rule restores them."""
+        return model_weights.swapped_in(self.best, self._model)
 
     def state_dict(self) -> dict[str, Any]:
         """What every rule observed, as plain values."""
@@ -233,21 +211,23 @@ class StoppingRules:
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
         """The best weights under their name in a checkpoint, if any were kept."""
-        if self.best is None or not self.best.is_taken:
-            return {}
-        return {BEST: self.best.state_dict()}
+        return {BEST: dict(self.best)} if self.best else {}
 
     def load_state_dict(
         self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
     ) -> None:
         """Continues from a saved state; a new rule, or one of another metric, begins now."""
-        known = {
-            name: rule
-            for name, rule in self.rules.items()
-            if name in state and state[name]["of"] == rule.observes
-        }
-        for name, rule in known.items():
-            rule.load_state_dict(state[name])
-        if self.best is not None:
-            is_known = any(rule.restores_best for rule in known.values())
-            self.best.load_state_dict(weights.get(BEST, {}) if is_known else {})
+        self.best = {}
+        for name, rule in self.rules.items():
+            if name in state and state[name]["of"] == rule.observes:
+                rule.load_state_dict(state[name])
+                if rule.restores_best and BEST in weights:
+                    self._keep(weights[BEST])
+
+    def _keep(self, weights: Mapping[str, Tensor]) -> None:
+        """Copies weights by the names of `model.state_dict()`; later ones into the same memory."""
+        own = model_weights.entries(self._model)
+        if not self.best:  # a tensor with two names is kept once
+            self.best = copy.deepcopy({name: tensor.detach() for name, tensor in own.items()})
+        model_weights.check_names(weights, self.best, "the best weights are not of this model")
+        model_weights.copy(weights, self.best)

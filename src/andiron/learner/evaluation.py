@@ -14,8 +14,6 @@ from andiron.learner.state import LearnerState
 from andiron.metrics import Tally
 from andiron.protocols import Loader, Shows, Values
 
-Stop = Callable[[int], BaseException | None]  # from a batch's number to why to stop before it
-
 
 def measure(
     model: nn.Module,
@@ -23,18 +21,17 @@ def measure(
     tally: Tally,
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    stop: Stop | None = None,
+    before: Callable[[int], None] = lambda number: None,
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    Raises: what `stop` returns; DataError naming the samples that no model can be measured on.
+    Raises: what `before` raises, called with the number of each batch before it; DataError naming
+    the samples that no model can be measured on.
     """
     tally.forget()
     with inference.valid(model):
         for number, batch in enumerate(loader.epoch(0)):
-            reason = stop and stop(number)
-            if reason is not None:
-                raise reason
+            before(number)
             try:
                 with autocast():
                     item = model.valid_step(batch)  # type: ignore[operator]
@@ -71,22 +68,22 @@ class Evaluator:
                 schedule.observe(dict(state.metric_log.latest))
             state.validations.done(state.position.updates)
 
-    def measure(self, loader: Loader, split: str) -> Values:
-        """The metrics over one pass with the present weights, recorded as `split`.
+    def measure(self, loader: Loader, split: str) -> None:
+        """Records the metrics over one pass with the present weights as `split`.
 
         Raises: Interrupted before a batch at which the run is asked to stop.
         """
         at, metric_log = self.state.position, self.state.metric_log
 
-        def stop(batch: int) -> BaseException | None:
-            asks = self.interrupter.at(split, at.updates, batch)
-            return self.interrupter.asked if asks else None
+        def stop_if_asked(batch: int) -> None:
+            if self.interrupter.at(split, at.updates, batch) and self.interrupter.asked:
+                raise self.interrupter.asked
 
         randomness.start_stream(at.seed, split, at.updates)  # whatever was drawn before
         autocast, tally = self.precision.autocast, metric_log.valid_tally
-        values = measure(self.state.model, loader, tally, autocast=autocast, stop=stop)
+        model = self.state.model
+        values = measure(model, loader, tally, autocast=autocast, before=stop_if_asked)
         metric_log.record_pass(split, values)
-        return values
 
     def _show_samples(self, split: str) -> None:
         """Records the samples of a model that has some; what they draw has a stream of its own."""

@@ -1,7 +1,8 @@
 """Gradient norms and update ratios of each parameter group, measured around one update."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -25,44 +26,40 @@ class GroupStatistics:
         self,
         optimizer: GroupedOptimizer,
         gradients: Gradients,
-        groups: Sequence[str],
+        groups: Iterable[str],
         *,
         histograms: bool = False,
     ):
-        names = {
-            group: [name for name in optimizer.groups[group].parameters if name in gradients]
-            for group in groups
-        }
-        self._names = {group: members for group, members in names.items() if members}
-        every = [name for members in self._names.values() for name in members]
-        self._parameters: dict[str, Tensor] = {name: optimizer.parameters[name] for name in every}
+        self._parameters: dict[str, Tensor] = {}
+        self._sizes: dict[str, int] = {}  # number of tensors of each group
+        for group in groups:
+            owned = optimizer.groups[group].parameters
+            updated = {name: tensor for name, tensor in owned.items() if name in gradients}
+            self._parameters |= updated
+            self._sizes |= {group: len(updated)} if updated else {}
+        given = {name: gradients[name] for name in self._parameters}
         self._has_histograms = histograms
-        with torch.no_grad():
-            self._negated = torch._foreach_neg([*self._parameters.values()]) if every else ()
-            both = [*(gradients[name] for name in every), *self._negated]
-            self._norms = torch._foreach_norm(both) if every else ()
-        self._gradients = {name: gradients[name].clone() for name in every} if histograms else {}
+        self._gradients = {n: tensor.clone() for n, tensor in given.items()} if histograms else {}
+        if given:
+            with torch.no_grad():
+                self._negated = torch._foreach_neg([*self._parameters.values()])
+                self._norms = torch._foreach_norm([*given.values(), *self._negated])
 
     def readings(self) -> Values:
         """`grad_norm/<group>` before clipping, `update_ratio/<group>` = ||w' - w|| / ||w||."""
-        if not self._names:
+        if not self._parameters:
             return {}
         with torch.no_grad():
             moved = torch._foreach_add(self._negated, [*self._parameters.values()])
             norms = iter(torch.stack([*self._norms, *torch._foreach_norm(moved)]).tolist())
-        gradients, weights, updates = ([*self._joint(norms)] for _ in range(3))
-        ratios = [
-            update / max(weight, SMALLEST) for update, weight in zip(updates, weights, strict=True)
-        ]
-        named = {f"grad_norm/{group}": n for group, n in zip(self._names, gradients, strict=True)}
-        return named | {
-            f"update_ratio/{group}": ratio for group, ratio in zip(self._names, ratios, strict=True)
+        gradients, weights, updates = (  # the joint norm of each group
+            {group: math.hypot(*islice(norms, size)) for group, size in self._sizes.items()}
+            for _ in range(3)
+        )
+        return {f"grad_norm/{group}": norm for group, norm in gradients.items()} | {
+            f"update_ratio/{group}": updates[group] / max(norm, SMALLEST)
+            for group, norm in weights.items()
         }
-
-    def _joint(self, norms: Iterator[float]) -> Iterator[float]:
-        """The norm of each group, from the norms of its tensors, which come next in `norms`."""
-        for members in self._names.values():
-            yield math.hypot(*(next(norms) for _ in members))
 
     def histograms(self) -> dict[str, Tensor]:
         """Weights after the update, gradients before clipping: `weights/...`, `gradients/...`."""

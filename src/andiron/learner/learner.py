@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from andiron import errors, serialization
@@ -89,15 +90,16 @@ class Learner(AbstractContextManager["Learner"]):
             self._validate_if_due(valid)
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
-                    is_quiet = at.updates + 1 < agenda.quiet_until and at.batch < size
-                    is_log_point = not is_quiet and agenda.is_log_point(at, size)
+                    is_last = at.batch == size
+                    is_log_point = is_last or at.updates + 1 == agenda.next_log
                     updated = self.updater.update(batches, at, train, is_log_point, self.state)
                     self._count(updated, batches)
+                    is_quiet = not is_last and at.updates < agenda.quiet_until
                     if is_quiet and not (self.interrupter.asked or self.interrupter.is_watched):
                         continue
-                    if at.batch < size:
+                    if not is_last:
                         self._validate_if_due(valid)
-                        self._save_if_due()
+                        self._saver.save_if_due()
                     self._stop_if_asked()
                     if self.is_over:
                         break
@@ -108,7 +110,7 @@ class Learner(AbstractContextManager["Learner"]):
             self._saver.save()
             with self._saved_if_interrupted():
                 self._evaluation.enter_context(self.optimizer.evaluated())
-                self._evaluation.enter_context(self.early_stopping.restored(self.model))
+                self._evaluation.enter_context(self.early_stopping.restored())
                 if test is not None:
                     self.evaluator.validate(test, "test")
         return self.model
@@ -126,12 +128,16 @@ class Learner(AbstractContextManager["Learner"]):
         self.updater.precision.apply()
         if not self.model.training:  # submodules that are frozen in evaluation mode stay so
             self.model.train()
-        self._start(train)
+        at = self.position
+        updates_per_epoch = math.ceil(len(train) / self.options.grads_accumulation)
+        num_epochs = self._agenda.start(at, updates_per_epoch)
+        epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
+        self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
         self.interrupter.is_heard = True
         try:
             yield
         except BaseException:
-            self.position.put_back()
+            at.batch = at.first_batch  # the update under way was not made
             raise
         finally:
             self.interrupter.is_heard = False
@@ -140,14 +146,6 @@ class Learner(AbstractContextManager["Learner"]):
                     self.checkpointer.wait()
             finally:
                 self.metric_log.stop()
-
-    def _start(self, train: Loader) -> None:
-        """Shows where the run starts; in a run that is over, its last epoch."""
-        at = self.position
-        updates_per_epoch = math.ceil(len(train) / self.options.grads_accumulation)
-        num_epochs = self._agenda.start(at, updates_per_epoch)
-        epoch = at.epoch - 1 if self.is_over and at.batch == 0 else at.epoch
-        self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""
@@ -160,28 +158,36 @@ class Learner(AbstractContextManager["Learner"]):
             group = list(islice(batches, self.options.grads_accumulation))
             if not group:
                 return
-            self.metric_log.waited(time.perf_counter() - asked)
-            at.take(len(group))
+            self.metric_log.progress.waited += time.perf_counter() - asked
+            at.batch += len(group)
             yield group
 
     def update(self, batches: Sequence[Any], train: Loader) -> bool:
         """One update outside `fit`, within `training`; whether it was made, and not left out."""
-        is_log_point = self._agenda.is_log_point(self.position, len(train))
-        updated = self.updater.update(batches, self.position, train, is_log_point, self.state)
+        at, agenda = self.position, self._agenda
+        agenda.look_ahead(at)
+        is_log_point = at.batch == len(train) or at.updates + 1 == agenda.next_log
+        updated = self.updater.update(batches, at, train, is_log_point, self.state)
         self._count(updated, batches)
         return updated is not None
 
     def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
         """Counts an update in the averages and the log; None is one that was left out."""
-        at = self.position
-        at.use()
+        at, metric_log, progress = self.position, self.metric_log, self.metric_log.progress
+        at.first_batch = at.batch  # a resumed run begins with the next
         if updated is None:
             return
         for average in self.averages.values():
             average.update(self.model, at.updates)
-        self.metric_log.updated(updated, batches, at.updates)
-        if updated.statistics is not None:
-            self.metric_log.log_update(updated, self.updater.nonfinite.readings())
+        with torch.no_grad():  # an item that was not detached must not keep its graph alive
+            for item, batch in zip(updated.items, batches, strict=True):
+                metric_log.train_tally.add(item, batch)
+        progress.updates = at.updates
+        progress.batch += len(batches)
+        progress.new_batches += len(batches)
+        progress.new_updates += 1
+        if updated.readings is not None:
+            metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logged(at)
 
     def _validate_if_due(self, valid: Loader) -> None:
@@ -189,10 +195,6 @@ class Learner(AbstractContextManager["Learner"]):
             with self._saved_if_interrupted():
                 self.evaluator.validate(valid)
             self._observe()
-
-    def _save_if_due(self, epochs: int | None = None) -> None:
-        if self._saver.due(epochs):
-            self._saver.save()
 
     def _end_epoch(self, valid: Loader) -> None:
         at = self.position
@@ -205,14 +207,12 @@ class Learner(AbstractContextManager["Learner"]):
         at.next_epoch()
         if is_due:
             self._observe()
-        self._save_if_due(at.epoch)
+        self._saver.save_if_due(at.epoch)
 
     def _end_run(self, valid: Loader) -> None:
         """Closes an epoch that the run ends in, and validates unless the last update was."""
         at = self.position
         is_validated, was_open = self._validations.was_done(at.updates), False
-        if is_validated and not at.batch:
-            return
         with self._saved_if_interrupted():
             if at.batch:
                 was_open = self.metric_log.close_epoch()
@@ -228,9 +228,8 @@ class Learner(AbstractContextManager["Learner"]):
         at = self.position
         epoch = at.epoch + (at.batch > 0)
         with self.optimizer.evaluated():
-            self.early_stopping.observe(
-                self.metric_log.latest, self.model, epoch=epoch, updates=at.updates
-            )
+            latest = self.metric_log.latest
+            self.early_stopping.observe(latest, epoch=epoch, updates=at.updates)
 
     def _stop_if_asked(self) -> None:
         at = self.position
@@ -241,7 +240,7 @@ class Learner(AbstractContextManager["Learner"]):
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:
         """If the pass within is interrupted, saves the state from before it, to repeat it."""
-        before = self._state.measured()
+        before = self.metric_log.state_dict()
         try:
             yield
         except errors.Interrupted:
@@ -251,12 +250,13 @@ class Learner(AbstractContextManager["Learner"]):
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to keep, by name: `model`, and `model-<average>` for each average."""
-        return self._state.exports()
+        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
+        return {"model": self._state.evaluation_weights(copies=True)} | averages
 
     def summary(self) -> dict[str, Any]:
         """What was trained for how long and by which optimizers; best and last of every metric."""
-        groups, schedule = self.optimizer.groups, self.updater.schedule
-        groups = group_table.param_groups(groups, self.rates, schedule)
+        schedule = self.updater.schedule
+        groups = group_table.param_groups(self.optimizer.groups, self.rates, schedule)
         return summary.summarise(self.metric_log, self.model, groups)
 
     def state(self) -> Checkpoint:

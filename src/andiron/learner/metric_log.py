@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from andiron.learner.throughput import Throughput
-from andiron.learner.update import Updated
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
 from andiron.render import plain
@@ -16,6 +15,7 @@ from andiron.writers import Writers
 
 # (split, values, *, updates, epoch); raises where the run should end
 CheckLoss = Callable[..., None]
+Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of what was measured
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
@@ -39,8 +39,6 @@ class MetricLog:
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device)
         self._check_loss = check_loss
-        self._batches = self._updates = 0  # in the open window
-        self._waited = 0.0  # seconds that its updates waited for their batches
 
     @property
     def latest(self) -> dict[str, Values]:
@@ -52,73 +50,46 @@ class MetricLog:
     ) -> None:
         """Shows where the run starts: completed updates, epoch and batch counted from 0."""
         progress = self.progress
-        progress.num_epochs = num_epochs
-        self.throughput.start_epoch()
+        self.start_epoch(epoch, batch)
+        progress.num_epochs, progress.updates = num_epochs, updates
         progress.num_batches, progress.num_items = len(train), train.num_items
-        progress.updates = updates
-        progress.epoch = progress.first_epoch = epoch + 1
-        progress.batch = progress.first_batch = batch
+        progress.first_epoch, progress.first_batch = progress.epoch, batch
         if self.renderer:
             self.renderer.start(progress)
 
-    def start_epoch(self, epoch: int, batch: int = 0) -> None:
+    def start_epoch(self, epoch: int, batch: int) -> None:
         """Before the first batch of an epoch in this process; both are counted from 0."""
         self.progress.epoch, self.progress.batch = epoch + 1, batch
         self.throughput.start_epoch()
 
-    def updated(self, updated: Updated, batches: Sequence[Any], updates: int) -> None:
-        """Counts the items of an update; nothing is read back from the device."""
-        with torch.no_grad():  # an item that was not detached must not keep its graph alive
-            for item, batch in zip(updated.items, batches, strict=True):
-                self.train_tally.add(item, batch)
-        progress = self.progress
-        progress.batch += len(batches)
-        progress.updates = updates
-        self._batches += len(batches)
-        self._updates += 1
-
-    def log_update(self, updated: Updated, readings: Values) -> None:
-        """Records a log point: the window's means, and what was read around its last update."""
-        rates = {f"lr/{name}": lr for name, lr in updated.rates.items()}
-        statistics = updated.statistics
-        if statistics is not None:
-            self.log_window(rates | statistics.readings() | readings, statistics.histograms())
-
-    def waited(self, seconds: float) -> None:
-        """Counts time that an update waited for its batches."""
-        self._waited += seconds
-
-    def log_window(
-        self, readings: Values | None = None, histograms: Mapping[str, Tensor] | None = None
-    ) -> None:
+    def log_window(self, readings: Values, histograms: Mapping[str, Tensor]) -> None:
         """Records the means since the last log point, with the last update's readings and speed."""
-        values = self.train_tally.close_window()
-        progress = self.progress
-        samples = self._batches * progress.num_items / max(progress.num_batches, 1)
-        speed = self.throughput.close_window(self._updates, samples, self._waited)
-        self._batches = self._updates = 0
-        self._waited = 0.0
+        values, progress = self.train_tally.close_window(), self.progress
+        samples = progress.new_batches * progress.num_items / max(progress.num_batches, 1)
+        speed = self.throughput.close_window(progress.new_updates, samples, progress.waited)
+        progress.new_batches = progress.new_updates = 0
+        progress.waited = 0.0
         if speed:
-            self._record("train", values, {**(readings or {}), **speed}, histograms=histograms)
+            self._record("train", values, readings | speed, histograms=histograms)
 
     def close_epoch(self) -> bool:
         """Records what is left of the window and the means of the epoch; whether it has any."""
-        self.log_window()
+        self.log_window({}, {})  # after a last update that was left out
         self.throughput.close_epoch()
         values = self.train_tally.close_epoch()
         if values:
-            self._record("train", values, whole_epoch=True)
+            self._record("train", values, {}, whole_epoch=True)
         return bool(values)
 
     def record_pass(self, split: str, values: Values) -> None:
         """Records what a pass over `split` measured, with the texts and images of its metrics."""
         tally = self.valid_tally
-        self._record(split, values, whole_epoch=True, texts=tally.texts, images=tally.images)
+        self._record(split, values, {}, whole_epoch=True, texts=tally.texts, images=tally.images)
 
     def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
         """Records the texts and images that the model itself shows after a validation."""
-        texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
         images = {name: sample for name, sample in samples.items() if isinstance(sample, Tensor)}
+        texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
         progress = self.progress
         point = Point(split, progress.updates, progress.epoch, {}, texts=texts, images=images)
         self.writers.write(point)
@@ -140,12 +111,12 @@ class MetricLog:
         if self.renderer:
             self.renderer.show(summary)
 
-    def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    def state_dict(self) -> Measured:
         """Everything measured, the open window and writers' positions: plain values; tensors."""
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,
-            "window": [self._batches, self._updates],
+            "window": [self.progress.new_batches, self.progress.new_updates],
             "seconds": self.throughput.training_seconds,
             "history": self.history.state_dict(),
             "latest": {split: dict(values) for split, values in self.latest.items()},
@@ -160,7 +131,7 @@ class MetricLog:
         Raises: ValueError if other metrics were measured.
         """
         self.train_tally.load_state_dict(plain["tally"], tensors, device)
-        self._batches, self._updates = plain["window"]
+        self.progress.new_batches, self.progress.new_updates = plain["window"]
         self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
         self.progress.latest = {split: dict(values) for split, values in plain["latest"].items()}
@@ -173,17 +144,16 @@ class MetricLog:
         self,
         split: str,
         values: Values,
-        more: Values | None = None,
+        readings: Values,
         *,
         whole_epoch: bool = False,
-        **shown: Mapping[str, Any] | None,
+        **shown: Mapping[str, Any],
     ) -> None:
         progress = self.progress
         if self._check_loss is not None:
             self._check_loss(split, values, updates=progress.updates, epoch=progress.epoch)
-        given = {name: value for name, value in shown.items() if value}
-        every = {**values, **(more or {})}
-        point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **given)
+        every = {**values, **readings}
+        point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **shown)
         progress.latest[split] = values
         if whole_epoch:
             self.history.add(point)

@@ -31,9 +31,7 @@ class Step:
     epoch: int
     first_batch: int
     num_batches: int
-    samples: (
-        list[list[int]] | None
-    )  # indices into the training data; None where the loader has none
+    samples: list[list[int]] | None  # indices into the training data, if the loader has them
 
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
@@ -62,7 +60,7 @@ class Nonfinite:
         self.skipped = 0
         is_checked = policy != "ignore" or self.precision.has_loss_scale
         # reads one value from the device: an update that was applied cannot be taken back
-        self.passes: Callable[[Gradients], bool] = gradients.all_finite if is_checked else _anything
+        self.passes = gradients.all_finite if is_checked else lambda _: True
 
     def leave_out(
         self,
@@ -78,9 +76,7 @@ class Nonfinite:
         stop.
         """
         loss_is_finite = rejected.loss is None or math.isfinite(rejected.loss)
-        if (
-            self.precision.may_have_overflowed and loss_is_finite
-        ):  # the scale is no part of the loss
+        if self.precision.may_have_overflowed and loss_is_finite:  # the loss is not scaled
             self.skipped += 1
             self.precision.overflowed()
             scale = self.precision.scale
@@ -130,9 +126,10 @@ class Nonfinite:
         """Saves the step for `scripts/replay.py`; says how to run it, or why it was not saved."""
         if self.folder is None or snapshot is None:
             return ""
-        name, number = f"update-{step.update}", 1
-        while (target := self.folder / (name if number == 1 else f"{name}.{number}")).exists():
-            number += 1  # the same step of a resumed run
+        target, number = self.folder / f"update-{step.update}", 1
+        while target.exists():  # the same step of a resumed run
+            number += 1
+            target = target.with_name(f"update-{step.update}.{number}")
         checkpoint = snapshot()
         checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(rejected)}
         try:
@@ -141,10 +138,6 @@ class Nonfinite:
         except OSError as error:  # a full disk must not hide what ended the run
             return f"The step could not be saved in {target} ({error.strerror}); "
         return f"`python scripts/replay.py {target}` runs the step again; "
-
-
-def _anything(gradients: Gradients) -> bool:
-    return True
 
 
 def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequence[Any]) -> str:
@@ -157,10 +150,8 @@ def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequen
     names = gradients.not_finite(rejected)
     if not names:
         return f"{cause}{loss}"
-    count = f"({len(names)} of {len(rejected)})"
-    return (
-        f"{cause}{loss}; the first parameter with a gradient of nan or inf is {names[0]!r} {count}"
-    )
+    first = f"{names[0]!r} ({len(names)} of {len(rejected)})"
+    return f"{cause}{loss}; the first parameter with a gradient of nan or inf is {first}"
 
 
 def nonfinite_weights(model: nn.Module) -> list[str]:
@@ -172,24 +163,23 @@ def _nonfinite_samples(step: Step, batches: Sequence[Any]) -> str | None:
     """The samples that hold a NaN or an infinity: indices into the data, or places in the batch."""
     names: list[str] = []
     for number, batch in enumerate(batches):
+        indices = step.samples[number] if step.samples else []
         for tensor in tensors_in(batch):
-            if tensor.dim() and tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-                rows = (~tensor.isfinite()).flatten(start_dim=1) if tensor.dim() > 1 else None
-                bad = ~tensor.isfinite() if rows is None else rows.any(dim=1)
-                indices = step.samples[number] if step.samples else []
+            if tensor.dim() and tensor.is_floating_point():
+                bad = (~tensor[..., None].isfinite()).flatten(start_dim=1).any(dim=1)
+                places = bad.nonzero().flatten().tolist()
                 is_known = len(indices) == len(bad)
-                for place in bad.nonzero().flatten().tolist():
-                    names.append(str(indices[place]) if is_known else f"{place} of its batch")
+                names += [str(indices[p]) if is_known else f"{p} of its batch" for p in places]
     return f"sample {', '.join(dict.fromkeys(names))} holds nan or inf" if names else None
 
 
 def _shortened(samples: Sequence[Sequence[int]]) -> str:
     """The first samples of each batch; state.json has them all."""
-    batches = []
-    for batch in samples:
-        more = f" and {len(batch) - MOST_LISTED} more" if len(batch) > MOST_LISTED else ""
-        batches.append(", ".join(map(str, batch[:MOST_LISTED])) + more)
-    return "; ".join(batches)
+    return "; ".join(
+        ", ".join(map(str, batch[:MOST_LISTED]))
+        + f" and {len(batch) - MOST_LISTED} more" * (len(batch) > MOST_LISTED)
+        for batch in samples
+    )
 
 
 def fingerprint(gradients: Gradients) -> dict[str, Any]:

@@ -61,9 +61,7 @@ class Precision:
         self.scale, self._updates_since = max(self.scale / 2, SMALLEST_SCALE), 0
 
     def updated(self) -> None:
-        """Counts a completed update towards doubling the scale."""
-        if not self.has_loss_scale:
-            return
+        """Counts a completed update towards doubling a loss scale."""
         self._updates_since += 1
         if self._updates_since == UPDATES_TO_GROW:
             self.scale, self._updates_since = self.scale * 2, 0

@@ -1,13 +1,11 @@
 """When the state of a learner is saved, and how it is loaded back."""
 
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState, upgraded
 
 
@@ -25,21 +23,19 @@ class Saver:
         at = self._state.position
         return at.updates, at.epoch, at.batch, self._state.validations.was_done(at.updates)
 
-    def due(self, epochs: int | None) -> bool:
-        """Whether a checkpoint is due here; `epochs` counts completed epochs at the end of one."""
-        updates = self._state.position.updates
-        return self._checkpointer is not None and self.ticker.due(updates=updates, epochs=epochs)
+    def save_if_due(self, epochs: int | None = None) -> None:
+        """Saves where the cadence says so; `epochs` counts completed epochs at the end of one."""
+        if self.ticker.due(updates=self._state.position.updates, epochs=epochs):
+            self.save()
 
-    def save(self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None) -> None:
+    def save(self, measured: Measured | None = None) -> None:
         """Saves the present state once; `measured` replaces what was measured since."""
         place = self._place
         if self._checkpointer is None or place == self._saved:
             return
         updates, _, _, is_validated = place
-        latest = self._state.metric_log.latest
-        values = dict(latest) if is_validated and measured is None else {}
-        state = self._state.capture(measured)
-        self._checkpointer.save(updates, state, values)
+        latest = self._state.metric_log.latest if is_validated and measured is None else {}
+        self._checkpointer.save(updates, self._state.capture(measured), dict(latest))
         self._saved = place
         self.ticker.done(updates)
 

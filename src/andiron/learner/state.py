@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from andiron import errors, randomness, schedules
 from andiron.cadence import Ticker
 from andiron.checkpoint import Checkpoint
 from andiron.learner.early_stopping import StoppingRules
-from andiron.learner.metric_log import MetricLog
+from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.update import Position
 from andiron.optim import GroupedOptimizer
@@ -20,15 +20,6 @@ from andiron.schedules import Schedule
 from andiron.serialization import layouts, matching
 
 FORMAT = 2  # 1: before states had named parts
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A part with a state of plain values."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -46,23 +37,17 @@ class LearnerState:
     validations: Ticker
 
     @property
-    def _parts(self) -> dict[str, Stateful]:
+    def _parts(self) -> dict[str, Any]:
         """The parts whose state is plain values and needs nothing else."""
         return {"nonfinite": self.nonfinite, "validation": self.validations}
 
-    def measured(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The state of everything measured so far."""
-        return self.metric_log.state_dict()
-
-    def capture(
-        self, measured: tuple[dict[str, Any], dict[str, Tensor]] | None = None
-    ) -> Checkpoint:
+    def capture(self, measured: Measured | None = None) -> Checkpoint:
         """The state after the last completed update; `model` has the weights to evaluate.
 
         Where an optimizer trains other weights than those, they are in its own state. `measured` is
-        `measured()` from before a validation that was interrupted.
+        the state of the metric log from before a validation that was interrupted.
         """
-        plain, windows = measured or self.measured()
+        plain, windows = measured or self.metric_log.state_dict()
         optimizer = self.optimizer.state_dict()
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
@@ -89,11 +74,6 @@ class LearnerState:
                 model = {name: tensor.clone() for name, tensor in model.items()}
         return model
 
-    def exports(self) -> dict[str, dict[str, Tensor]]:
-        """The weights to keep, by name: `model`, and `model-<average>` for each average."""
-        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
-        return {"model": self.evaluation_weights(copies=True)} | averages
-
     def restore(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint of a learner that was built the same.
 
@@ -106,17 +86,14 @@ class LearnerState:
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         self.metric_log.load_state_dict(state["metric_log"], saved.metrics, device)
         self.model.load_state_dict(saved.model)
-        self.optimizer.load_state_dict(
-            saved.optimizer
-        )  # after the model: it may train other weights
+        # after the model: it may train other weights
+        self.optimizer.load_state_dict(saved.optimizer)
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
-        stateful = list(self._stateful_schedules())
-        if len(stateful) == len(
-            state["schedules"]
-        ):  # else others were chosen since; they begin now
-            for schedule, seen in zip(stateful, state["schedules"], strict=True):
-                schedule.load_state_dict(seen)
+        stateful, seen = list(self._stateful_schedules()), state["schedules"]
+        if len(stateful) == len(seen):  # else others were chosen since; they begin now
+            for schedule, each in zip(stateful, seen, strict=True):
+                schedule.load_state_dict(each)
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.put_others(state["random"])
         self.position.load_state_dict(state)
@@ -141,13 +118,11 @@ class LearnerState:
             listed = matching.described(differences, places, saved.model)
             remedy = "build the model whose state it is"
             raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
-        missing = [name for name in self.averages if name not in saved.averages]
+        missing = ", ".join(name for name in self.averages if name not in saved.averages)
         if missing:
             there = ", ".join(saved.averages) or "none"
             remedy = f"the state has {there}; build the learner with those"
-            raise errors.MismatchError(
-                f"averages {', '.join(missing)} are not in the state: {remedy}"
-            )
+            raise errors.MismatchError(f"averages {missing} are not in the state: {remedy}")
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:

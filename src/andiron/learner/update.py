@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from andiron import errors, randomness
 from andiron.checkpoint import Checkpoint
@@ -17,7 +16,7 @@ from andiron.learner.precision import Precision
 from andiron.optim import GradientsAccumulator, GroupedOptimizer
 from andiron.optim.sam import perturbed
 from andiron.optim.transformations import Chain
-from andiron.protocols import Loader, TrainOutput
+from andiron.protocols import Loader, TrainOutput, Values
 from andiron.schedules import Schedule
 
 
@@ -33,12 +32,11 @@ class Position:
 
     def state_dict(self) -> dict[str, int]:
         """The seed and the counters."""
-        return {name: getattr(self, name) for name in ("seed", "updates", "epoch", "batch")}
+        return {name: value for name, value in vars(self).items() if name != "first_batch"}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from saved counters."""
-        self.seed, self.updates = state["seed"], state["updates"]
-        self.epoch, self.batch = state["epoch"], state["batch"]
+        vars(self).update({name: state[name] for name in self.state_dict()})
         self.first_batch = self.batch
 
     def next_epoch(self) -> None:
@@ -46,26 +44,14 @@ class Position:
         self.epoch += 1
         self.batch = self.first_batch = 0
 
-    def take(self, batches: int) -> None:
-        """Moves past batches that are to make an update."""
-        self.batch += batches
-
-    def use(self) -> None:
-        """Counts the batches taken as used: a resumed run begins with the next."""
-        self.first_batch = self.batch
-
-    def put_back(self) -> None:
-        """Moves back before the batches of an update that was not made."""
-        self.batch = self.first_batch
-
 
 @dataclass(frozen=True)
 class Updated:
-    """A completed update: its batches' items, its learning rates, statistics if requested."""
+    """A completed update: its batches' items, and what was read around it at a log point."""
 
     items: list[Any]
-    rates: dict[str, float]
-    statistics: GroupStatistics | None
+    readings: Values | None = None
+    histograms: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,9 +68,9 @@ class Updater:
     histograms: bool = False  # beside the statistics of an update
 
     def __post_init__(self) -> None:
-        is_plain = not self.precision.changes_step
-        self._context: Callable[[], AbstractContextManager[object]]
-        self._context = nullcontext if is_plain else self.precision.step
+        self._context: Callable[[], AbstractContextManager[object]] = nullcontext
+        if self.precision.changes_step:
+            self._context = self.precision.step
         self._constant_rates = self.optimizer.constant_rates(self.schedule)
         # the gradients to update by, and the items; computed again for one update they are the same
         self.gradients = self._mean_gradients if self.sam is None else self._sharpness_aware
@@ -98,7 +84,7 @@ class Updater:
         batches: Sequence[Any],
         position: Position,
         loader: Loader | None = None,
-        statistics: bool = False,
+        is_log_point: bool = False,
         snapshot: Callable[[], Checkpoint] | None = None,
     ) -> Updated | None:
         """One update by the mean gradients of `batches`; None if it was left out as non-finite.
@@ -116,9 +102,11 @@ class Updater:
             step = _step(position, len(batches), loader)
             self.nonfinite.leave_out(step, self.model, gradients, batches, snapshot)
             return None
-        seen = None
-        if statistics:
-            seen = GroupStatistics(self.optimizer, gradients, [*rates], histograms=self.histograms)
+        statistics = None
+        if is_log_point:
+            statistics = GroupStatistics(
+                self.optimizer, gradients, rates, histograms=self.histograms
+            )
         if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = self.transform(gradients, position.updates)
 
@@ -134,7 +122,10 @@ class Updater:
         position.updates += 1
         if self.precision.has_loss_scale:
             self.precision.updated()
-        return Updated(items, rates, seen)
+        if statistics is None:
+            return Updated(items)
+        readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
+        return Updated(items, readings | self.nonfinite.readings(), statistics.histograms())
 
     def _sharpness_aware(
         self, batches: Sequence[Any], position: Position, loader: Loader | None = None

@@ -22,7 +22,7 @@ def shown(rule, values, first_epoch=1):
     would if others waited.
     """
     return [
-        (rule.observe({"valid": {rule.metric: float(value)}}, epoch), rule.is_best)
+        (rule.observe({"valid": {rule.metric: float(value)}}, epoch), rule.observed.is_best)
         for epoch, value in enumerate(values, first_epoch)
     ]
 
@@ -230,7 +230,7 @@ def test_a_resume_at_any_epoch_is_exact(values, data, patience, min_delta):
     before = shown(first, values[:epoch])
     text = json.dumps(first.state_dict(), allow_nan=False)
     resumed.load_state_dict(json.loads(text))
-    assert (resumed.decision, resumed.is_best) == (first.decision, first.is_best)
+    assert (resumed.decision, resumed.observed.is_best) == (first.decision, first.observed.is_best)
     assert before + shown(resumed, values[epoch:], epoch + 1) == expected
     assert resumed.state_dict() == straight.state_dict()
 

@@ -411,9 +411,10 @@ def test_a_rule_of_another_metric_begins_anew(tmp_path):
     again = builder(tmp_path, num_epochs=3).with_file_checkpointer().early_stopping(rule=other)
     with again.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as again:
         again.resume()
-        assert other.best is None
+        assert other.observed.best is None
         again.fit(*loaders())
-    assert (other.epoch_of_best, other.best) == (3, again.metric_log.latest["valid"]["loss"])
+    seen = other.observed
+    assert (seen.epoch_of_best, seen.best) == (3, again.metric_log.latest["valid"]["loss"])
 
 
 def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):

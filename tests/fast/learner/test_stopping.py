@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.learner.best_weights import BestWeights
 from andiron.learner.early_stopping import EarlyStopping, Stop, StoppingRules
 from andiron.metrics import direction
 
@@ -45,90 +44,98 @@ def same(found, expected):
     )
 
 
-def test_what_was_taken_comes_back_bit_for_bit_buffers_included():
+def restoring(model):
+    """A rule that restores the best weights, and a function that shows it a better validation."""
+    stopping = StoppingRules({"best": EarlyStopping("loss", restores_best=True)}, model)
+    losses = iter([3.0, 2.0, 1.0])
+
+    def improve():
+        stopping.observe({"valid": {"loss": next(losses)}}, epoch=1, updates=0)
+
+    return stopping, improve
+
+
+def kept(stopping):
+    return stopping.weights()["best_epoch"]
+
+
+def test_best_weights_are_swapped_in_bit_for_bit_buffers_included():
     model = Network()
-    best, first = BestWeights(model), weights(model)
-    best.take(model)
+    (stopping, improve), first = restoring(model), weights(model)
+    improve()
     set_to(model, 7)
     model.scratch.fill_(3)
+    seventh = weights(model)
 
-    best.restore(model)
-
-    assert same(weights(model), first)
-    assert model.head.weight is model.stem.weight
-    assert model.scratch.tolist() == [3, 3]
-    assert all(parameter.requires_grad for parameter in model.parameters())
-
-
-def test_a_take_replaces_the_one_before_in_the_same_memory():
-    model = Network()
-    best = BestWeights(model)
-    best.take(model)
-    addresses = {name: tensor.data_ptr() for name, tensor in best.state_dict().items()}
-    set_to(model, 2)
-    best.take(model)
-
-    assert {name: tensor.data_ptr() for name, tensor in best.state_dict().items()} == addresses
-    assert len({*addresses.values()}) == len(addresses) - 1  # the tied weight is kept once
-    assert same(best.state_dict(), weights(model))
-    assert not any(tensor.requires_grad for tensor in best.state_dict().values())
-
-
-def test_a_kept_copy_does_not_follow_the_model():
-    model = Network()
-    best, first = BestWeights(model), weights(model)
-    best.take(model)
-    set_to(model, 5)
-
-    assert same(best.state_dict(), first)
-
-
-def test_weights_are_swapped_in_for_as_long_as_a_with_lasts():
-    model = Network()
-    best, first = BestWeights(model), weights(model)
-    best.take(model)
-    set_to(model, 5)
-    fifth = weights(model)
-
-    with pytest.raises(KeyboardInterrupt), best.swapped_in(model):
+    with pytest.raises(KeyboardInterrupt), stopping.restored():
         assert same(weights(model), first)
+        assert model.head.weight is model.stem.weight
+        assert model.scratch.tolist() == [3, 3]
+        assert all(parameter.requires_grad for parameter in model.parameters())
         raise KeyboardInterrupt
-    assert same(weights(model), fifth)
+    assert same(weights(model), seventh)
 
 
-def test_a_buffer_that_a_forward_replaced_is_taken_as_it_is_now():
+def test_better_weights_replace_those_before_in_the_same_memory():
     model = Network()
-    best = BestWeights(model)
+    stopping, improve = restoring(model)
+    improve()
+    addresses = {name: tensor.data_ptr() for name, tensor in kept(stopping).items()}
+    set_to(model, 2)
+    improve()
+
+    assert {name: tensor.data_ptr() for name, tensor in kept(stopping).items()} == addresses
+    assert len({*addresses.values()}) == len(addresses) - 1  # the tied weight is kept once
+    assert same(kept(stopping), weights(model))
+    assert not any(tensor.requires_grad for tensor in kept(stopping).values())
+
+
+def test_the_best_weights_do_not_follow_the_model():
+    model = Network()
+    (stopping, improve), first = restoring(model), weights(model)
+    improve()
+    set_to(model, 5)
+
+    assert same(kept(stopping), first)
+
+
+def test_a_buffer_that_a_forward_replaced_is_kept_as_it_is_now():
+    model = Network()
+    stopping, improve = restoring(model)
+    improve()
     model.mask = torch.tensor([1.0, 2.0])
-    best.take(model)
+    improve()
     model.mask = torch.tensor([3.0, 4.0])
 
-    best.restore(model)
-    assert model.mask.tolist() == [1.0, 2.0]
+    with stopping.restored():
+        assert model.mask.tolist() == [1.0, 2.0]
+    assert model.mask.tolist() == [3.0, 4.0]
 
 
-def test_saved_weights_load_into_another_and_none_stay_none():
+def test_saved_weights_are_copied_and_none_stay_none():
     model = Network()
-    best, other, none = BestWeights(model), BestWeights(Network()), BestWeights(model)
-    best.take(model)
-    other.load_state_dict(best.state_dict())
-    assert same(other.state_dict(), weights(model))
+    stopping, improve = restoring(model)
+    other, _ = restoring(Network())
+    none = stopping.state_dict(), stopping.weights()
+    improve()
+    other.load_state_dict(stopping.state_dict(), stopping.weights())
+    first = weights(model)
+    set_to(model, 3)
+    improve()
+    assert same(kept(other), first)
 
-    none.load_state_dict(BestWeights(model).state_dict())
-    assert none.state_dict() == {}
-    with pytest.raises(RuntimeError, match="^no weights were taken: there are none to restore$"):
-        none.restore(model)
+    other.load_state_dict(*none)
+    assert other.weights() == {}
 
 
 def test_the_weights_of_another_model_are_refused_by_name():
-    best = BestWeights(Network())
+    stopping, improve = restoring(Network())
+    improve()
+    other, _ = restoring(nn.Linear(3, 5))
     with pytest.raises(
-        ValueError,
-        match="^not the model whose weights are kept: only one of the two has "
-        "'bias', .*'stem.weight'",
+        ValueError, match="^the best weights are not of this model: .*'stem.weight'"
     ):
-        best.take(nn.Linear(3, 5))
-    assert not best.is_taken
+        other.load_state_dict(stopping.state_dict(), stopping.weights())
 
 
 def rules(**more):
@@ -147,11 +154,11 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
     model = nn.Linear(1, 1)
     stopping = StoppingRules(rules(), model)
     with caplog.at_level(logging.INFO, logger="andiron"):
-        stopping.observe(values(0.5, 0.5), model, epoch=1, updates=0)
+        stopping.observe(values(0.5, 0.5), epoch=1, updates=0)
         assert stopping.decision is None
-        stopping.observe(values(0.75, 0.9375), model, epoch=2, updates=0)
+        stopping.observe(values(0.75, 0.9375), epoch=2, updates=0)
         assert stopping.decision == Stop("valid accuracy is 0.9375: goal=0.9 is reached")
-        stopping.observe(values(0.75, 0.9375), model, epoch=3, updates=0)
+        stopping.observe(values(0.75, 0.9375), epoch=3, updates=0)
 
     both = (
         "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is "
@@ -172,9 +179,9 @@ def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_resto
         [(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1
     ):
         set_to(model, epoch)
-        stopping.observe(values(loss, accuracy), model, epoch=epoch, updates=0)
+        stopping.observe(values(loss, accuracy), epoch=epoch, updates=0)
 
-    with stopping.restored(model):
+    with stopping.restored():
         assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {2.0}
     assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {4.0}
 
@@ -183,7 +190,7 @@ def test_without_a_rule_that_restores_or_before_the_first_epoch_the_model_keeps_
     model = Network()
     before = weights(model)
     for stopping in (StoppingRules({}, model), StoppingRules(rules(), model)):
-        with stopping.restored(model):
+        with stopping.restored():
             assert same(weights(model), before)
         assert (stopping.decision, stopping.weights()) == (None, {})
 
@@ -193,11 +200,11 @@ def test_rules_and_weights_go_on_from_a_checkpoint():
     straight, resumed = StoppingRules(rules(), model), StoppingRules(rules(), Network())
     for epoch, loss in enumerate([0.5, 0.25, 0.5], start=1):
         set_to(model, epoch)
-        straight.observe(values(loss, 0.5), model, epoch=epoch, updates=0)
+        straight.observe(values(loss, 0.5), epoch=epoch, updates=0)
     resumed.load_state_dict(json.loads(json.dumps(straight.state_dict())), straight.weights())
 
     for stopping in (straight, resumed):
-        stopping.observe(values(0.5, 0.5), model, epoch=4, updates=0)
+        stopping.observe(values(0.5, 0.5), epoch=4, updates=0)
     assert (
         resumed.decision
         == straight.decision
