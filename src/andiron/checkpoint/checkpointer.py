@@ -20,7 +20,7 @@ from andiron import errors
 from andiron.cadence import Cadence
 from andiron.checkpoint import checkpoint_files, contents, directory, manifest
 from andiron.checkpoint.background_writer import Background
-from andiron.checkpoint.contents import Checkpoint, Place
+from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.host_copy import HostBuffers, HostCopy
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import LATEST, Store
@@ -30,7 +30,7 @@ from andiron.protocols import Values
 # The most that a kill can cost; writing after every 20 ms epoch of a toy would double its time.
 SECONDS_BETWEEN_WRITES = 1.0
 KEPT_WITH_IT = "checkpoints"  # in the state of a checkpoint: those that are kept beside it
-NOWHERE: Place = (-1, 1)  # before any checkpoint
+NONE_YET = Saved(-1)  # before any checkpoint
 log = logging.getLogger("andiron")
 
 
@@ -54,7 +54,7 @@ class FileCheckpointer:
         self._written: set[str] = set()  # whole in the store
         self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
-        self._newest = NOWHERE  # place of the last that was saved, kept or not
+        self._newest = NONE_YET  # the last that was saved, kept or not
         self._writer = Background(self._write, seconds=SECONDS_BETWEEN_WRITES)
 
     @property
@@ -77,8 +77,8 @@ class FileCheckpointer:
             self._refuse_strangers()
         self._writer.check()
         self._writer.give_way()
-        saved = Saved(updates, values, self._newest[1] + 1 if updates == self._newest[0] else 1)
-        self._newest = (updates, saved.number)
+        number = self._newest.number + 1 if updates == self._newest.updates else 1
+        self._newest = saved = Saved(updates, values, number)
         with self._lock:
             if saved in self._kept([*self._known, saved]):
                 self._take(saved, checkpoint)
@@ -113,7 +113,7 @@ class FileCheckpointer:
             newer = {saved.name for saved in self._known if saved.updates > updates}
             self._set_aside(newer & self._written, f"update {updates}")
             self._forget(newer)
-            self._newest = max((saved.place for saved in self._known), default=NOWHERE)
+            self._newest = [NONE_YET, *self._known][-1]
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Continues from a checkpoint of this run: takes over those it lists that are in the store.
@@ -133,7 +133,7 @@ class FileCheckpointer:
         self._set_aside(stored[end:], name)
         self._is_ours_alone = True
         with self._lock:
-            self._newest = place
+            self._newest = alone
             self._written = set(filter(self._has_manifest, stored[:end]))
             self._known = [listed[each] for each in stored if each in self._written & set(listed)]
             self._release_others_choice()

@@ -19,7 +19,6 @@ _OWN_NAME = re.compile(
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
 Tensors = Mapping[str, Tensor]
-Place = tuple[int, int]  # updates, and the number among the checkpoints made after these, from 1
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ def step_name(updates: int, number: int = 1) -> str:
     return f"step-{updates}" if number == 1 else f"step-{updates}.{number}"
 
 
-def step_place(name: str) -> Place | None:
-    """Updates and number of a checkpoint's name; None for any other name."""
+def step_place(name: str) -> tuple[int, int] | None:
+    """Updates and number of a checkpoint's name, whose order is its age; None for other names."""
     match = _STEP.fullmatch(name)
     return (int(match[1]), int(match[2] or 1)) if match else None
 

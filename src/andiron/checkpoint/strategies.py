@@ -26,11 +26,6 @@ class Saved:
     number: int = 1
 
     @property
-    def place(self) -> contents.Place:
-        """The order of checkpoints: the greater, the newer."""
-        return self.updates, self.number
-
-    @property
     def name(self) -> str:
         """The name of the checkpoint's folder."""
         return contents.step_name(self.updates, self.number)
