@@ -18,7 +18,7 @@ _OWN_NAME = re.compile(
 )
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
-Tensors = Mapping[str, Tensor]
+Tensors = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Checkpoint:
     the sums of metrics whose window is open.
     """
 
-    model: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
+    model: Tensors
+    optimizer: Tensors
     state: dict[str, Any]
-    averages: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    metrics: dict[str, Tensor] = field(default_factory=dict)
+    averages: dict[str, Tensors] = field(default_factory=dict)
+    metrics: Tensors = field(default_factory=dict)
 
 
 def step_name(updates: int, number: int = 1) -> str:
@@ -68,7 +68,7 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
 
-def from_files(files: Mapping[str, dict[str, Tensor]], state: dict[str, Any]) -> Checkpoint:
+def from_files(files: Mapping[str, Tensors], state: dict[str, Any]) -> Checkpoint:
     """The checkpoint with these tensors by file."""
     names = filter(None, map(_OWN_NAME.fullmatch, files))
     averages = {name["average"]: files[name[0]] for name in names if name["average"]}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from andiron.checkpoint import contents
-from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.contents import Checkpoint, Tensors
 
 MOST_FREE = 2  # for the checkpoint being written and the one being taken
 
@@ -41,7 +41,7 @@ class HostBuffers:
         From a GPU the copy only begins here; later work in the same stream happens after it.
         """
         free = contents.tensors_by_file(self._free.popleft()) if self._free else {}
-        copies: dict[str, dict[str, Tensor]] = {}
+        copies: dict[str, Tensors] = {}
         pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
         for file, tensors in contents.tensors_by_file(checkpoint).items():
             copies[file] = {}
