@@ -84,11 +84,11 @@ def chunks(
     for name, tensor in tensors.items():
         _check(name, tensor)
     # widest first: the header ends on a multiple of 8, so every tensor is aligned to its dtype
-    rank = {dtype: number for number, dtype in enumerate(DTYPES)}
-    names = sorted(tensors, key=lambda name: (-rank[tensors[name].dtype], name))
-    plain = [contiguous(tensors[name]) for name in names]
-    shapes = {name: (tensors[name].dtype, tensors[name].shape) for name in names}
-    return pieces(shapes, plain, metadata)
+    ranks = list(DTYPES)
+    names = sorted(tensors, key=lambda name: (-ranks.index(tensors[name].dtype), name))
+    plain = {name: contiguous(tensors[name]) for name in names}
+    shapes = {name: (tensor.dtype, tensor.shape) for name, tensor in plain.items()}
+    return pieces(shapes, plain.values(), metadata)
 
 
 def pieces(
@@ -98,7 +98,20 @@ def pieces(
 
     The data are those of `tensors`, contiguous and on the CPU: the same ones, or smaller pieces.
     """
-    return itertools.chain([header(shapes, metadata)], map(as_bytes, tensors))
+    entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    begin = 0
+    for name, (dtype, shape) in shapes.items():
+        end = begin + torch.Size(shape).numel() * dtype.itemsize
+        entries[name] = {
+            "dtype": DTYPES[dtype],
+            "shape": list(shape),
+            "data_offsets": [begin, end],
+        }
+        begin = end
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes
+    header = len(text).to_bytes(8, "little") + text
+    return itertools.chain([header], map(as_bytes, tensors))
 
 
 def contiguous(tensor: Tensor) -> Tensor:
@@ -118,23 +131,6 @@ def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]
     if not data:  # which torch.frombuffer refuses
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(data, dtype=dtype).reshape(shape)
-
-
-def header(shapes: Shapes, metadata: Mapping[str, str] | None = None) -> bytes:
-    """The bytes before the data of tensors with these dtypes and shapes, in this order."""
-    entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
-    begin = 0
-    for name, (dtype, shape) in shapes.items():
-        end = begin + torch.Size(shape).numel() * dtype.itemsize
-        entries[name] = {
-            "dtype": DTYPES[dtype],
-            "shape": list(shape),
-            "data_offsets": [begin, end],
-        }
-        begin = end
-    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes
-    return len(text).to_bytes(8, "little") + text
 
 
 def read_header(
