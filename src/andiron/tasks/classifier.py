@@ -1,4 +1,4 @@
-"""Classification with one class a sample: cross entropy, and the steps around a network.
+"""Classification: one class a sample, yes or no, or any of several labels; losses and steps.
 
 >>> import torch
 >>> from andiron.data import Batch
@@ -6,17 +6,22 @@
 >>> output = task.train_step(Batch(torch.zeros(5, 4), torch.tensor([0, 1, 2, 1, 0])))
 >>> [*output.gradients], output.weight
 (['network.weight', 'network.bias'], 5)
+>>> task = MultiLabelClassifier(torch.nn.Linear(4, 3), BinaryCrossEntropy(positive_weight=2.0))
+>>> task.valid_step(Batch(torch.zeros(5, 4), torch.ones(5, 3))).weight
+15
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
+from andiron import outputs
 from andiron.data.dataset import Batch
-from andiron.outputs import ClassificationOutput, Scalar, Weight
+from andiron.outputs import IGNORED, Scalar
 from andiron.ranges import Fraction, Positive
 from andiron.tasks import criterion
 from andiron.tasks import target_checks as checks
@@ -66,7 +71,7 @@ class CrossEntropy:
         weights = [sum(class_counts) / (len(class_counts) * count) for count in class_counts]
         return CrossEntropy(weights, self.label_smoothing, ignored_index=self.ignored_index)
 
-    def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> Weight | None:
+    def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> outputs.Weight | None:
         """The sum of the targets' class weights; None if it equals their number."""
         return criterion.total_weight(self.class_weights, targets, self.ignored_index)
 
@@ -92,6 +97,40 @@ class CrossEntropy:
         return loss / ((known if total is None else total) + (known == 0))
 
 
+class BinaryCrossEntropy:
+    """The mean of -p * y * log s - (1 - y) * log(1 - s) over the targets y that are not ignored.
+
+    s = sigmoid(output). `positive_weight` p is 1 by default, one number or one for each label; the
+    mean does not depend on it. A batch whose targets are all ignored has loss 0.
+    Raises: ValueError for a weight that is not positive.
+    """
+
+    def __init__(
+        self,
+        positive_weight: Positive | Sequence[Positive] | None = None,
+        *,
+        ignored_index: int | None = None,
+    ):
+        weights = [positive_weight] if isinstance(positive_weight, float | int) else positive_weight
+        self.positive_weight = criterion.positive("positive_weight", weights)
+        self.ignored_index = ignored_index
+
+    def __call__(
+        self, output: Float[Tensor, " *shape"], targets: Shaped[Tensor, " *shape"]
+    ) -> Scalar:
+        output = criterion.at_least_float32(output)
+        if self.positive_weight is not None:
+            self.positive_weight = criterion.like(output, self.positive_weight)
+        weight, dtype = self.positive_weight, output.dtype
+        binary = functional.binary_cross_entropy_with_logits
+        if self.ignored_index is None:
+            return binary(output, targets.to(dtype), pos_weight=weight)
+        is_known = targets != self.ignored_index
+        known = torch.where(is_known, targets, 0).to(dtype)
+        summed = binary(output, known, is_known.to(dtype), pos_weight=weight, reduction="sum")
+        return summed / is_known.sum().clamp(1)
+
+
 class Classifier(Supervised):
     """`network`, any module from inputs to logits, with the steps of classification.
 
@@ -100,7 +139,7 @@ class Classifier(Supervised):
     of each class, is for balanced class weights. The loss has no part in `state_dict()`.
     """
 
-    wanted_fact: ClassVar[str] = "num_classes"
+    wanted_fact = "num_classes"
 
     def __init__(
         self,
@@ -111,7 +150,7 @@ class Classifier(Supervised):
     ):
         super().__init__(network, Criterion(loss or CrossEntropy(), class_counts))
 
-    def predict(self, batch: Batch) -> ClassificationOutput:
+    def predict(self, batch: Batch) -> outputs.ClassificationOutput:
         """The loss and the logits of one batch.
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
@@ -129,6 +168,63 @@ class Classifier(Supervised):
         else:
             loss, marked = checks.of_probabilities(loss, targets), targets.argmax(dim=-1)
         weight = self.loss.weight(targets, marked)
-        return ClassificationOutput(
+        return outputs.ClassificationOutput(
             loss, logits, marked, weight, is_class and self.loss.has_ignored
         )
+
+
+class YesOrNo(Supervised):
+    """`network` with the steps of yes-or-no answers; abstract. Targets may be probabilities."""
+
+    item: type[outputs.SupervisedOutput]
+    num_dims: int  # of the logits, and of the targets
+    remedy: str  # for any other shapes
+
+    def __init__(self, network: nn.Module, loss: Loss | None = None):
+        super().__init__(network, Criterion(loss or BinaryCrossEntropy()))
+
+    def predict(self, batch: Batch) -> Any:
+        """The mean loss over all answers, and the logits of one batch.
+
+        Probabilities become answers for the metrics: 0.5 is a yes.
+        Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
+        """
+        logits, targets, ignored = self(batch.inputs), batch.targets, self.loss.ignored_index
+        if logits.dim() != self.num_dims or logits.shape != targets.shape:
+            raise checks.misfit(self, logits, targets, self.remedy)
+        loss = checks.of_yes_or_no(self.loss(logits, targets), targets, ignored)
+        is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
+        answers = targets if is_integer else (targets >= 0.5).long()
+        if ignored is not None and not (ignored == IGNORED and is_integer):
+            answers = torch.where(targets == ignored, IGNORED, answers)
+        weight = self.loss.weight(targets, answers)
+        return self.item(loss, logits, answers, weight, self.loss.has_ignored)
+
+
+class BinaryClassifier(YesOrNo):
+    """`network`, which gives one logit a sample, [batch] or [batch 1], with the steps of yes or no.
+
+    Targets [batch] are 0, 1 or a probability. The loss has no part in `state_dict()`.
+    """
+
+    item = outputs.BinaryClassificationOutput
+    num_dims = 1
+    remedy = "should be one logit and one target a sample: num_outputs=1"
+    wanted_fact = "num_classes"
+    network_facts = {"num_classes": 1, "num_outputs": 1}
+
+    def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
+        logits: Tensor = self.network(inputs)
+        return logits.squeeze(1) if logits.dim() == 2 and logits.shape[1] == 1 else logits
+
+
+class MultiLabelClassifier(YesOrNo):
+    """`network`, which gives a logit for each label, with the steps of yes or no to each label.
+
+    Targets [batch labels] are 0, 1 or a probability; a loss with an `ignored_index` ignores single
+    labels of a sample. The loss has no part in `state_dict()`.
+    """
+
+    item = outputs.MultiLabelClassificationOutput
+    num_dims = 2
+    remedy = "should both be [batch, labels], a 0 or 1 for every logit"

@@ -8,7 +8,6 @@ torch.Size([5, 1])
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -20,7 +19,7 @@ from andiron.data.dataset import Batch
 from andiron.outputs import RegressionOutput, Scalar
 from andiron.ranges import Number, Positive
 from andiron.tasks import target_checks as checks
-from andiron.tasks.classifier import CrossEntropy
+from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
 from andiron.tasks.criterion import (
     CLASS_LOSS_MODULES,
     Criterion,
@@ -28,7 +27,6 @@ from andiron.tasks.criterion import (
     Supervised,
     at_least_float32,
 )
-from andiron.tasks.yes_or_no import BinaryCrossEntropy
 
 ANSWER_LOSSES = (CrossEntropy, BinaryCrossEntropy, nn.BCEWithLogitsLoss, nn.BCELoss)
 Numbers = Number | Sequence[Number]
@@ -38,7 +36,7 @@ Scales = Positive | Sequence[Positive]
 class MeanSquaredError:
     """The mean of (output - targets)^2 over all values."""
 
-    is_elementwise: ClassVar[bool] = True
+    is_elementwise = True
 
     def __call__(
         self, output: Float[Tensor, " *shape"], targets: Float[Tensor, " *shape"]
@@ -58,7 +56,7 @@ class Regressor(Supervised):
 
     target_mean: Tensor
     target_std: Tensor
-    wanted_fact: ClassVar[str] = "num_outputs"
+    wanted_fact = "num_outputs"
 
     def __init__(
         self,
