@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 # whose private engine and kernels are known here; any other version is used by its public interface
 IS_KNOWN_TORCH = (2, 11) <= tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 14)
+Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
 _loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
 
 
@@ -29,7 +30,7 @@ class Gradients(dict[str, Tensor]):
     `loss`, if it is known, is the loss (or mean of losses) without its graph.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor], model: nn.Module, loss: Tensor | None = None):
+    def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
         super().__init__(tensors)
         self._model = model
         self.loss = loss
@@ -71,7 +72,7 @@ class Gradients(dict[str, Tensor]):
                 raise KeyError(f"no gradient for parameter {name!r}; there are: {known}")
         return self.replaced({name: self.pop(name) for name in dict.fromkeys(names)})
 
-    def replaced(self, tensors: Mapping[str, Tensor]) -> "Gradients":
+    def replaced(self, tensors: Tensors) -> "Gradients":
         """Other tensors as gradients of the same loss and model."""
         return Gradients(tensors, self._model, self.loss)
 
@@ -146,7 +147,7 @@ def loss_scaled(scale: float) -> Iterator[None]:
         _loss_scale.reset(token)
 
 
-def global_norm(gradients: Mapping[str, Tensor]) -> Float[Tensor, ""]:
+def global_norm(gradients: Tensors) -> Float[Tensor, ""]:
     """The L2 norm of all gradients as one vector, on their device; 0 if there are none."""
     tensors = list(gradients.values())
     if not tensors:
@@ -188,7 +189,7 @@ def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
         return torch.ones((), dtype=dtype, device=device)
 
 
-def not_finite(gradients: Mapping[str, Tensor]) -> list[str]:
+def not_finite(gradients: Tensors) -> list[str]:
     """The names of the gradients that contain inf or NaN, in order; reads one value a gradient."""
     return [name for name, tensor in gradients.items() if not bool(torch.isfinite(tensor).all())]
 

@@ -79,18 +79,21 @@ class WeightAverage:
         self.rule = rule
         self.count = 0
         own = model_weights.entries(model)
-        first = model_weights.first_names(own)
-        unique = {name: own[name].detach() for name in own if name == first[name]}
+        first: dict[Tensor, str] = {}  # the first name of each tensor
+        for name, tensor in own.items():
+            first.setdefault(tensor, name)
         self._averaged = {
-            name: tensor.to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
-            for name, tensor in unique.items()
-            if _is_averaged(own[name])
+            name: tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
+            for tensor, name in first.items()
+            if _is_averaged(tensor)
         }
         self._copied = {
-            name: tensor.clone() for name, tensor in unique.items() if name not in self._averaged
+            name: tensor.detach().clone()
+            for tensor, name in first.items()
+            if name not in self._averaged
         }
         self._unique = self._averaged | self._copied
-        self._tensors = {name: self._unique[first[name]] for name in own}
+        self._tensors = {name: self._unique[first[tensor]] for name, tensor in own.items()}
 
     def update(self, model: nn.Module, updates: int) -> None:
         """Averages the weights after `updates` completed updates, if the rule includes them."""

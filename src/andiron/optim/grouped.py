@@ -13,7 +13,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.gradients import Gradients
-from andiron.optim.optimizer import Optimizer
+from andiron.gradients import Gradients, Tensors
+from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Chain
 from andiron.schedules import Constant, Schedule
@@ -111,7 +111,7 @@ class GroupedOptimizer:
         rates: Mapping[str, float],
         model: Model,
         gradients: Gradients,
-        closure: Callable[[], Gradients] | None = None,
+        closure: Closure | None = None,
         *,
         updates: int | None = None,
     ) -> Model:
@@ -200,7 +200,7 @@ class GroupedOptimizer:
             key: tensor for each in self._optimizers() for key, tensor in each.state_dict().items()
         }
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Tensors) -> None:
         """Continues from a saved state.
 
         Raises: KeyError if the state is for a parameter without an owner.
@@ -279,5 +279,5 @@ def _part(gradients: Gradients, group: Group) -> Gradients:
     return gradients.replaced({name: gradients[name] for name in names})
 
 
-def _part_again(closure: Callable[[], Gradients], group: Group) -> Gradients:
+def _part_again(closure: Closure, group: Group) -> Gradients:
     return _part(closure(), group)

@@ -1,12 +1,13 @@
 """The tensors that `model.state_dict()` saves, and other tensors in their place for a while."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from andiron import errors
+from andiron.gradients import Tensors
 
 
 def entries(model: nn.Module) -> dict[str, Tensor]:
@@ -14,13 +15,7 @@ def entries(model: nn.Module) -> dict[str, Tensor]:
     return dict(model.state_dict(keep_vars=True))
 
 
-def first_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """The first name of each name's tensor: a model may share one under several."""
-    first: dict[int, str] = {}
-    return {name: first.setdefault(id(tensor), name) for name, tensor in tensors.items()}
-
-
-def copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+def copy(source: Tensors, target: Tensors) -> None:
     """Copies the values of `source` into the tensors of these names in `target`."""
     with torch.no_grad():
         for name, tensor in source.items():
@@ -28,7 +23,7 @@ def copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
 
 
 @contextmanager
-def swapped_in(tensors: Mapping[str, Tensor], model: nn.Module) -> Iterator[None]:
+def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
     """Inside it `model` has the values of `tensors`; afterwards its own, bit for bit."""
     own = entries(model)
     before = {name: own[name].detach().clone() for name in tensors}
@@ -39,7 +34,7 @@ def swapped_in(tensors: Mapping[str, Tensor], model: nn.Module) -> Iterator[None
         copy(before, entries(model))
 
 
-def check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], problem: str) -> None:
+def check_names(found: Tensors, expected: Tensors, problem: str) -> None:
     """Raises: ValueError that begins with `problem` and lists names only one of the two has."""
     if found.keys() == expected.keys():
         return

@@ -8,18 +8,19 @@
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from andiron.gradients import Gradients
+from andiron.gradients import Gradients, Tensors
 from andiron.optim import flat_state, fused_kernel, model_weights, torch_class
 from andiron.optim.fused_kernel import FusedStep
 
 Model = TypeVar("Model", bound=nn.Module)
+Closure = Callable[[], Gradients]  # at the current weights
 GROUP = "group."  # prefix of slots that the whole group shares; stored with the first parameter
 TRAINED = "training_weights"  # slot of the weights that are stepped, where others are evaluated
 
@@ -67,7 +68,7 @@ class Optimizer:
         lr: float,
         model: Model,
         gradients: Gradients,
-        closure: Callable[[], Gradients] | None = None,
+        closure: Closure | None = None,
     ) -> Model:
         """`model` after one update of the parameters that have an entry in `gradients`.
 
@@ -121,7 +122,7 @@ class Optimizer:
             parameter.grad = None
 
     def _evaluations(
-        self, given: Gradients, closure: Callable[[], Gradients] | None
+        self, given: Gradients, closure: Closure | None
     ) -> Callable[[], Tensor]:
         """The closure for torch: its first call lends the gradients, later ones compute them."""
         if closure is None:
@@ -200,7 +201,7 @@ class Optimizer:
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
         return state
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Tensors) -> None:
         """Continues from a saved state.
 
         Raises: KeyError if the state is for a parameter this optimizer does not own; ValueError if
@@ -234,7 +235,7 @@ class Optimizer:
         group.update(self._initial_group | flat_state.restored(shared))
         model_weights.copy(trained, self.parameters)
 
-    def _slots_by_parameter(self, state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    def _slots_by_parameter(self, state: Tensors) -> dict[str, dict[str, Tensor]]:
         slots: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             name, _, slot = key.rpartition("/")
@@ -243,7 +244,7 @@ class Optimizer:
             slots.setdefault(name, {})[slot] = value
         return slots
 
-    def _restored(self, name: str, slots: Mapping[str, Tensor]) -> dict[str, Any]:
+    def _restored(self, name: str, slots: Tensors) -> dict[str, Any]:
         """The state of a parameter, on its device and in its memory layout."""
         on_device = bool(self.options.get("fused") or self.options.get("capturable"))
         parameter = self.parameters[name]

@@ -122,7 +122,7 @@ def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
 def _link(transform: Transformation, seed: int) -> Chain:
     """The transformation as a function of (gradients, updates), its signature inspected once."""
     known = inspect.signature(transform).parameters
-    given: dict[str, Any] = {"seed": seed} if "seed" in known else {}
+    given = {"seed": seed} if "seed" in known else {}
     if "update" in known:
         return lambda found, update: transform(found, **given, update=update)
     return lambda found, update: transform(found, **given)
