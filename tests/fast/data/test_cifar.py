@@ -16,6 +16,7 @@ from torchvision.datasets import utils
 from andiron import errors
 
 module = importlib.import_module("andiron.data.sources.cifar")  # by its name, for monkeypatching
+PUBLISHED = module.CIFAR10, module.CIFAR100
 PER_FILE, TEST = 6, 5  # images
 NAMES10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -78,11 +79,10 @@ def write(folder, name):
 def small(monkeypatch):
     """Thirty images to train on and five to test are then what belongs there."""
     for constant in ("CIFAR10", "CIFAR100"):
-        monkeypatch.setattr(
-            module,
-            constant,
-            dataclasses.replace(getattr(module, constant), sizes=(5 * PER_FILE, TEST)),
-        )
+        archive = getattr(module, constant)
+        train = dict.fromkeys(archive.train, 5 * PER_FILE // len(archive.train))
+        test = dict.fromkeys(archive.test, TEST)
+        monkeypatch.setattr(module, constant, dataclasses.replace(archive, train=train, test=test))
 
 
 @pytest.fixture
@@ -258,7 +258,9 @@ def test_names_that_are_too_few_are_refused(tmp_path):
         load(tmp_path, "cifar100")
 
 
-def test_a_row_has_the_length_that_the_authors_tell():
+def test_the_authors_tell_the_number_of_images_and_the_length_of_a_row():
+    for archive in PUBLISHED:
+        assert (sum(archive.train.values()), sum(archive.test.values())) == (50_000, 10_000)
     assert (
         module.CIFAR10.label_bytes + module.PIXELS == 3073
     )  # bytes a row, as the data set's page tells

@@ -110,10 +110,8 @@ class Cutout:
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         _check(raw, self.name, size=self.size)
-        height, width = raw.inputs.shape[2:]
-        numbers = draws.uniform(self.name, 2)
-        rows = self._covered(height, numbers[:, 0])
-        columns = self._covered(width, numbers[:, 1])
+        numbers = draws.uniform(self.name, 2).unbind(1)
+        rows, columns = map(self._covered, raw.inputs.shape[2:], numbers)
         is_covered = rows[:, None, :, None] & columns[:, None, None, :]
         return raw._replace(inputs=raw.inputs.masked_fill(is_covered, self.fill))
 

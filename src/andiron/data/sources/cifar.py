@@ -1,6 +1,6 @@
 """CIFAR-10 and CIFAR-100; torchvision downloads them if they are missing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tarfile import TarError
@@ -27,12 +27,11 @@ class _Archive:
     url: str
     md5: str
     folder: str
-    train: tuple[str, ...]
-    test: str
+    train: Mapping[str, int]  # files, with the number of images in each
+    test: Mapping[str, int]
     names: str  # file of the class names, one a line
     label_bytes: int  # before each image; the last is its class
     num_classes: int
-    sizes: tuple[int, int] = (50_000, 10_000)  # images for training, for the test
 
 
 CIFAR10 = _Archive(
@@ -40,8 +39,8 @@ CIFAR10 = _Archive(
     url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     md5="c32a1d4ab5d03f1284b67883e8d87530",
     folder="cifar-10-batches-bin",
-    train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-    test="test_batch.bin",
+    train={f"data_batch_{number}.bin": 10_000 for number in range(1, 6)},
+    test={"test_batch.bin": 10_000},
     names="batches.meta.txt",
     label_bytes=1,
     num_classes=10,
@@ -51,8 +50,8 @@ CIFAR100 = _Archive(
     url="https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
     md5="03b5dce01913d631647c71ecec9e9cb8",
     folder="cifar-100-binary",
-    train=("train.bin",),
-    test="test.bin",
+    train={"train.bin": 50_000},
+    test={"test.bin": 10_000},
     names="fine_label_names.txt",
     label_bytes=2,  # one of 20 superclasses, then the class
     num_classes=100,
@@ -86,13 +85,9 @@ def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any)
     if not _present(archive, folder):
         _download(archive, folder)
     names = _class_names(archive, folder)
-    training, test = (
-        _read(archive, folder, files, size)
-        for files, size in zip((archive.train, [archive.test]), archive.sizes, strict=True)
-    )
     return splits.of_training_and_test(
-        training,
-        test,
+        _read(archive, folder, archive.train),
+        _read(archive, folder, archive.test),
         name=archive.name,
         batcher=batcher,
         facts={"input_shape": SHAPE, "num_classes": archive.num_classes, "class_names": names},
@@ -101,7 +96,7 @@ def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any)
 
 
 def _present(archive: _Archive, folder: Path) -> bool:
-    files = *archive.train, archive.test, archive.names
+    files = *archive.train, *archive.test, archive.names
     return all((folder / file).is_file() for file in files)
 
 
@@ -132,15 +127,15 @@ def _class_names(archive: _Archive, folder: Path) -> list[str]:
     return names
 
 
-def _read(archive: _Archive, folder: Path, files: Sequence[str], size: int) -> ArrayDataset:
+def _read(archive: _Archive, folder: Path, files: Mapping[str, int]) -> ArrayDataset:
     row = archive.label_bytes + PIXELS
-    expected = size // len(files) * row
-    contents = {file: (folder / file).read_bytes() for file in files}
-    for file, content in contents.items():
-        if len(content) != expected:
-            raise _damaged(folder, f"{file} has {len(content)} bytes instead of {expected}")
-    joined = bytearray().join(contents.values())
-    everything = torch.frombuffer(joined, dtype=torch.uint8).view(-1, row)
+    content = bytearray()
+    for file, number in files.items():
+        of_file = (folder / file).read_bytes()
+        if len(of_file) != number * row:
+            raise _damaged(folder, f"{file} has {len(of_file)} bytes instead of {number * row}")
+        content += of_file
+    everything = torch.frombuffer(content, dtype=torch.uint8).view(-1, row)
     targets = everything[:, archive.label_bytes - 1].long()
     if int(targets.max()) >= archive.num_classes:
         classes = f"classes are from 0 to {archive.num_classes - 1}"

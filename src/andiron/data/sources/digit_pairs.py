@@ -33,7 +33,7 @@ def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Spl
     facts = {
         "input_shape": (1, 8, 16),
         "num_classes": 10,
-        "class_names": [str(digit) for digit in range(10)],
+        "class_names": [*"0123456789"],
     }
     return dataclasses.replace(single, name="digit_pairs", facts=facts, **parts)
 
