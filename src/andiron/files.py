@@ -125,16 +125,18 @@ def _make_folder(folder: Path) -> None:
 
 
 def _write_through(path: Path, pieces: Pieces) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with path.open("xb", buffering=0) as file:
-            for piece in pieces:
-                left = memoryview(piece)
-                while left:  # one call takes at most 2 GiB
-                    left = left[os.write(file.fileno(), left) :]
-            os.fsync(file.fileno())
+        for piece in pieces:
+            left = memoryview(piece)
+            while left:  # one call takes at most 2 GiB
+                left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
     except OSError as error:
         error.filename = error.filename or str(path)  # a write does not tell
         raise
+    finally:
+        os.close(descriptor)
 
 
 def _partial(path: Path) -> Path:
