@@ -60,9 +60,8 @@ def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     """The rules by group name; a `_target_` among them makes several from the model."""
     found: dict[str, Any] = {}
     for name, node in groups.items():
-        is_rule = "_target_" not in node
-        option = f"param_groups.{name}"
-        found |= {name: node} if is_rule else targets.build(option, node, model=model)
+        is_maker, option = "_target_" in node, f"param_groups.{name}"
+        found |= targets.build(option, node, model=model) if is_maker else {name: node}
     return found
 
 

@@ -9,7 +9,7 @@ import itertools
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -93,7 +93,8 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     function, arguments = _resolved(option, node, {})
     parameters = inspect.signature(function).parameters
     for name, value in arguments.items():
-        if isinstance(value, list) and name in parameters and _is_tensor(parameters[name]):
+        allowed = _type_names(parameters[name]) if name in parameters else set()
+        if isinstance(value, list) and {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:
             arguments[name] = torch.tensor(value, dtype=torch.float32)
     given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
     if inspect.isclass(function) or any(each.default is not each.empty for each in given):
@@ -130,7 +131,7 @@ def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, 
         raise refused(option, node, why) from error
     for key, value in arguments.items():
         is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value)
-        if is_name and key in known and _is_function(known[key]):
+        if is_name and key in known and "Callable" in _type_names(known[key]):
             arguments[key] = resolve(f"{option}.{key}", value)
     is_open = {key for key in known if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
@@ -170,42 +171,36 @@ def _check_arguments(
     option: str, function: Any, arguments: Values, later: Sequence[str] = ()
 ) -> None:
     """Refuses unknown and missing arguments; those of `later` are given at each call."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = inspect.signature(function).parameters
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = [p for p in parameters if p.kind in kinds and p.name not in later]
-    names = [p.name for p in named]
-    is_open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    named = {
+        name: each
+        for name, each in parameters.items()
+        if each.kind in kinds and name not in later
+    }
+    is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     title = function.__qualname__
     problems = [
         f"{option}.{name}: {title} has no such argument"
-        + (errors.nearest(name, names) or f"; it takes: {', '.join(names)}")
+        + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
         for name in arguments
-        if name not in names and not is_open_ended
+        if name not in named and not is_open_ended
     ]
     problems += [
-        f"{option}.{p.name}: {title} needs it; give one as +{option}.{p.name}=..."
-        for p in named
-        if p.default is p.empty and p.name not in arguments
+        f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
+        for name, each in named.items()
+        if each.default is each.empty and name not in arguments
     ]
     if problems:
         raise errors.ConfigError(problems)
 
 
-def _alternatives(parameter: inspect.Parameter) -> tuple[Any, ...]:
+def _type_names(parameter: inspect.Parameter) -> set[str]:
+    """The names of the types that its annotation allows, without their arguments."""
     annotation = parameter.annotation
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    return typing.get_args(annotation) if is_union else (annotation,)
-
-
-def _is_function(parameter: inspect.Parameter) -> bool:
-    kinds = _alternatives(parameter)
-    return Callable in (*kinds, *map(typing.get_origin, kinds))
-
-
-def _is_tensor(parameter: inspect.Parameter) -> bool:
-    """Whether it takes a tensor, or a tensor or None."""
-    names = {getattr(each, "__name__", "") for each in _alternatives(parameter)}
-    return "Tensor" in names and names <= {"Tensor", "NoneType"}
+    allowed = typing.get_args(annotation) if is_union else (annotation,)
+    return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
 
 
 def _remedy(name: str, cause: str) -> str:

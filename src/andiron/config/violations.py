@@ -1,7 +1,7 @@
 """How plain values differ from the signature that they should fit, as error messages."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,27 +22,20 @@ def found(
 
     Those of `supplied` come from elsewhere: they may be missing, and no message offers them.
     """
-    return {
-        f"{prefix}{name}": f"{prefix}{name}{complaint}"
-        for name, complaint in _complaints(takes, given, prefix, supplied)
-    }
-
-
-def _complaints(
-    takes: Signature, given: Options, prefix: str, supplied: Collection[str]
-) -> Iterator[tuple[str, str]]:
+    complaints: Problems = {}
     for name, parameter in takes.parameters.items():
         if name in given:
             misfit = _misfit(parameter.kind, given[name])
             if misfit:
-                yield name, f"={given[name]}: {misfit}"
+                complaints[name] = f"={given[name]}: {misfit}"
         elif parameter.is_required and name not in supplied:
-            yield name, f": no value; give one as {prefix}{name}=..."
+            complaints[name] = f": no value; give one as {prefix}{name}=..."
     offered = [name for name in takes.parameters if name not in supplied]
-    for name in given:
-        if name not in takes.parameters and not takes.is_open_ended:
+    for name in () if takes.is_open_ended else given:
+        if name not in takes.parameters:
             hint = errors.nearest(name, offered) or f"; allowed here: {', '.join(offered)}"
-            yield name, f": no such option{hint}"
+            complaints[name] = f": no such option{hint}"
+    return {f"{prefix}{name}": f"{prefix}{name}{why}" for name, why in complaints.items()}
 
 
 def _misfit(kind: Any, value: Any) -> str:
