@@ -9,7 +9,7 @@ from andiron.build import targets
 from andiron.build.components import Components
 from andiron.build.grouped_optimizer import gradient_transformations
 from andiron.checkpoint import Checkpointing, LocalStore, Store
-from andiron.config.schema import Train
+from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
@@ -55,7 +55,7 @@ def learner(
     return builder.build(built.model, built.optimizer, built.schedule)
 
 
-def writer(name: str, node: dict[str, Any], folder: RunFolder) -> Writer:
+def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     """A configured writer: its constructor may ask for `run_dir`, or for the place of its kind.
 
     Raises: ConfigError if the node gives no writer.
@@ -75,12 +75,12 @@ def checkpoint_store(config: Train, checkpoints: Path) -> Store:
     return _checkpointing(config.checkpoint, []).store(checkpoints)
 
 
-def _checkpointing(node: dict[str, Any], metrics: list[Any]) -> Checkpointing:
+def _checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
     made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
     return made if isinstance(made, Checkpointing) else Checkpointing(made)
 
 
-def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
+def _metric(name: str, node: Node, offered: dict[str, Any]) -> Any:
     metric = targets.build(f"metrics.{name}", node, name=name, **offered)
     if not isinstance(metric, Metric):
         remedy = (
@@ -91,7 +91,7 @@ def _metric(name: str, node: dict[str, Any], offered: dict[str, Any]) -> Any:
     return metric
 
 
-def _waiting(option: str, node: dict[str, Any], metrics: list[Any]) -> Any:
+def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
     """An object that waits for a metric to improve, built with the direction of that metric."""
     own = direction.direction_of(str(node.get("metric")), direction.directions_of(metrics))
     return targets.build(option, node, direction=own or "lowest")

@@ -36,12 +36,12 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
             groups.append(_group(name, nodes.get(name, {}), parameters, config, model, lengths))
         except errors.ConfigError as error:
             problems += error.problems
-    if not problems and not any(group.optimizer for group in groups):
+    if problems:
+        raise errors.ConfigError(problems)
+    if not any(group.optimizer for group in groups):
         why = "the groups freeze all of it; leave something to train"
         remedy = why if groups else "choose a model that has some"
         raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
-    if problems:
-        raise errors.ConfigError(problems)
     return GroupedOptimizer(model, groups)
 
 
@@ -65,7 +65,7 @@ def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     return found
 
 
-def _rule(node: Mapping[str, Any]) -> Rule:
+def _rule(node: targets.Node) -> Rule:
     exclude = node.get("exclude")
     return Rule(_match(node["match"]), None if exclude is None else _match(exclude))
 
@@ -83,7 +83,7 @@ def _match(match: str | Mapping[str, Any]) -> Match:
 
 def _group(
     name: str,
-    node: Mapping[str, Any],
+    node: targets.Node,
     parameters: dict[str, nn.Parameter],
     config: Train,
     model: nn.Module,
@@ -108,7 +108,7 @@ def _group(
 
 
 def _optimizer(
-    name: str, node: Mapping[str, Any], names: list[str], config: Train, model: nn.Module
+    name: str, node: targets.Node, names: list[str], config: Train, model: nn.Module
 ) -> Optimizer:
     where = "optimizer" if name == BASE else f"param_groups.{name}"
     option, chosen = "optimizer", config.optimizer

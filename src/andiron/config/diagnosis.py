@@ -108,8 +108,11 @@ def _forced(override: Override, known: Groups) -> str:
     """The override with its first value, forced to add a key that is not there."""
     if override.is_delete():
         return str(override.input_line)
-    is_sweep, key = override.is_sweep_override(), override.get_key_element()
-    value = next(override.sweep_string_iterator()) if is_sweep else override.get_value_element_as_str()
+    if override.is_sweep_override():
+        value = next(override.sweep_string_iterator())
+    else:
+        value = override.get_value_element_as_str()
+    key = override.get_key_element()
     return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={value}"
 
 
