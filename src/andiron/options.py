@@ -15,11 +15,10 @@ from andiron.ranges import Count, Every, Positive, Seed
 Resume = Literal[
     "free", "ask", "never"
 ]  # a resumed run may change it; only if resume_allow names it; never
-Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Clip = (
-    Limit
+    Positive
     | Annotated[
-        dict[Literal["global_norm", "norm", "value"], Limit], Field(min_length=1, max_length=1)
+        dict[Literal["global_norm", "norm", "value"], Positive], Field(min_length=1, max_length=1)
     ]
 )
 
