@@ -17,7 +17,6 @@ from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
-from andiron.protocols import Writer
 from andiron.run import metadata
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
@@ -72,15 +71,14 @@ def build(
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
     built = components.build(config)
+    groups = built.optimizer.groups
     with _assembled(config, folder, built, interrupter) as made:
         metadata.record_start(
             config,
             folder,
             built.splits,
             device=built.device,
-            groups=group_table.param_groups(
-                built.optimizer.groups, made.learner.rates, built.schedule
-            ),
+            groups=group_table.param_groups(groups, made.learner.rates, built.schedule),
             session=made.learner.metric_log.writers,
         )
     return made
@@ -122,10 +120,10 @@ def _assembled(
 ) -> Iterator[Experiment]:
     """The experiment over built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
-        writers: dict[str, Writer] = {}
-        for name, node in (config.writers or {}).items():
-            writer = configured_learner.writer(name, node, folder)
-            writers[name] = on_failure.enter_context(closing(writer))
+        writers = {
+            name: on_failure.enter_context(closing(configured_learner.writer(name, node, folder)))
+            for name, node in (config.writers or {}).items()
+        }
         learner = configured_learner.learner(
             config, built, folder.path, writers, interrupter=interrupter
         )
