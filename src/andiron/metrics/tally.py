@@ -72,7 +72,8 @@ class Tally:
         self._count_items()
         tensors: dict[str, Tensor] = {}
         window, epoch = (_plain(part, tensors) for part in (self._window, self._epoch))
-        return {"metrics": self._names(), "window": window, "epoch": epoch}, tensors
+        names = [metric.name for metric in self.metrics]
+        return {"metrics": names, "window": window, "epoch": epoch}, tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
@@ -81,7 +82,7 @@ class Tally:
 
         Raises: ValueError if the state is of other metrics.
         """
-        names = self._names()
+        names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
             saved = f"saved while {', '.join(plain['metrics'])} were measured"
             raise ValueError(f"{saved}, not {', '.join(names)}; measure the same")
@@ -89,9 +90,6 @@ class Tally:
         self._window, self._epoch = (
             _restored(plain[part], tensors, device) for part in ("window", "epoch")
         )
-
-    def _names(self) -> list[str]:
-        return [metric.name for metric in self.metrics]
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
         return [

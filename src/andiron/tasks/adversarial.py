@@ -9,7 +9,6 @@ torch.Size([1, 32, 32])
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -62,8 +61,7 @@ class Adversarial(nn.Module):
         if input_mean is None or input_std is None:
             remedy = "give both (0.5 for images in [-1, 1])"
             raise ValueError(f"input_mean and input_std: the data does not give them; {remedy}")
-        gan: Any = network
-        self.generator, self.discriminator, self.latent = (getattr(gan, part) for part in parts)
+        self.generator, self.discriminator, self.latent = (getattr(network, part) for part in parts)
         self.grid = grid
         mean, std = (  # [channels, 1, 1]
             torch.as_tensor(each, dtype=torch.float32).reshape(-1, 1, 1)

@@ -82,9 +82,8 @@ class LanguageModel(Supervised):
             with torch.no_grad():
                 nll = functional.cross_entropy(flat, marked.flatten(), ignore_index=IGNORED)
         weight, num_bytes = self.loss.weight(targets, marked), self._num_bytes(logits, marked)
-        return SequenceOutput(
-            loss, logits, marked, weight, self.loss.has_ignored, num_bytes=num_bytes, nll=nll
-        )
+        has_ignored = self.loss.has_ignored
+        return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)
 
     def samples(self) -> dict[str, str | Tensor]:
         """`sample`: the prompt and its continuation, drawn by the same random numbers every time.

@@ -73,7 +73,7 @@ def _checked(
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
         error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}; {ignoring}")
-        error.places = list(dict.fromkeys(is_outside.nonzero()[:, 0].tolist()))[:MOST_LISTED]
+        error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())][:MOST_LISTED]
         raise error
     return loss
 
@@ -86,5 +86,6 @@ def _listed(targets: Tensor, is_outside: Tensor) -> str:
         target = targets[(sample, *inside)].item()
         where = f" at place {', '.join(map(str, inside))}" if inside else ""
         shown.append(f"sample {sample} of the batch has target {target:g}{where}")
-    more = [f"{len(places) - MOST_LISTED} more"] if len(places) > MOST_LISTED else []
-    return ", ".join(shown + more)
+    if len(places) > MOST_LISTED:
+        shown.append(f"{len(places) - MOST_LISTED} more")
+    return ", ".join(shown)

@@ -52,7 +52,7 @@ class Counts:
         total = self.total
         negative = (self.true_negatives, total - self.predicted, total - self.support, total)
         positive = (self.true_positives, self.predicted, self.support, total)
-        return Counts(CLASSES, *(torch.cat(pair) for pair in zip(negative, positive, strict=True)))
+        return Counts(CLASSES, *map(torch.cat, zip(negative, positive, strict=True)))
 
 
 @dataclass(kw_only=True)
