@@ -49,8 +49,7 @@ class LearnerBuilder:
         self._writers: dict[str, Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
-        self._cadence = Cadence(epochs=1)
-        self._store: Callable[[Path], Store] = LocalStore
+        self._checkpointer: Callable[[Strategy], FileCheckpointer]
         self._device = torch.device("cpu")
         self._transforms: list[Transformation] = []
         self._averages: dict[str, Rule] = {}
@@ -85,8 +84,10 @@ class LearnerBuilder:
         store: Callable[[Path], Store] = LocalStore,
     ) -> "LearnerBuilder":
         """Saves in `run_dir`/checkpoints; by default after each epoch the last two and the best."""
-        self._strategy, self._cadence = strategy, cadence or Cadence(epochs=1)
-        self._store = store
+        self._strategy = strategy
+        self._checkpointer = lambda strategy: FileCheckpointer(
+            store(self._folder.checkpoints), strategy, cadence or Cadence(epochs=1)
+        )
         return self
 
     def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
@@ -170,7 +171,7 @@ class LearnerBuilder:
             options.sam,
             options.histograms,
         )
-        checkpointer = self._checkpointer()
+        checkpointer = None if self._strategy is None else self._checkpointer(self._strategy)
         interrupter = self._interrupter
         return Learner(updater, state, options, checkpointer=checkpointer, interrupter=interrupter)
 
@@ -188,25 +189,19 @@ class LearnerBuilder:
         clip = self._options.clip
         return [*self._transforms, *([] if clip is None else [transformations.from_clip(clip)])]
 
-    def _checkpointer(self) -> FileCheckpointer | None:
-        if self._strategy is None:
-            return None
-        store = self._store(self._folder.checkpoints)
-        return FileCheckpointer(store, self._strategy, self._cadence)
-
     def _check_metrics(self) -> None:
         """Refuses early stopping rules and strategies that wait for what nobody measures.
 
         Raises: ConfigError with all of them.
         """
-        rules = self._early_stopping.items()
-        waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in rules}
+        waiting: dict[str, Any] = {
+            f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
+        }
         for strategy in getattr(self._strategy, "strategies", [self._strategy]):
             if isinstance(strategy, KeepBest):
                 waiting["checkpoint"] = strategy
-        valid = self._valid_metrics
-        measured = {"train": self._train_metrics, "valid": valid}
-        measured |= {f"valid-{name}": valid for name in self._averages}
+        splits = ["valid", *(f"valid-{name}" for name in self._averages)]
+        measured = {"train": self._train_metrics} | dict.fromkeys(splits, self._valid_metrics)
         direction.check_measured(
             {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
             measured,

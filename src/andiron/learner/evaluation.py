@@ -63,7 +63,10 @@ class Evaluator:
                 with average.swapped_in(state.model):
                     self.measure(loader, f"{split}-{name}")
         if split == "valid":
-            self._show_samples(split)
+            if isinstance(state.model, Shows):
+                randomness.start_stream(state.position.seed, "samples")  # whatever the pass drew
+                with state.optimizer.evaluated(), inference.valid(state.model) as model:
+                    state.metric_log.show_samples(split, model.samples())
             for schedule in state.observers():
                 schedule.observe(dict(state.metric_log.latest))
             state.validations.done(state.position.updates)
@@ -84,14 +87,6 @@ class Evaluator:
         model = self.state.model
         values = measure(model, loader, tally, autocast=autocast, before=stop_if_asked)
         metric_log.record_pass(split, values)
-
-    def _show_samples(self, split: str) -> None:
-        """Records the samples of a model that has some; what they draw has a stream of its own."""
-        state = self.state
-        if isinstance(state.model, Shows):
-            randomness.start_stream(state.position.seed, "samples")
-            with state.optimizer.evaluated(), inference.valid(state.model) as model:
-                state.metric_log.show_samples(split, model.samples())
 
 
 def check_loaders(*loaders: object) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ class Step:
         return f"update {self.update} (epoch {self.epoch}, batch {batches}{samples})"
 
 
+@dataclass
 class Nonfinite:
     """Decides before the weights change: `stop` ends the run, `skip` drops the update.
 
@@ -48,17 +49,13 @@ class Nonfinite:
     `scripts/replay.py`.
     """
 
-    def __init__(
-        self,
-        policy: Policy = "stop",
-        precision: Precision | None = None,
-        folder: Path | None = None,
-    ):
-        self.policy = policy
-        self.precision = precision or Precision()
-        self.folder = folder
-        self.skipped = 0
-        is_checked = policy != "ignore" or self.precision.has_loss_scale
+    policy: Policy = "stop"
+    precision: Precision = field(default_factory=Precision)
+    folder: Path | None = None
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        is_checked = self.policy != "ignore" or self.precision.has_loss_scale
         # reads one value from the device: an update that was applied cannot be taken back
         self.passes = gradients.all_finite if is_checked else lambda _: True
 

@@ -44,8 +44,6 @@ class Precision:
 
     def step(self) -> AbstractContextManager[object]:
         """The context of a forward and backward pass."""
-        if not self.has_loss_scale:
-            return self.autocast()
         stack = ExitStack()
         stack.enter_context(gradients.loss_scaled(self.scale))
         stack.enter_context(self.autocast())

@@ -24,7 +24,8 @@ def as_record(saved: Checkpoint) -> Record:
     named |= {f"averages/{name}": average for name, average in saved.averages.items()}
     tensors = {f"{part}/{name}": t for part, group in named.items() for name, t in group.items()}
     types = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
-    as_bits = [name for name, t in tensors.items() if name.startswith(EXACT) and _has_bits(t)]
+    exact = {name: t for name, t in tensors.items() if name.startswith(EXACT)}
+    as_bits = [name for name, tensor in exact.items() if tensor.is_floating_point()]
     for name in as_bits:
         tensor = tensors[name].detach().contiguous()
         tensors[name] = tensor.view(BITS[tensor.element_size()])
@@ -54,7 +55,3 @@ def from_record(record: Record, path: Path) -> Checkpoint:
     averages = {name: part(f"averages/{name}/") for name in record.values["averages"]}
     state = record.values["state"]
     return Checkpoint(part("model/"), part("optimizer/"), state, averages, part("metrics/"))
-
-
-def _has_bits(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.element_size() in BITS

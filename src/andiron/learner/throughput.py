@@ -31,12 +31,15 @@ class Throughput:
         seconds, self._window_started = now - self._window_started, now
         if not updates:
             return {}
-        return {
+        readings = {
             "time/step": seconds / updates,
             "time/data": waited / seconds,
             "time/samples_per_second": samples / seconds,
-            **self._machine(now),
         }
+        if now - self._usage_read >= SECONDS_BETWEEN_READINGS:
+            self._usage_read = now
+            readings |= self._usage.readings()
+        return readings
 
     def resume(self, training_seconds: float) -> None:
         """Continues from an earlier process's training time."""
@@ -50,9 +53,3 @@ class Throughput:
     def seconds_of_epoch(self) -> float:
         """Seconds of the last epoch, up to its last log point."""
         return self._window_started - self._epoch_started
-
-    def _machine(self, now: float) -> Values:
-        if now - self._usage_read < SECONDS_BETWEEN_READINGS:
-            return {}
-        self._usage_read = now
-        return self._usage.readings()

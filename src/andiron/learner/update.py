@@ -72,8 +72,6 @@ class Updater:
         if self.precision.changes_step:
             self._context = self.precision.step
         self._constant_rates = self.optimizer.constant_rates(self.schedule)
-        # the gradients to update by, and the items; computed again for one update they are the same
-        self.gradients = self._mean_gradients if self.sam is None else self._sharpness_aware
 
     def rates(self, updates: int) -> dict[str, float]:
         """The learning rate of every group that is not frozen, for the update after `updates`."""
@@ -127,18 +125,18 @@ class Updater:
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
         return Updated(items, readings | self.nonfinite.readings(), statistics.histograms())
 
-    def _sharpness_aware(
-        self, batches: Sequence[Any], position: Position, loader: Loader | None = None
+    def gradients(
+        self,
+        batches: Sequence[Any],
+        position: Position,
+        loader: Loader | None = None,
+        *,
+        is_perturbed: bool = False,
     ) -> tuple[Gradients, list[Any]]:
-        ascent, items = self._mean_gradients(batches, position, loader)
-        with perturbed(self.model, ascent, self.sam or 0.0):
-            gradients, _ = self._mean_gradients(batches, position, loader)
-        return gradients, items
+        """The mean gradients of the micro-batches, and their items; with SAM of perturbed weights.
 
-    def _mean_gradients(
-        self, batches: Sequence[Any], position: Position, loader: Loader | None = None
-    ) -> tuple[Gradients, list[Any]]:
-        """The mean gradients of the micro-batches at the present weights, and their items."""
+        Computed again for one update they are the same.
+        """
         accumulator = GradientsAccumulator() if len(batches) > 1 else None
         items = []
         for number, batch in enumerate(batches):
@@ -153,7 +151,11 @@ class Updater:
             items.append(output.item)
             if accumulator is not None:
                 accumulator.add(output.gradients, output.weight)
-        return output.gradients if accumulator is None else accumulator.mean(), items
+        mean = output.gradients if accumulator is None else accumulator.mean()
+        if self.sam is not None and not is_perturbed:
+            with perturbed(self.model, mean, self.sam):
+                mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
+        return mean, items
 
 
 def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:
