@@ -14,9 +14,7 @@ class GradientsAccumulator:
     """
 
     def __init__(self) -> None:
-        self._first: Gradients | None = None
-        self._sums: dict[str, Tensor] = {}
-        self._loss: Tensor | None = None
+        self._sum: Gradients | None = None
         self._weights: list[float | Tensor] = []
 
     def __len__(self) -> int:
@@ -24,42 +22,43 @@ class GradientsAccumulator:
         return len(self._weights)
 
     def add(self, gradients: Gradients, weight: float | Tensor = 1) -> None:
-        """Adds one micro-batch; its tensors may be overwritten."""
+        """Adds one micro-batch, which is the accumulator's from here on: it may be overwritten."""
         self._weights.append(weight)
-        if self._first is None:
-            self._first = gradients
+        if self._sum is None:
+            self._sum = gradients
             return
         if len(self._weights) == 2:
-            self._add_weighted(self._first, self._weights[0])
-        self._add_weighted(gradients, weight)
+            _multiply(self._sum, self._weights[0])
+        _multiply(gradients, weight)
+        known = [name for name in gradients if name in self._sum]
+        if known:
+            torch._foreach_add_(
+                [self._sum[name] for name in known], [gradients[name] for name in known]
+            )
+        self._sum.update({name: gradients[name] for name in gradients if name not in self._sum})
+        if gradients.loss is not None:
+            loss = self._sum.loss
+            self._sum.loss = gradients.loss if loss is None else loss + gradients.loss
 
     def mean(self) -> Gradients:
         """The weighted mean of the micro-batches added since the last one.
 
         Raises: ValueError if there are none.
         """
-        first, sums, loss, weights = self._first, self._sums, self._loss, self._weights
-        self._first, self._sums, self._loss, self._weights = None, {}, None, []
-        if first is None:
+        mean, weights = self._sum, self._weights
+        self._sum, self._weights = None, []
+        if mean is None:
             raise ValueError(
                 "no micro-batch was added: there is no mean; add the gradients of one first"
             )
-        if len(weights) == 1:  # multiplying and dividing would round
-            return first
-        total = sum(weights[1:], start=weights[0])
-        torch._foreach_div_(list(sums.values()), total)
-        mean = first.replaced(sums)
-        mean.loss = None if loss is None else loss / total
+        if len(weights) > 1:  # multiplying and dividing the only one would round
+            total = sum(weights[1:], start=weights[0])
+            torch._foreach_div_(list(mean.values()), total)
+            mean.loss = None if mean.loss is None else mean.loss / total
         return mean
 
-    def _add_weighted(self, gradients: Gradients, weight: float | Tensor) -> None:
-        torch._foreach_mul_(list(gradients.values()), weight)
-        known = [name for name in gradients if name in self._sums]
-        if known:
-            torch._foreach_add_(
-                [self._sums[name] for name in known], [gradients[name] for name in known]
-            )
-        self._sums |= {name: gradients[name] for name in gradients if name not in self._sums}
-        if gradients.loss is not None:
-            weighted = gradients.loss * weight
-            self._loss = weighted if self._loss is None else self._loss + weighted
+
+def _multiply(gradients: Gradients, weight: float | Tensor) -> None:
+    torch._foreach_mul_(list(gradients.values()), weight)
+    if gradients.loss is not None:
+        gradients.loss = gradients.loss * weight

@@ -19,7 +19,7 @@ def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[st
     """
     known = dict(model.named_parameters())
     if names is None:
-        return {name: parameter for name, parameter in known.items() if parameter.requires_grad}
+        names = [name for name, parameter in known.items() if parameter.requires_grad]
     unknown = [f"{name!r}{errors.nearest(name, known)}" for name in names if name not in known]
     if unknown:
         raise ValueError(f"{type(model).__name__} has no parameter named {', '.join(unknown)}")
@@ -39,14 +39,12 @@ def constructed(
     try:
         return kind(list(parameters.values()), **options)
     except ValueError as error:
-        if not _accepts(kind, torch.zeros(2, 2), options):
-            raise
         refused = [
             f"{key!r} {list(tensor.shape)}"
             for key, tensor in parameters.items()
             if not _accepts(kind, tensor, options)
         ]
-        if not refused:
+        if not refused or not _accepts(kind, torch.zeros(2, 2), options):
             raise
         raise ValueError(
             f"{name} does not take {', '.join(refused)}; give them to another group ({error})"
@@ -89,9 +87,7 @@ def without_dynamo(kind: Kind) -> Kind:
     unwrapped.
     """
     methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
-    plain = {
-        name: inspect.unwrap(method) for name, method in methods.items() if _is_in_torch(method)
-    }
+    plain = {name: inspect.unwrap(each) for name, each in methods.items() if _is_in_torch(each)}
     return type(kind.__name__, (kind,), plain)
 
 
