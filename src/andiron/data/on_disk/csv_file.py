@@ -78,7 +78,6 @@ def read(
             f"{path}: has no column beside {', '.join(texts)}; there is nothing to learn from"
         )
     values, lines = array.array("d"), array.array("q")
-    of_features = [(header.index(name), name) for name in features]
     of_texts: dict[str, list[str]] = {name: [] for name in texts}
     for line, row in rows:
         where = f"{path}, line {line}"
@@ -86,10 +85,11 @@ def read(
             raise errors.DataError(
                 f"{where}: has {len(row)} values where the header has {len(header)} names"
             )
-        values.extend([columns.number(row[place], where, name) for place, name in of_features])
+        named = dict(zip(header, row, strict=True))
+        values.extend([columns.number(named[name], where, name) for name in features])
         lines.append(line)
-        for name, column in of_texts.items():
-            column.append(columns.nonempty(row[header.index(name)], where, name))
+        for name in texts:
+            of_texts[name].append(columns.nonempty(named[name], where, name))
     if not lines:
         raise errors.DataError(f"{path}: has a header and no rows; there is nothing to learn from")
     numbers = torch.frombuffer(values, dtype=torch.float64).view(len(lines), len(features))

@@ -30,10 +30,10 @@ def content_of(images: ImageFolderDataset, cache: Path) -> str:
     It is stored in `cache` for these names, sizes and times of change, so that later runs need not
     read all files.
     """
-    stats = [(images.root / name).stat() for name in images.names]
+    stats = {name: (images.root / name).stat() for name in images.names}
     listing = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
-        for name, stat in zip(images.names, stats, strict=True)
+        for name, stat in stats.items()
     )
     remembered = cache / f"listing-{listing[:16]}.json"
     if remembered.is_file():
@@ -43,9 +43,9 @@ def content_of(images: ImageFolderDataset, cache: Path) -> str:
     digests = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
     content = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{digest}\n"
-        for name, stat, digest in zip(images.names, stats, digests, strict=True)
+        for (name, stat), digest in zip(stats.items(), digests, strict=True)
     )
-    if max(stat.st_mtime_ns for stat in stats) < before_ns - RACY_NS:
+    if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
         _write_into(cache, lambda: files.write_json(remembered, {"sha256": content}))
     return content
 

@@ -1,11 +1,9 @@
 """The shipped handwritten digits: 1,797 images of 8x8 pixels, with values from 0 to 16."""
 
-from jaxtyping import Shaped
-from torch import Tensor
 from torch.nn import functional
 
 from andiron.data import splits
-from andiron.data.dataset import ArrayDataset
+from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.batchers import ImageBatcher
 from andiron.data.sources import shipped
 from andiron.data.splits import Splits
@@ -44,10 +42,8 @@ def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> Splits:
     )
 
 
-def _enlarged(
-    images: Shaped[Tensor, "size 1 8 8"], size: int
-) -> Shaped[Tensor, "size 1 height width"]:
-    """Bilinear interpolation, rounded to whole pixel values."""
+def _enlarged(images: Samples, size: int) -> Samples:
+    """The images [batch, 1, 8, 8] interpolated bilinearly, rounded to whole pixel values."""
     if size == SIZE:
         return images
     enlarged = functional.interpolate(images.float(), size=(size, size), mode="bilinear")
