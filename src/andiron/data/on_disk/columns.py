@@ -36,14 +36,13 @@ def number(text: str, row: str, column: str) -> float:
 
     Raises: DataError, naming row and column, if it is not one.
     """
-    try:
-        value = float(text)
-    except ValueError:
+    value = _parsed(text)
+    if value is None:
         nonempty(text, row, column)
         raise errors.DataError(
             f"{row}, column {column!r}: {text!r} is not a number; "
             "correct it, or leave the column out of data.features"
-        ) from None
+        )
     if value - value != 0 or "_" in text:  # NaN and infinity; float() takes 1_000 for a thousand
         raise errors.DataError(
             f"{row}, column {column!r}: {text!r} is not a finite number; correct or remove the row"
@@ -63,7 +62,7 @@ def nonempty(text: str, row: str, column: str) -> str:
 def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
     """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
     counts = Counter(table.texts[targets[0]])
-    has_names = not all(map(_is_number, counts))
+    has_names = None in map(_parsed, counts)
     is_numbered = min(counts.values()) >= 2 and all(
         str(number) in counts for number in range(len(counts))
     )
@@ -102,9 +101,8 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     return torch.tensor([places[value] for value in values]), names
 
 
-def _is_number(text: str) -> bool:
+def _parsed(text: str) -> float | None:
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return None
