@@ -29,11 +29,9 @@ def model(config: Train, splits: Splits) -> nn.Module:
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
-        try:
-            activation_checkpointing.apply(network, config.activation_checkpointing)
-        except ValueError as error:
-            option = f"activation_checkpointing={config.activation_checkpointing}"
-            raise errors.ConfigError([f"{option}: {error}"]) from error
+        pattern = config.activation_checkpointing
+        with targets.refusals_named(f"activation_checkpointing={pattern}"):
+            activation_checkpointing.apply(network, pattern)
     if config.compile:
         network.compile()
     loss = None if config.loss is None else targets.build_function("loss", config.loss, num_given=2)

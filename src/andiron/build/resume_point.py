@@ -41,10 +41,8 @@ def resume(
     """
     path, unchanged = saved
     moved = _moved(unchanged, config, built, changes)
-    try:
+    with targets.refusals_named(str(path)):
         learner.resume((path, moved), is_changed=moved is not unchanged)
-    except ValueError as error:
-        raise errors.ConfigError([f"{path}: {error}"]) from error
     stop = learner.early_stopping.decision
     if stop:
         log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)

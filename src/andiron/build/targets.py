@@ -46,6 +46,17 @@ def refused(option: str, node: Node, why: str) -> errors.ConfigError:
     return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
 
 
+@contextmanager
+def refusals_named(option: str, function: Any = None) -> Iterator[None]:
+    """A ValueError becomes a ConfigError, under the argument that its message begins with."""
+    try:
+        yield
+    except ValueError as error:
+        names = inspect.signature(function).parameters if function else ()
+        is_argument = str(error).partition("=")[0] in names
+        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
+
+
 def build(option: str, node: Node, **offered: Any) -> Any:
     """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
 
@@ -58,7 +69,7 @@ def build(option: str, node: Node, **offered: Any) -> Any:
     _check_arguments(option, function, arguments)
     offers: Iterator[Values] = itertools.repeat({})
     if "num_updates" in offered:  # to a schedule: each one inside it has a length of its own
-        with _refusal_as_problem(option, function):
+        with refusals_named(option, function):
             lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
         offers = ({"num_updates": length} for length in lengths)
     return _called(option, node, function, _with_objects(option, arguments, offers))
@@ -74,7 +85,7 @@ def build_schedule(
     Raises: ConfigError, also for what a constructor refuses and for a part that never runs.
     """
     node = in_updates(node, updates_per_epoch)
-    with _refusal_as_problem(option):  # of a user's own class
+    with refusals_named(option):  # of a user's own class
         schedule = build(option, node, num_updates=num_updates)
     if callable(schedule):
         return typing.cast(schedules.Schedule, schedule)
@@ -145,26 +156,15 @@ def _with_objects(option: str, value: Any, offers: Iterator[Values]) -> Any:
     if not isinstance(value, Mapping):
         return value
     if "_target_" in value:
-        with _refusal_as_problem(option):
+        with refusals_named(option):
             return build(option, value, **next(offers))
     return {key: _with_objects(f"{option}.{key}", each, offers) for key, each in value.items()}
 
 
 def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
     is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
-    with _refusal_as_problem(option, function) if is_shipped else nullcontext():
+    with refusals_named(option, function) if is_shipped else nullcontext():
         return function(**arguments)
-
-
-@contextmanager
-def _refusal_as_problem(option: str, function: Any = None) -> Iterator[None]:
-    """A ValueError becomes a ConfigError, under the argument that its message begins with."""
-    try:
-        yield
-    except ValueError as error:
-        names = inspect.signature(function).parameters if function else ()
-        is_argument = str(error).partition("=")[0] in names
-        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
 
 
 def _check_arguments(
