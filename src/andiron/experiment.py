@@ -14,6 +14,7 @@ from andiron import errors, files, randomness, serialization
 from andiron.build import components, configured_learner, resume_point
 from andiron.build.components import Components
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
@@ -62,15 +63,19 @@ class Experiment:
 
 
 def build(
-    config: Train, run_dir: Path, *, interrupter: Interrupter | None = None
+    config: Train,
+    run_dir: Path,
+    *,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
 ) -> Experiment:
-    """A new run in `run_dir`.
+    """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
 
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    built = components.build(config)
+    built = components.build(config, trusted)
     groups = built.optimizer.groups
     with _assembled(config, folder, built, interrupter) as made:
         metadata.record_start(
@@ -90,14 +95,16 @@ def resume(
     changes: Mapping[str, list[Any]],
     *,
     interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
 ) -> Experiment:
     """The run in `run_dir`, at its newest whole checkpoint; `changes` are those of its options.
 
+    With `trusted`, the configuration was read from the folder.
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    built = components.build(dataclasses.replace(config, start_from=None))
+    built = components.build(dataclasses.replace(config, start_from=None), trusted)
     metadata.check_data(folder, built.splits)
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
     saved = resume_point.newest(config, built, store, changes)

@@ -1,11 +1,14 @@
 """Files and folders that are written whole or not at all, and plain values as JSON."""
 
+import errno
 import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,48 @@ PARTIAL = re.compile(
     r"\.(.+)\.[0-9a-f]{8}\.partial"
 )  # names of what is being written or removed; the group is whose
 Pieces = Iterable[bytes | memoryview]
+TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
+_refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why nothing is written
+
+
+@contextmanager
+def writing_refused(why: str) -> Iterator[None]:
+    """Within it, writing a file raises PermissionError with this reason."""
+    token = _refusal.set(why)
+    try:
+        yield
+    finally:
+        _refusal.reset(token)
+
+
+def check_writing(path: Path) -> None:
+    """For code that has another library write `path`.
+
+    Raises: PermissionError within `writing_refused`.
+    """
+    why = _refusal.get()
+    if why is not None:
+        raise PermissionError(errno.EPERM, why, str(path))
+
+
+def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
+    """The content of a regular file of at most `limit` bytes.
+
+    Raises: OSError; ValueError for a pipe, a device, a folder, or a file that is larger.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("is no regular file")
+        if status.st_size > limit:
+            raise ValueError(f"has {status.st_size:,} bytes, more than the {limit:,} allowed")
+        return file.read(limit)
+
+
+def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:
+    """The content of a text file in UTF-8; raises as `read_bytes`."""
+    return read_bytes(path, limit).decode()
 
 
 def write(path: Path, content: bytes) -> None:
@@ -22,6 +67,7 @@ def write(path: Path, content: bytes) -> None:
 
 def write_pieces(path: Path, pieces: Pieces) -> None:
     """`write` piece by piece: the content need not be in memory as a whole."""
+    check_writing(path)
     partial = _partial(path)
     try:
         _write_through(partial, pieces)
@@ -46,8 +92,14 @@ def as_json(value: Any) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """The plain value in a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The plain value in a JSON file.
+
+    Raises: OSError; ValueError for another kind of file, one that is too large, or another content.
+    """
+    try:
+        return json.loads(read_text(path))
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
 
 
 def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
@@ -58,6 +110,7 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
     Raises: OSError if `path` is there already and not empty, or cannot be written; nothing is left
     then.
     """
+    check_writing(path)
     partial = _partial(path)
     _make_folder(partial)
     is_named = False

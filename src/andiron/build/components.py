@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from andiron import devices, errors
-from andiron.build import grouped_optimizer, network, targets
+from andiron import devices, errors, files
+from andiron.build import grouped_optimizer, network, recorded, targets
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
@@ -34,11 +35,20 @@ class Components:
     updates_per_epoch: int
 
 
-def build(config: Train) -> Components:
-    """The components that the configuration names.
+def build(config: Train, trusted: Trust | None = None) -> Components:
+    """The components that the configuration names; with `trusted`, one read from a run folder.
 
+    Then only what `trusted` allows is built, and nothing is downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
+    if trusted is not None:
+        recorded.check(config, trusted)
+        with files.writing_refused("a run folder's config.json cannot make files elsewhere"):
+            return _built(config)
+    return _built(config)
+
+
+def _built(config: Train) -> Components:
     device = devices.resolve(config.device)
     splits = _splits(config)
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)

@@ -117,6 +117,18 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     return _called(option, node, function, arguments)
 
 
+def named_functions(
+    parameters: Mapping[str, inspect.Parameter], arguments: Values
+) -> dict[str, str]:
+    """The arguments that are the dotted name of a function, where the parameter takes one."""
+    return {
+        key: value
+        for key, value in arguments.items()
+        if isinstance(value, str) and DOTTED_NAME.fullmatch(value)
+        if key in parameters and "Callable" in _type_names(parameters[key])
+    }
+
+
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
     """The value with every length in epochs, at any depth, turned into updates: at least 1."""
     if isinstance(value, Mapping):
@@ -140,10 +152,8 @@ def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, 
     except ValueError as error:
         why = "does not tell which arguments it takes; name a Python function or class"
         raise refused(option, node, why) from error
-    for key, value in arguments.items():
-        is_name = isinstance(value, str) and DOTTED_NAME.fullmatch(value)
-        if is_name and key in known and "Callable" in _type_names(known[key]):
-            arguments[key] = resolve(f"{option}.{key}", value)
+    for key, value in named_functions(known, arguments).items():
+        arguments[key] = resolve(f"{option}.{key}", value)
     is_open = {key for key in known if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 

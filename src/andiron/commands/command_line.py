@@ -1,5 +1,6 @@
 """What all commands with a configuration share: the log on the terminal, and the exit code."""
 
+import argparse
 import logging
 import os
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 from andiron import __version__, errors
 from andiron.commands.signals import Signals, exit_code, heard
-from andiron.config import composition
+from andiron.config import composition, trust
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import resume_arguments
 
@@ -61,6 +63,22 @@ def default_conf_dir() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if installed.is_dir() else package.parents[1] / "conf"
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Adds `--trust` to a command that builds what a run folder names."""
+    parser.add_argument(
+        "--trust",
+        metavar="PACKAGE",
+        nargs="+",
+        default=[],
+        help="packages whose classes the folder may name, as conf/ may",
+    )
+
+
+def trusted(options: argparse.Namespace) -> Trust:
+    """What the user trusts: the packages of `--trust`, and what `conf/` names."""
+    return trust.of_user([default_conf_dir()], options.trust)
 
 
 def in_folder(arguments: list[str], kind: str) -> list[str]:

@@ -10,7 +10,9 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
+from andiron.commands import command_line
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite
 from andiron.run_folder import RunFolder
@@ -18,7 +20,7 @@ from andiron.run_folder import RunFolder
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 
-def replay(folder: Path) -> bool:
+def replay(folder: Path, trusted: Trust = Trust()) -> bool:
     """Prints where the update goes wrong; whether its gradients are bit for bit those of the run.
 
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
@@ -30,9 +32,9 @@ def replay(folder: Path) -> bool:
         raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
     recorded = saved.state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
-    config = Train.load(RunFolder(folder.parents[1]).config)
+    config = Train.load(RunFolder(folder.parents[1]).config, trusted)
     config = dataclasses.replace(config, checkpoint=None, render=None)
-    built = components.build(config)
+    built = components.build(config, trusted)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)
         start = step.first_batch - 1
@@ -79,9 +81,11 @@ def main() -> int:
         description="Compute the update again that ended a run because it was not finite."
     )
     parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
-    folder = parser.parse_args().folder.absolute()
+    command_line.add_trust(parser)
+    options = parser.parse_args()
+    folder = options.folder.absolute()
     try:
-        return EXIT_SAME if replay(folder) else EXIT_DIFFERENT
+        return EXIT_SAME if replay(folder, command_line.trusted(options)) else EXIT_DIFFERENT
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

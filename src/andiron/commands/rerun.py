@@ -1,7 +1,6 @@
 """A finished run repeated from its record and compared bit for bit, after listing what changed."""
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,10 +9,11 @@ from typing import Any
 
 from andiron import errors
 from andiron.build import components
-from andiron.commands import train
+from andiron.commands import command_line, train
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import comparison, metadata, provenance
 from andiron.run_folder import RunFolder
@@ -29,19 +29,19 @@ IRREPRODUCIBLE = (
 )
 
 
-def rerun(path: Path, into: Path) -> bool:
+def rerun(path: Path, into: Path, trusted: Trust = Trust()) -> bool:
     """Whether the run, repeated in `into`, has the same bits; prints the first difference.
 
     Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
     not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
     folder = comparison.finished(path)
-    config = _config(folder)
-    changed = list(changes(folder, config))
+    config = _config(folder, trusted)
+    changed = list(changes(folder, config, trusted))
     print("\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}")
     signals = Signals(Interrupter())
     with heard(signals):
-        train.train(config, into, {}, signals.interrupter)
+        train.train(config, into, {}, signals.interrupter, trusted)
     found = comparison.compare(path, into)
     if not found:
         print(f"exact: {comparison.counts(path)} are the same bits")
@@ -51,9 +51,9 @@ def rerun(path: Path, into: Path) -> bool:
     return False
 
 
-def changes(folder: RunFolder, config: Train) -> Iterator[str]:
+def changes(folder: RunFolder, config: Train, trusted: Trust = Trust()) -> Iterator[str]:
     """What differs now from the record of code, versions, hardware and data, a line each."""
-    built = components.build(config)
+    built = components.build(config, trusted)
     now, patch = metadata.origin_of(config, built.splits, built.device)
     then = provenance.read(folder)
     yield from _in_code(then.get("git") or {}, now["git"] or {})
@@ -65,7 +65,7 @@ def changes(folder: RunFolder, config: Train) -> Iterator[str]:
         yield f"{name}: {was}, now {is_now}"
 
 
-def _config(folder: RunFolder) -> Train:
+def _config(folder: RunFolder, trusted: Trust) -> Train:
     """The configuration that repeats the run in another folder."""
     if not folder.config.is_file():
         raise errors.RunFolderError(
@@ -80,7 +80,7 @@ def _config(folder: RunFolder) -> Train:
                 f"({', '.join(options)}); no single configuration describes such a run, so it "
                 "cannot be repeated from its record"
             )
-    return dataclasses.replace(Train.load(folder.config), overwrite=False, resume=None)
+    return Train.load(folder.config, trusted)
 
 
 def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
@@ -100,10 +100,11 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="the folder of a finished run")
     default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
     parser.add_argument("--into", type=Path, default=default, help="folder for the repeated run")
+    command_line.add_trust(parser)
     options = parser.parse_args()
     folder, into = options.folder.absolute(), options.into.absolute()
     try:
-        is_exact = rerun(folder, into)
+        is_exact = rerun(folder, into, command_line.trusted(options))
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

@@ -12,8 +12,9 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import command_line
 from andiron.commands.signals import Signals
-from andiron.config import leaves
+from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import claim, resume_policy, status
 from andiron.run_folder import RunFolder
@@ -27,9 +28,11 @@ def train(
     run_dir: Path,
     hydra_record: HydraRecord,
     interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
 ) -> None:
     """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
 
+    With `trusted`, the configuration was read from a run folder, and names only what is allowed.
     Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
     ConfigError for `overwrite` beside `resume`.
     """
@@ -43,41 +46,57 @@ def train(
         )
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
-            _resume(config, folder, hydra_record, interrupter)
+            _resume(config, folder, hydra_record, interrupter, trusted or Trust())
         else:
-            _start(config, folder, hydra_record, interrupter)
+            _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
         raise
 
 
 def _start(
-    config: Train, folder: RunFolder, hydra_record: HydraRecord, interrupter: Interrupter
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust | None,
 ) -> None:
     with claim.claimed(folder, overwrite=config.overwrite or config.resume == "auto"):
         with status.write_errors_explained(folder):
             config.save(folder.config)
             _write_hydra_record(folder, hydra_record)
         experiment = _import_experiment(interrupter)
-        experiment.build(config, folder.path, interrupter=interrupter).run()
+        built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        built.run()
 
 
 def _resume(
-    config: Train, folder: RunFolder, hydra_record: HydraRecord, interrupter: Interrupter
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust,
 ) -> None:
-    record = Train.load(folder.config)
-    changes = resume_policy.changes(dataclasses.asdict(record), dataclasses.asdict(config))
+    plain = dataclasses.asdict(config)
+    record = Train.load(folder.config, trusted.saying(plain))
+    changes = resume_policy.changes(dataclasses.asdict(record), plain)
     resume_policy.check(changes, config.resume_allow)
     if status.read(folder).get("status") == "done" and not resume_policy.has_more_to_do(changes):
         log.info("%s is done, %s", folder.path, _described_end(folder, record))
         return
+    changed = resume_policy.applied({}, changes)
     before = status.contents([folder.config, *(folder.hydra / name for name in hydra_record)])
     with claim.resumed(folder) as begins:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
         experiment = _import_experiment(interrupter)
         resumed = experiment.resume(
-            config, folder.path, leaves.by_name(changes), interrupter=interrupter
+            config,
+            folder.path,
+            leaves.by_name(changes),
+            interrupter=interrupter,
+            # resume=auto: the whole configuration is that of the command line
+            trusted=None if config.resume == "auto" else trusted.saying(changed),
         )
         begins()
         first = resumed.learner.updates
@@ -145,10 +164,13 @@ def _import_experiment(interrupter: Interrupter) -> Any:
 
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python train.py`; returns the exit code."""
-    signals = Signals(Interrupter())
+    signals, arguments = Signals(Interrupter()), sys.argv[1:]
+    conf_dirs = [conf_dir or command_line.default_conf_dir(), *diagnosis.user_dirs(arguments)]
 
     def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
         signals.last_words = partial(status.write_killed, RunFolder(run_dir))
-        train(config, run_dir, hydra_record, signals.interrupter)
+        is_recorded = config.resume not in (None, "auto")
+        trusted = trust.of_user(conf_dirs, config.trust) if is_recorded else None
+        train(config, run_dir, hydra_record, signals.interrupter, trusted)
 
-    return command_line.main(task, conf_dir, sys.argv[1:], signals=signals, resumes=True)
+    return command_line.main(task, conf_dir, arguments, signals=signals, resumes=True)

@@ -26,9 +26,9 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     with unknown keys allowed, so that the schema reports all of those in its own words.
     """
     options = get_args_parser().parse_args(arguments)
-    user_dirs = [Path(options.config_dir).absolute()] if options.config_dir else []
-    known = groups(conf_dir, *user_dirs)
-    found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in user_dirs]
+    searched = user_dirs(arguments)
+    known = groups(conf_dir, *searched)
+    found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in searched]
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
@@ -42,6 +42,12 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(_forced(override, known))
     return (found + _schema_problems(valid, conf_dir)) or [_message(error)]
+
+
+def user_dirs(arguments: list[str]) -> list[Path]:
+    """The folder of `--config-dir`, whose files count beside those of `conf/`."""
+    options, _ = get_args_parser().parse_known_args(arguments)
+    return [Path(options.config_dir).absolute()] if options.config_dir else []
 
 
 def problems(config: DictConfig) -> list[str]:

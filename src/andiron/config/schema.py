@@ -15,6 +15,7 @@ from pydantic import Field
 from andiron import errors, files
 from andiron.config import node_checks, rules, violations
 from andiron.config.signatures import fields_of
+from andiron.config.trust import Trust
 from andiron.config.violations import Options, Problems
 from andiron.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Index, Positive
@@ -24,6 +25,7 @@ Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
+INSTRUCTIONS = ("resume", "resume_allow", "overwrite", "trust")  # to this command; no part of a run
 DEFAULT_WRITERS = {
     "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
     "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
@@ -95,6 +97,11 @@ class Train(LearnerOptions):
     resume_allow: list[str] = option(
         [], "options that a resumed run may change: [lr, batch_size]", resume="free"
     )
+    trust: list[str] = option(
+        [],
+        "packages whose classes a run folder may name, as conf/ and the command line may",
+        resume="free",
+    )
     interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(
         None, "null: 130 after Ctrl-C, 143 after SIGTERM, 138 after SIGUSR1", resume="free"
     )
@@ -104,10 +111,11 @@ class Train(LearnerOptions):
         files.write_json(path, dataclasses.asdict(self))
 
     @classmethod
-    def load(cls, path: Path) -> "Train":
+    def load(cls, path: Path, trust: Trust = Trust()) -> "Train":
         """The configuration in the JSON file at `path`; missing fields take their defaults.
 
-        Raises: ConfigError naming every unknown, missing or wrong value.
+        The file is data: it names only what `trust` allows, and its instructions are left out.
+        Raises: ConfigError naming every unknown, missing or wrong value, and every name refused.
         """
         try:
             plain = files.read_json(Path(path))
@@ -116,10 +124,12 @@ class Train(LearnerOptions):
         if not isinstance(plain, dict):
             what = f"holds {type(plain).__name__}, not an object of options"
             raise errors.ConfigError([f"{path}: {what}"])
-        found = problems(plain)
+        trust.check(plain)
+        recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
+        found = problems(recorded)
         if found:
             raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
-        return cls(**plain)
+        return cls(**recorded)
 
 
 def with_absolute_paths(config: Train) -> Train:

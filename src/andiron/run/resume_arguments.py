@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from andiron import errors
-from andiron.config import composition, diagnosis, schema
+from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
-from andiron.run import resume_policy, status
+from andiron.run import recorded_overrides, resume_policy, status
 from andiron.run_folder import RunFolder
 
 RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
@@ -35,20 +34,22 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
         composition.run(task, conf_dir, arguments, check=_checked_start)
         return
     folder = _named_folder(given, arguments)
-    allowed = given.get("resume_allow") or []
+    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    packages = _texts(given, "trust")
     config = dataclasses.replace(
-        Train.load(folder.config),
+        Train.load(folder.config, trust.of_user(conf_dirs, packages)),
         resume=str(folder.path),
-        resume_allow=list(map(str, allowed if isinstance(allowed, list) else [allowed])),
+        resume_allow=_texts(given, "resume_allow"),
         overwrite=bool(given.get("overwrite")),
+        trust=packages,
     )
     flags = [argument for argument in arguments if not _is_override(argument)]
     overrides = list(filter(_is_override, arguments))
-    overrides = _without(overrides, *resume_policy.INSTRUCTIONS, "hydra.run.dir")
+    overrides = _without(overrides, *schema.INSTRUCTIONS, "hydra.run.dir")
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
-    recorded = _recorded_overrides(folder)
+    recorded = _recorded_overrides(folder, conf_dirs)
     kept = _without(recorded, *map(_key, overrides))
     run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
     all_arguments = [*flags, *kept, *overrides, run_dir]
@@ -132,18 +133,25 @@ def _newest() -> Path:
     return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
 
 
-def _recorded_overrides(folder: RunFolder) -> list[str]:
+def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path]) -> list[str]:
+    """The overrides that started the run, which choose groups and values and nothing else.
+
+    Raises: RunFolderError for a record that cannot be read, or that says more.
+    """
     path = folder.hydra / "overrides.yaml"
     try:
-        listed = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if not isinstance(listed, list):
-            raise ValueError(f"holds {type(listed).__name__}, not a list")
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise errors.RunFolderError(
-            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
-            f"{folder.config.name} is enough for that"
-        ) from error
-    return _without([str(override) for override in listed], *resume_policy.INSTRUCTIONS)
+        listed = recorded_overrides.read(path)
+    except (OSError, ValueError) as error:
+        remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
+        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
+    kept = _without(listed, *schema.INSTRUCTIONS)
+    recorded_overrides.check(path, kept, diagnosis.groups(*conf_dirs))
+    return kept
+
+
+def _texts(given: dict[str, Any], option: str) -> list[str]:
+    value = given.get(option) or []
+    return list(map(str, value if isinstance(value, list) else [value]))
 
 
 def _values(arguments: list[str]) -> dict[str, Any]:

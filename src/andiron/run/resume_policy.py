@@ -10,7 +10,6 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import MISSING, Differences, Path, differences, leaves, nested
 
-INSTRUCTIONS = ("resume", "resume_allow", "overwrite")  # what to do with a run; no part of it
 LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can give a done run more to do
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide what an optimizer's state holds
 
@@ -18,7 +17,7 @@ STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide what an optimizer'
 def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
     found = differences(record, wanted)
-    return {path: sides for path, sides in found.items() if path[0] not in INSTRUCTIONS}
+    return {path: sides for path, sides in found.items() if path[0] not in schema.INSTRUCTIONS}
 
 
 def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:

@@ -1,0 +1,206 @@
+"""Which classes a run folder may name: the folder is data, whoever made it.
+
+What the user says is trusted: the command line and `conf/`. A `_target_` that only the folder's
+record says is built if it is on the list below, or in a package that `trust=[package]` names.
+
+>>> Trust().allows("model", "torch.nn.Linear"), Trust().allows("scheduler", "torch.nn.Linear")
+(True, False)
+>>> Trust(packages=("mine",)).allows("model", "mine.networks.Net")
+True
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from andiron import errors
+from andiron.ranges import DOTTED_NAME
+
+CLASS, FUNCTION = r"[A-Z]\w*", r"[a-z]\w*"
+TRANSFORMATIONS = ("centralise", "clip_global_norm", "clip_norm", "clip_value", "noise")
+# by place and module: the names that are built there; a pattern for other libraries, whose names
+# the build checks again on the object that they give (`andiron.build.recorded`)
+LISTED: dict[str, dict[str, str | Sequence[str]]] = {
+    "data": {
+        "andiron.data": (
+            "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
+            "fashion_mnist", "image_folder", "kfold", "mnist", "partial", "safetensors",
+            "synthetic", "text",
+        ),
+    },
+    "augmentation": {
+        "andiron.data": ("Crop", "Cutout", "Flip", "Mixup", "Rotate", "Shift", "Torchvision"),
+        "torchvision.transforms.v2": CLASS,
+    },
+    "task": {
+        "andiron.tasks": (
+            "Adversarial", "BinaryClassifier", "Classifier", "LanguageModel",
+            "MultiLabelClassifier", "Regressor",
+        ),
+    },
+    "loss": {
+        "andiron.tasks": ("BinaryCrossEntropy", "CrossEntropy", "MeanSquaredError"),
+        "torch.nn": CLASS,
+        "torch.nn.functional": FUNCTION,
+    },
+    "model": {
+        "andiron.models": (
+            "ConvNet", "Dropout", "GAN", "GPT", "LeNet", "MLP", "ResNet", "ViT", "torchvision",
+        ),
+        "torch.nn": CLASS,
+        "torch.nn.functional": FUNCTION,
+        "torchvision.models": FUNCTION,
+    },
+    "metrics": {
+        "andiron.metrics": CLASS,
+        "andiron.tasks.adversarial": ("discriminator_loss", "judged_generated", "judged_real"),
+        "torch.nn.functional": FUNCTION,
+    },
+    "optimizer": {"torch.optim": CLASS},
+    "scheduler": {"andiron.schedules": CLASS, "torch.optim.lr_scheduler": CLASS},
+    "param_groups": {"andiron.optim": ("layerwise",)},
+    "gradients": {
+        "andiron.optim": TRANSFORMATIONS,
+        "andiron.optim.transformations": TRANSFORMATIONS,
+    },
+    "averages": {"andiron.optim": ("Ema", "Swa")},
+    "early_stopping": {"andiron.learner": ("EarlyStopping",)},
+    "checkpoint": {
+        "andiron.checkpoint": (
+            "Composed", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",
+        ),
+    },
+    # the others send values to a server
+    "writers": {"andiron.writers": ("CsvWriter", "JsonLinesWriter", "TensorBoardWriter")},
+    "render": {"andiron.render": ("Live", "Plain", "auto")},
+}  # fmt: skip
+OURS = ("andiron.", "torch.", "torchvision.")  # held to the list, whoever else names them
+KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # no user's own
+TARGET = re.compile(r"_target_:\s*[\"']?([\w.]+)")
+Option = tuple[str, str, Any]  # the option's name, its place, and its node or value
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What may be built from a record beside the list: packages, and what the user says himself."""
+
+    packages: tuple[str, ...] = ()
+    said: frozenset[tuple[str, str]] = frozenset()  # place and target
+
+    def allows(self, place: str, name: str) -> bool:
+        """Whether a record may have the callable of this dotted name built at this place."""
+        if DOTTED_NAME.fullmatch(name) is None:  # an interpolation, a path
+            return False
+        packages = (name == each or name.startswith(f"{each}.") for each in self.packages)
+        return (place, name) in self.said or any(packages) or _is_listed(place, name)
+
+    def saying(self, plain: Mapping[str, Any]) -> "Trust":
+        """The same, and every target of a configuration that the user composed."""
+        found = {(place, node["_target_"]) for _, place, node in nodes(plain)}
+        return replace(self, said=self.said | found)
+
+    def check(self, plain: Mapping[str, Any]) -> None:
+        """Refuses a recorded configuration that names what may not be built; imports nothing.
+
+        Raises: ConfigError with every such name, and the option that trusts its package.
+        """
+        refused = [
+            (f"{option}._target_", place, node["_target_"])
+            for option, place, node in nodes(plain)
+            if not isinstance(node["_target_"], str) or not self.allows(place, node["_target_"])
+        ]
+        if refused:
+            raise refusal(refused)
+
+
+def refusal(refused: Iterable[Option]) -> errors.ConfigError:
+    """The error for names in a record that may not be built."""
+    return errors.ConfigError(
+        f"{option}={name!r}: recorded in a run folder, from which only listed classes are built"
+        f"{_remedy(str(name))}"
+        for option, _, name in refused
+    )
+
+
+def _remedy(name: str) -> str:
+    package = name.partition(".")[0]
+    if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
+        return "; say the option yourself, on the command line or in conf/"
+    return f"; trust=[{package}] trusts that package, as naming the class in conf/ does"
+
+
+def of_user(conf_dirs: Iterable[Path], packages: Iterable[str] = ()) -> Trust:
+    """The packages that the user trusts, and the other libraries' targets that `conf/` names.
+
+    `trust` in conf/train.yaml counts too.
+    """
+    trusted = list(packages)
+    said: set[tuple[str, str]] = set()
+    for folder in conf_dirs:
+        trusted += _listed_packages(folder / "train.yaml")
+        for path in folder.rglob("*.yaml"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if any(not name.startswith(OURS) for name in TARGET.findall(text)):
+                said |= {*_said_in(path, text, folder)}
+    return Trust(tuple(dict.fromkeys(trusted)), frozenset(said))
+
+
+def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
+    """Every node of a configuration with its option and its place."""
+    for name, value in plain.items():
+        if name != "param_groups":
+            yield from _nodes(value, name, name)
+            continue
+        for group, options in (value if isinstance(value, dict) else {}).items():
+            if isinstance(options, dict) and "_target_" not in options:
+                for key, inner in options.items():
+                    place = key if key in LISTED else name
+                    yield from _nodes(inner, f"{name}.{group}.{key}", place)
+            else:
+                yield from _nodes(options, f"{name}.{group}", name)
+
+
+def _nodes(value: Any, option: str, place: str) -> Iterator[Option]:
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            yield option, place, value
+        for key, inner in value.items():
+            yield from _nodes(inner, f"{option}.{key}", place)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _nodes(inner, f"{option}.{number}", place)
+
+
+def _is_listed(place: str, name: str) -> bool:
+    module, _, last = name.rpartition(".")
+    names = LISTED.get(place, {}).get(module, ())
+    if isinstance(names, str):
+        return re.fullmatch(names, last, re.ASCII) is not None
+    return last in names
+
+
+def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
+    group = path.relative_to(folder).parts[0]
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError:  # Hydra reports it to whoever composes with the file
+        return
+    if not isinstance(content, dict):
+        return
+    placed = {group: content} if group in LISTED and "@package _global_" not in text else content
+    for _, place, node in nodes(placed):
+        yield place, str(node["_target_"])
+
+
+def _listed_packages(path: Path) -> list[str]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError):
+        return []
+    given = content.get("trust") if isinstance(content, dict) else None
+    return [str(each) for each in given] if isinstance(given, list) else []
