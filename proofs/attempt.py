@@ -1,0 +1,160 @@
+"""A command over a folder that a stranger made, in a forked process that notes what it does."""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show
+SECRET_VALUE = "a-value-that-only-the-environment-has"
+PROGRAMS = {"git", "uname"}  # what the record of a run asks about code and machine
+CHANGES = (
+    "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.symlink",
+    "os.link", "shutil.rmtree", "shutil.copyfile", "shutil.move",
+)  # fmt: skip
+RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pty.spawn")
+CONNECTS = ("socket.connect", "socket.bind", "socket.sendto", "urllib.Request", "ftplib.connect")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code (None: killed at the time limit) and what it did."""
+
+    code: int | None
+    output: str
+    deeds: Sequence[str]  # programs started, connections, changes outside the allowed folders
+    megabytes: float  # of resident memory, beyond that before the command
+    seconds: float
+
+    def faults(self, *, most_megabytes: float = 300) -> list[str]:
+        """What is wrong with how the command ended, for a folder that it has to refuse."""
+        found = list(self.deeds)
+        if self.code is None:
+            found.append("took too long")
+        elif self.code < 0:
+            found.append(f"was killed by {signal.Signals(-self.code).name}")
+        elif self.code == 0:
+            found.append("accepted it")
+        elif "error: " not in self.output:
+            found.append("said no error")
+        if "Traceback (most recent call last)" in self.output:
+            found.append("ended with a traceback")
+        if SECRET_VALUE in self.output:
+            found.append("showed a value of the environment")
+        if any(ord(each) < 32 and each not in "\n\t\r" for each in self.output):
+            found.append("printed control characters")
+        if self.megabytes > most_megabytes:
+            found.append(f"took {self.megabytes:.0f} MB")
+        return found
+
+
+def attempt(
+    command: Callable[[], int], *, may_write: Sequence[Path], forbidden: Path, seconds: float = 20
+) -> Outcome:
+    """Runs `command` in a forked process.
+
+    `may_write`: folders whose files it may change. `forbidden`: a folder from which no module may
+    be imported.
+    """
+    with tempfile.TemporaryDirectory(prefix="andiron-attempt-") as folder:
+        output, deeds, start = (Path(folder) / name for name in ("output", "deeds", "start"))
+        started = time.perf_counter()
+        process = os.fork()
+        if process == 0:
+            start.write_text(str(_resident()))
+            _child(command, output, deeds, [*may_write, Path(folder)], forbidden)
+        code, usage = _ended(process, started + seconds)
+        return Outcome(
+            code,
+            output.read_text(encoding="utf-8", errors="replace") if output.exists() else "",
+            deeds.read_text(encoding="utf-8").splitlines() if deeds.exists() else [],
+            usage / 1024 - float(start.read_text()),
+            time.perf_counter() - started,
+        )
+
+
+def _child(
+    command: Callable[[], int],
+    output: Path,
+    deeds: Path,
+    may_write: Sequence[Path],
+    forbidden: Path,
+) -> None:
+    code = 70
+    try:
+        os.setsid()
+        os.environ[SECRET] = SECRET_VALUE
+        with output.open("w", encoding="utf-8", errors="replace", buffering=1) as file:
+            noted = os.open(deeds, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            sys.stdin.close()
+            watch = _watcher(noted, [os.path.realpath(each) for each in may_write], str(forbidden))
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                sys.addaudithook(watch)
+                try:
+                    code = command()
+                except SystemExit as error:
+                    code = error.code if isinstance(error.code, int) else 1
+                except BaseException:
+                    traceback.print_exc(file=file)
+                    code = 1
+    finally:
+        os._exit(code)
+
+
+def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[str, Any], None]:
+    def is_outside(path: Any) -> bool:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        real = os.path.realpath(os.fsdecode(path))
+        allowed = ("/dev/null", "/dev/tty", "/proc/", "/dev/shm/")
+        return not real.startswith(allowed) and not any(
+            real == each or real.startswith(f"{each}/") for each in may_write
+        )
+
+    def watch(event: str, arguments: Any) -> None:
+        deed = None
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING:
+            deed = f"wrote {arguments[0]}" if is_outside(arguments[0]) else None
+        elif event in CHANGES and any(map(is_outside, arguments[:2])):
+            deed = f"{event} {arguments[:2]}"
+        elif event in CONNECTS:
+            deed = f"{event} {arguments[1:]}"
+        elif event in RUNS:
+            program = os.path.basename(os.fsdecode(arguments[0] or ""))
+            deed = None if program in PROGRAMS else f"{event} {arguments[:2]}"
+        elif event == "exec" and getattr(arguments[0], "co_filename", "").startswith(forbidden):
+            deed = f"ran {arguments[0].co_filename}"
+        if deed:
+            os.write(noted, f"{deed}\n".encode(errors="replace"))
+
+    return watch
+
+
+def _ended(process: int, deadline: float) -> tuple[int | None, int]:
+    """The exit code, and the most resident memory in KiB."""
+    while time.perf_counter() < deadline:
+        done, status, usage = os.wait4(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+    _, _, usage = os.wait4(process, 0)
+    return None, usage.ru_maxrss
+
+
+def _resident() -> float:
+    """MB of resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20

@@ -1,0 +1,460 @@
+"""Run folders that a stranger prepared: every command that reads one refuses it and does nothing.
+
+`python -m proofs.hostile_folders` makes a run, gives each hostile copy of it to the commands, and
+prints what each did that it must not.
+"""
+
+import argparse
+import dataclasses
+import gzip
+import itertools
+import json
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from andiron import experiment  # imported before the commands are forked
+from andiron.commands import import_state_dict, replay, rerun, train
+from proofs.attempt import SECRET, Outcome, attempt
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+Change = Callable[[Path], None]
+RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
+START, IMPORT = "start_from", "import_state_dict"
+EVIL = "import pathlib\npathlib.Path(__file__).with_name('executed').touch()\ndef f(*a, **k): pass\n"
+
+
+class Case(NamedTuple):
+    """A hostile change of a finished run's folder, and the commands that must refuse it."""
+
+    name: str
+    change: Change
+    commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
+
+
+class _Runs:
+    """Pickles as a call of a function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any):
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def cases() -> Iterator[Case]:
+    """All hostile folders."""
+    yield from _targets()
+    yield from _texts()
+    yield from _overrides()
+    yield from _kinds_of_file()
+    yield from _contents()
+    yield from _checkpoints()
+    yield from _weights()
+
+
+PLACES = {  # by place: how a configuration holds the node
+    "data": lambda node: {"data": node},
+    "task": lambda node: {"task": node},
+    "loss": lambda node: {"loss": node},
+    "model": lambda node: {"model": node},
+    "optimizer": lambda node: {"optimizer": node},
+    "scheduler": lambda node: {"scheduler": node},
+    "metrics": lambda node: {"metrics": {"loss": node}},
+    "augmentation": lambda node: {"augmentation": {"mine": node}},
+    "gradients": lambda node: {"gradients": {"mine": node}},
+    "averages": lambda node: {"averages": {"mine": node}},
+    "early_stopping": lambda node: {"early_stopping": {"mine": node}},
+    "checkpoint": lambda node: {"checkpoint": node},
+    "writers": lambda node: {"writers": {"mine": node}},
+    "render": lambda node: {"render": node},
+    "param_groups": lambda node: {"param_groups": {"mine": node}},
+    "a group's scheduler": lambda node: {
+        "param_groups": {"mine": {"match": {"rank": 2}, "scheduler": node}}
+    },
+    "a node in a node": lambda node: {
+        "metrics": {"loss": {"_target_": "andiron.metrics.Mean", "of": node}}
+    },
+    "a list in a node": lambda node: {
+        "scheduler": {"_target_": "andiron.schedules.Composed", "schedules": [node]}
+    },
+}  # fmt: skip
+NODES = (
+    {"_target_": "os.system", "command": "touch {canary}"},
+    {"_target_": "subprocess.Popen", "args": ["touch", "{canary}"]},
+    {"_target_": "builtins.open", "file": "{canary}", "mode": "w"},
+    {"_target_": "builtins.exec", "source": "open('{canary}', 'w')"},
+    {"_target_": "shutil.rmtree", "path": "{outside}"},
+    {"_target_": "shutil.copy", "src": "/etc/hosts", "dst": "{canary}"},
+    {"_target_": "pathlib.Path.write_text", "self": "{canary}", "data": "x"},
+    {"_target_": "importlib.import_module", "name": "evil"},
+    {"_target_": "runpy.run_path", "path_name": "{folder}/evil.py"},
+    {"_target_": "site.addsitedir", "sitedir": "{folder}"},
+    {"_target_": "asyncio.run", "main": None},
+    {"_target_": "evil.f"},
+    {"_target_": "torch.load", "f": "{folder}/evil.pt", "weights_only": False},
+    {"_target_": "torch.hub.load", "repo_or_dir": "{folder}", "model": "m", "source": "local"},
+    {"_target_": "torch.save", "obj": 1, "f": "{canary}"},
+    {"_target_": "torch.nn.functional.importlib.import_module", "name": "evil"},
+    {"_target_": "torch.nn.modules.module.warnings.sys.exit"},
+    {"_target_": "numpy.save", "file": "{canary}", "arr": [1]},
+    {"_target_": "numpy.f2py.run_main", "comline_list": ["{folder}/evil.f"]},
+    {"_target_": "setuptools.setup", "script_name": "{folder}/evil.py"},
+    {"_target_": "andiron.files.write_json", "path": "{canary}", "value": 1},
+    {"_target_": "andiron.run.claim._remove_run", "folder": "{outside}"},
+    {"_target_": "andiron.checkpoint.write", "folder": "{outside}"},
+    {"_target_": "andiron.serialization.save_tensors", "path": "{canary}"},
+    {"_target_": "hydra.utils.instantiate", "config": {"_target_": "os.system"}},
+    {"_target_": "torchvision.models.resnet18", "weights": "DEFAULT"},
+)
+
+
+def _targets() -> Iterator[Case]:
+    """Each place with seven of the nodes in turn, so that each node is tried at four places."""
+    nodes = itertools.cycle(NODES)
+    for place, held in PLACES.items():
+        for node in itertools.islice(nodes, 7):
+            name = f"{node['_target_']} as {place}"
+            yield Case(name, _config(lambda node=node, held=held: held(node)))
+    yield Case(
+        "a network as scheduler",
+        _config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
+    )
+    yield Case(
+        "a schedule as model",
+        _config(lambda: {"model": {"_target_": "andiron.schedules.Constant", "lr": 0.1}}),
+    )
+    for function in ("os.system", "builtins.exec", "torch.load", "evil.f", "shutil.rmtree"):
+        node = {"_target_": "andiron.metrics.Mean", "of": function, "higher_is_better": True}
+        yield Case(
+            f"{function} by name", _config(lambda node=node: {"metrics": {"mine": node}})
+        )
+    for writer in ({"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
+                   {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
+                   {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
+                   {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
+                   {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"}):  # fmt: skip
+        name = f"{writer['_target_']} elsewhere"
+        yield Case(name, _config(lambda writer=writer: {"writers": {"mine": writer}}))
+    data = {"_target_": "andiron.data.mnist", "root": "{outside}/new", "valid": 0.1}
+    yield Case("a download", _config(lambda: {"data": {**data, "split_seed": 0}}))
+
+
+def _texts() -> Iterator[Case]:
+    secret = f"${{oc.env:{SECRET}}}"
+    for name, options in {
+        "a target": {"model": {"_target_": secret}},
+        "a target's package": {"model": {"_target_": f"torch.nn.{secret}"}},
+        "the device": {"device": secret},
+        "a regex": {"activation_checkpointing": secret, "model": {"_target_": "evil.f"}},
+        "an unknown option": {secret: 1},
+        "start_from": {"start_from": f"{{folder}}/{secret}"},
+    }.items():
+        yield Case(f"an interpolation in {name}", _config(lambda options=options: options))
+    escape = "\x1b]0;owned\x07\x1b[2J"
+    for name, options in {
+        "a target": {"model": {"_target_": f"os.{escape}"}},
+        "the device": {"device": escape},
+        "an unknown option": {escape: 1},
+    }.items():
+        yield Case(f"terminal escapes in {name}", _config(lambda options=options: options))
+
+
+def _overrides() -> Iterator[Case]:
+    for override in (
+        "--experimental-rerun={folder}/evil.pickle",
+        "--config-dir={folder}",
+        "--info",
+        "-m",
+        "+hydra.callbacks.mine._target_=os.system",
+        "+hydra.job.env_set.PATH={folder}",
+        "hydra.output_subdir={outside}",
+        "hydra/job_logging=default",
+        "hydra/launcher=joblib",
+        "hydra.mode=MULTIRUN",
+        "hydra.searchpath=[file://{folder}]",
+        "hydra.sweep.dir={outside}",
+        "+optimizer@hydra.launcher=sgd",
+        "model=../../../../../..{folder}/evil",
+        "+evil={folder}/evil",
+        f"lr=${{oc.env:{SECRET}}}",
+        f"+data.name=${{oc.env:{SECRET}}}",
+        "lr=choice(1,2)",
+        "lr=range(1,1000000000)",
+        "model._target_=os.system",
+        "\x1b[2J",
+    ):
+        yield Case(f"override {override!r}", _recorded([override]), (CHANGED,))
+    for name, text in {
+        "a Python object": "- !!python/object/apply:os.system ['touch {canary}']",
+        "an alias bomb": "a: &a [x,x]\n" + "".join(
+            f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a}]\n" for a, b in itertools.pairwise("abcdefghijkl")
+        ),
+        "no list": "lr=0.1",
+        "numbers": "[1, 2]",
+        "deep nesting": "[" * 100_000,
+        "no text": "\0\1\2",
+    }.items():  # fmt: skip
+        yield Case(f"overrides.yaml with {name}", _text(".hydra/overrides.yaml", text), (CHANGED,))
+
+
+FILES = {  # of a run's folder, and the commands that need each
+    "config.json": (RESUME, CHANGED, AGAIN),
+    "provenance.json": (CHANGED, AGAIN),
+    ".hydra/overrides.yaml": (CHANGED,),
+}
+
+
+def _kinds_of_file() -> Iterator[Case]:
+    for file, commands in FILES.items():
+        for name, change in {
+            "a pipe": lambda path: os.mkfifo(path),
+            "a device": lambda path: path.symlink_to("/dev/zero"),
+            "a folder": lambda path: path.mkdir(),
+            "a sparse file of 100 GB": lambda path: _sparse(path, 10**11),
+            "a broken link": lambda path: path.symlink_to("nowhere"),
+            "a link to itself": lambda path: path.symlink_to(path.name),
+        }.items():
+            yield Case(f"{file} is {name}", _replaced(file, change), commands)
+
+
+def _contents() -> Iterator[Case]:
+    for file in ("config.json", "provenance.json"):
+        for name, text in {
+            "nothing": "",
+            "half of it": '{"lr": 0.',
+            "deep nesting": "[" * 200_000 + "]" * 200_000,
+            "a huge number": '{"lr": ' + "9" * 100_000 + "}",
+            "a surrogate": '{"lr": "\\ud800"}',
+            "a list": "[1]",
+            "null": "null",
+            "infinity": '{"lr": Infinity}',
+            "no UTF-8": "\udcff",
+        }.items():
+            yield Case(f"{file} holds {name}", _text(file, text), FILES[file])
+    for options in (
+        {"batch_size": 10**30},
+        {"num_workers": -1},
+        {"num_epochs": 10**400},
+        {"seed": 1e308},
+        {"lr": "0.1"},
+        {"model": {"_target_": "andiron.models.MLP", "hidden": [10**12]}},
+        {"model": []},
+        {"data": {"_target_": "andiron.data.synthetic", "num_samples": 10**13}},
+        {"metrics": {"": {"_target_": "andiron.metrics.Loss"}, "\0": None}},
+    ):
+        yield Case(f"options {options}", _config(lambda options=options: options))
+
+
+def _checkpoints() -> Iterator[Case]:
+    def damaged(change: Callable[[dict[str, Any]], None], file: str) -> Change:
+        def apply(folder: Path) -> None:
+            for path in folder.glob(f"checkpoints/step-*/{file}"):
+                plain = json.loads(path.read_text())
+                change(plain)
+                path.write_text(json.dumps(plain))
+
+        return apply
+
+    for name in ("../../../../{canary}", "/etc/passwd", "model.safetensors/../../x", "a\0b"):
+        yield Case(
+            f"a manifest that lists {name!r}",
+            damaged(lambda plain, name=name: plain["files"].update({name: {}}), "manifest.json"),
+            (CHANGED,),
+        )
+    yield Case(
+        "a state with other counters",
+        damaged(lambda plain: plain.update(updates=-1), "state.json"),
+        (CHANGED,),
+    )
+    for file in ("manifest.json", "state.json", "model.safetensors"):
+        for name, change in {
+            "a pipe": lambda path: os.mkfifo(path),
+            "a device": lambda path: path.symlink_to("/dev/zero"),
+            "a sparse file": lambda path: _sparse(path, 10**11),
+        }.items():
+            yield Case(f"{file} of checkpoints is {name}", _each_checkpoint(file, change), (CHANGED,))
+
+
+def _weights() -> Iterator[Case]:
+    """Files of weights to start from and to import."""
+    evil = pickle.dumps(_Runs(os.system, "touch executed"))
+    header = (2**62).to_bytes(8, "little")
+    overlapping = b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,1000000000000]}}'
+    bomb = gzip.compress(b"[" + b"0," * 50_000_000 + b"0]")
+    for name, content in {
+        "weights.pt": evil,
+        "weights.pkl": evil,
+        "weights.safetensors": header + b"{}",
+        "overlapping.safetensors": len(overlapping).to_bytes(8, "little") + overlapping,
+        "bomb.json.gz": bomb,
+        "deep.json": b"[" * 200_000,
+        "long.mpk": b"\xdd\xff\xff\xff\xff",
+        "deep.mpk": b"\x91" * 200_000,
+        "empty.safetensors": b"",
+        "text.safetensors": b"x" * 100,
+    }.items():
+        yield Case(f"weights {name}", _file(name, content), (START, IMPORT))
+    for name in ("pipe.pt", "pipe.safetensors", "pipe.json", "pipe.mpk"):
+        yield Case(f"weights in a pipe, {name}", lambda f, n=name: os.mkfifo(f / n), (START, IMPORT))
+    yield Case(
+        "weights in a device",
+        lambda folder: (folder / "w.safetensors").symlink_to("/dev/zero"),
+        (START,),
+    )
+
+
+def _config(options: Callable[[], dict[str, Any]]) -> Change:
+    def apply(folder: Path) -> None:
+        path = folder / "config.json"
+        text = json.dumps(json.loads(path.read_text()) | options())
+        path.write_text(_filled(text, folder))
+        _sign(folder)
+
+    return apply
+
+
+def _recorded(overrides: list[str]) -> Change:
+    return _text(".hydra/overrides.yaml", json.dumps(overrides))
+
+
+def _text(file: str, text: str) -> Change:
+    def apply(folder: Path) -> None:
+        content = _filled(text, folder).encode(errors="surrogateescape")
+        (folder / file).write_bytes(content)
+        _sign(folder)
+
+    return apply
+
+
+def _file(name: str, content: bytes) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return apply
+
+
+def _replaced(file: str, change: Callable[[Path], object]) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / file).unlink()
+        change(folder / file)
+
+    return apply
+
+
+def _each_checkpoint(file: str, change: Callable[[Path], object]) -> Change:
+    def apply(folder: Path) -> None:
+        for path in folder.glob("checkpoints/step-*"):
+            _replaced(file, change)(path)
+
+    return apply
+
+
+def _sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def _filled(text: str, folder: Path) -> str:
+    """The text with the places that only this copy knows."""
+    outside = folder.parent / "outside"
+    names = {"canary": outside / "canary", "outside": outside, "folder": folder}
+    for name, path in names.items():
+        text = text.replace(f"{{{name}}}", str(path))
+    return text
+
+
+def _sign(folder: Path) -> None:
+    """Makes the manifest of the run agree with its files, as a stranger can."""
+
+
+def command(name: str, folder: Path) -> Callable[[], int]:
+    """The command over the folder, as a function that returns its exit code."""
+    weights = next((p for p in sorted(folder.iterdir()) if p.suffix in SUFFIXES), folder)
+    into = folder.parent / "into"
+    commands: dict[str, tuple[Callable[[], int], list[str]]] = {
+        RESUME: (_train, [f"resume={folder}"]),
+        CHANGED: (_train, [f"resume={folder}", "num_epochs=3", "render=plain"]),
+        AGAIN: (rerun.main, [str(folder), "--into", str(into)]),
+        REPLAY: (replay.main, [str(folder / "nonfinite" / "update-1")]),
+        START: (_train, [f"start_from={weights}", "num_epochs=1", f"hydra.run.dir={into}"]),
+        IMPORT: (import_state_dict.main, [str(weights), str(into / "weights.safetensors")]),
+    }
+    function, arguments = commands[name]
+
+    def run() -> int:
+        sys.argv = [name, *arguments]
+        return function()
+
+    return run
+
+
+SUFFIXES = {".pt", ".pkl", ".gz", ".json", ".mpk", ".safetensors"}
+
+
+def _train() -> int:
+    return train.main(CONF)
+
+
+def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome]]:
+    """The outcome of each command over a hostile copy of the finished run."""
+    for name in case.commands:
+        shutil.rmtree(work, ignore_errors=True)
+        folder, outside = work / "run", work / "outside"
+        outside.mkdir(parents=True)
+        (outside / "precious").write_text("kept")
+        if name in (START, IMPORT):
+            folder.mkdir()
+        else:
+            shutil.copytree(finished, folder)
+            (folder / "evil.py").write_text(EVIL)
+            (folder / "evil.pickle").write_bytes(pickle.dumps(_Runs(os.system, "true")))
+            (folder / "evil.yaml").write_text("# @package hydra.job\nenv_set: {A: b}\n")
+        case.change(folder)
+        os.chdir(work)
+        outcome = attempt(
+            command(name, folder), may_write=[folder, work / "into"], forbidden=folder
+        )
+        changed = sorted(path.name for path in outside.rglob("*")) != ["precious"]
+        if changed or (folder / "executed").exists() or (work / "executed").exists():
+            outcome = dataclasses.replace(outcome, deeds=[*outcome.deeds, "left something outside"])
+        yield name, outcome
+
+
+def finished_run(folder: Path) -> Path:
+    """A run of two epochs of the digits, to make hostile copies of."""
+    sys.argv = ["train", "num_epochs=2", "render=plain", f"hydra.run.dir={folder}"]
+    made = attempt(_train, may_write=[folder], forbidden=folder / "none", seconds=120)
+    if made.code:
+        raise RuntimeError(made.output)
+    return folder
+
+
+def main() -> int:
+    """Prints every fault; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--step", type=int, default=1, help="take every n-th of them")
+    options = parser.parse_args()
+    number, faulty = 0, 0
+    with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
+        finished = finished_run(Path(scratch) / "finished")
+        for case in [each for each in cases() if options.only in each.name][:: options.step]:
+            for name, outcome in tried(case, finished, Path(scratch) / "work"):
+                number += 1
+                faults = outcome.faults()
+                faulty += bool(faults)
+                if faults:
+                    said = " ".join(outcome.output.split())[-300:]
+                    print(f"{case.name} | {name}: {'; '.join(faults)}\n    {said}", flush=True)
+    print(f"{number} attempts with hostile folders, {faulty} with a fault")
+    return int(faulty > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
