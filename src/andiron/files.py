@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 PARTIAL = re.compile(
     r"\.(.+)\.[0-9a-f]{8}\.partial"
@@ -45,14 +45,20 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
 
     Raises: OSError; ValueError for a pipe, a device, a folder, or a file that is larger.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("is no regular file")
-        if status.st_size > limit:
-            raise ValueError(f"has {status.st_size:,} bytes, more than the {limit:,} allowed")
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise ValueError(f"has {size:,} bytes, more than the {limit:,} allowed")
         return file.read(limit)
+
+
+def opened(path: Path) -> BinaryIO:
+    """A regular file, open for reading; a pipe, a device or a folder is refused with ValueError."""
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # opening a pipe would wait
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ValueError("is no regular file")
+    return file
 
 
 def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:
@@ -83,7 +89,12 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Replaces the file at `path` by a plain value as JSON, laid out for a reader."""
-    write(path, (json.dumps(value, indent=2) + "\n").encode())
+    write(path, as_indented_json(value))
+
+
+def as_indented_json(value: Any) -> bytes:
+    """A plain value as JSON, laid out for a reader."""
+    return (json.dumps(value, indent=2) + "\n").encode()
 
 
 def as_json(value: Any) -> bytes:

@@ -19,6 +19,7 @@ class RunFolder:
     def __init__(self, path: Path):
         self.status = path / "status.json"  # running, done, interrupted or failed, and why
         self.log = path / "experiment.log"  # a running process holds a lock on it
+        self.manifest = path / "manifest.json"  # identity, and checksums of what is on record
         self.config = path / "config.json"  # resolved and plain
         self.hydra = path / ".hydra"  # Hydra's own record of the composition
         self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes

@@ -1,0 +1,262 @@
+"""Random damage to every file of a run: each is noticed, or does not matter; nothing crashes.
+
+`python -m proofs.mutations --number 2000` stops a small run half way, damages one file of a copy,
+resumes it, and compares the weights with those of the run that nobody damaged. Every second damage
+is signed: the manifests are made to agree with it, as a stranger can. Then other weights are no
+fault, and a crash, a traceback, a hang or much memory still is.
+"""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from andiron import experiment  # noqa: F401  # imported before the commands are forked
+from andiron.checkpoint import manifest as checkpoint_manifest
+from andiron.commands import train
+from andiron.run import record
+from andiron.run_folder import RunFolder
+from proofs.attempt import Outcome, attempt
+from proofs.hostile_folders import CONF
+
+SMALL = [
+    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
+    "optimizer=adam", "averages=ema", "batch_size=32", "render=plain", "log_every=2",
+    "checkpoint.every_updates=2",
+]  # fmt: skip
+STOPPED_AT, END = 1, 3  # epochs
+VALUES: list[Any] = [
+    0, -1, 1, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, "", "x", None, True, [], {}, [[]],
+    "\x1b[2J", float("nan"), float("inf"),
+]  # fmt: skip
+
+
+class Damage(NamedTuple):
+    """One damage: the file, what was done to it, and whether the manifests agree with it."""
+
+    file: str
+    kind: str
+    is_signed: bool
+
+
+def damage(folder: Path, numbers: random.Random, *, is_signed: bool) -> Damage:
+    """Damages one file of a run's folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    path = numbers.choice(files)
+    kind, change = numbers.choice(KINDS)
+    before = path.read_bytes()
+    after = change(before, numbers)
+    if after is None:
+        path.unlink()
+    else:
+        path.write_bytes(after)
+    if is_signed:
+        sign(folder)
+    return Damage(path.relative_to(folder).as_posix(), kind, is_signed)
+
+
+def _flipped(content: bytes, numbers: random.Random) -> bytes:
+    if not content:
+        return b"\0"
+    place = numbers.randrange(len(content))
+    changed = bytearray(content)
+    changed[place] ^= 1 << numbers.randrange(8)
+    return bytes(changed)
+
+
+def _digit(content: bytes, numbers: random.Random) -> bytes:
+    places = [place for place, byte in enumerate(content) if byte in b"0123456789"]
+    if not places:
+        return _flipped(content, numbers)
+    place = numbers.choice(places)
+    return content[:place] + str(numbers.randrange(10)).encode() + content[place + 1 :]
+
+
+def _cut(content: bytes, numbers: random.Random) -> bytes:
+    return content[: numbers.randrange(len(content) + 1)]
+
+
+def _zeroed(content: bytes, numbers: random.Random) -> bytes:
+    start = numbers.randrange(len(content) + 1)
+    size = numbers.randrange(64)
+    return content[:start] + bytes(len(content[start : start + size])) + content[start + size :]
+
+
+def _inserted(content: bytes, numbers: random.Random) -> bytes:
+    start = numbers.randrange(len(content) + 1)
+    return content[:start] + numbers.randbytes(numbers.randrange(1, 64)) + content[start:]
+
+
+def _doubled(content: bytes, numbers: random.Random) -> bytes:
+    start = numbers.randrange(len(content) + 1)
+    return content[:start] + content[start : start + 64] * 2 + content[start + 64 :]
+
+
+def _value(content: bytes, numbers: random.Random) -> bytes:
+    """One value of a JSON file replaced; of another file, a bit."""
+    try:
+        plain = json.loads(content)
+    except ValueError:
+        return _flipped(content, numbers)
+    places: list[tuple[Any, Any]] = []
+
+    def collect(value: Any) -> None:
+        keys = value.keys() if isinstance(value, dict) else range(len(value))
+        for key in keys:
+            places.append((value, key))
+            if isinstance(value[key], dict | list):
+                collect(value[key])
+
+    if not isinstance(plain, dict | list) or not plain:
+        return b"null"
+    collect(plain)
+    owner, key = numbers.choice(places)
+    owner[key] = numbers.choice(VALUES)
+    return json.dumps(plain).encode()
+
+
+def _key(content: bytes, numbers: random.Random) -> bytes:
+    """One key of a JSON object removed; of another file, a piece."""
+    try:
+        plain = json.loads(content)
+    except ValueError:
+        return _cut(content, numbers)
+    if not isinstance(plain, dict) or not plain:
+        return b"{}"
+    inner = [value for value in plain.values() if isinstance(value, dict) and value]
+    owner = numbers.choice([plain, *inner])
+    del owner[numbers.choice(sorted(owner))]
+    return json.dumps(plain).encode()
+
+
+KINDS: list[tuple[str, Callable[[bytes, random.Random], bytes | None]]] = [
+    ("a bit flipped", _flipped),
+    ("a digit changed", _digit),
+    ("cut off", _cut),
+    ("zeros", _zeroed),
+    ("bytes inserted", _inserted),
+    ("a piece doubled", _doubled),
+    ("a value replaced", _value),
+    ("a value replaced", _value),
+    ("a key removed", _key),
+    ("removed", lambda content, numbers: None),
+]
+
+
+def sign(folder: Path) -> None:
+    """Makes every manifest below the folder agree with the files beside it."""
+    for path in folder.glob("checkpoints/step-*/manifest.json"):
+        try:
+            plain = json.loads(path.read_bytes())
+            for name, entry in plain["files"].items():
+                content = (path.parent / name).read_bytes()
+                entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            state = json.loads((path.parent / "state.json").read_bytes())
+            if type(state.get("updates")) is int:
+                plain["updates"] = state["updates"]
+            plain.pop("sha256", None)
+            own = checkpoint_manifest._own_digest(plain)
+            path.write_text(json.dumps({**plain, "sha256": own}))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # the damage is in the manifest itself
+    try:
+        record.accept(RunFolder(folder))
+    except Exception:  # noqa: BLE001  # the damage is in the manifest itself
+        return
+
+
+def resumed(folder: Path) -> Outcome:
+    """The outcome of resuming the run in the folder."""
+
+    def run() -> int:
+        sys.argv = ["train", f"resume={folder}", f"num_epochs={END}"]
+        return train.main(CONF)
+
+    return attempt(run, may_write=[folder], forbidden=folder, seconds=60)
+
+
+def weights(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each exported file of weights."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.glob("model*.safetensors"))
+    }
+
+
+def judged(outcome: Outcome, is_signed: bool, same: bool) -> tuple[str, list[str]]:
+    """What came of a damage, and what is wrong with that."""
+    if outcome.code:
+        return "refused", outcome.faults()
+    faults = [each for each in outcome.faults() if each != "accepted it"]
+    if same:
+        return "same bits", faults
+    is_told = any(word in outcome.output for word in ("damaged", "changed", "missing", "not used"))
+    if not is_signed and not is_told:
+        faults.append("other weights, in silence")
+    return "other weights", faults
+
+
+def _tried(job: tuple[int, Path, Path, dict[str, str]]) -> tuple[Damage, str, list[str], str]:
+    seed, stopped, work, expected = job
+    folder = work / f"run-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(stopped, folder)
+    done = damage(folder, random.Random(seed), is_signed=seed % 2 == 1)
+    outcome = resumed(folder)
+    verdict, faults = judged(outcome, done.is_signed, weights(folder) == expected)
+    return done, verdict, faults, " ".join(outcome.output.split())[-400:]
+
+
+def stopped_run(folder: Path) -> Path:
+    """A small run that is to be resumed for more epochs."""
+    sys.argv = ["train", *SMALL, f"num_epochs={STOPPED_AT}", f"hydra.run.dir={folder}"]
+    made = attempt(
+        lambda: train.main(CONF), may_write=[folder], forbidden=folder / "none", seconds=120
+    )
+    if made.code:
+        raise RuntimeError(made.output)
+    return folder
+
+
+def main() -> int:
+    """Prints every fault and a table; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--number", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first; the others count on")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="andiron-mutations-") as scratch:
+        work = Path(scratch)
+        stopped = stopped_run(work / "stopped")
+        shutil.copytree(stopped, work / "straight")
+        straight = resumed(work / "straight")
+        if straight.code:
+            raise RuntimeError(straight.output)
+        expected = weights(work / "straight")
+        jobs = [
+            (options.seed + number, stopped, work, expected) for number in range(options.number)
+        ]
+        counts, faulty = Counter[str](), 0
+        with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+            for job, (done, verdict, faults, said) in zip(jobs, pool.imap(_tried, jobs)):
+                counts[f"{'signed' if done.is_signed else 'unsigned'}: {verdict}"] += 1
+                if faults:
+                    faulty += 1
+                    print(f"seed {job[0]}: {done}: {'; '.join(faults)}\n    {said}", flush=True)
+    for name, number in sorted(counts.items()):
+        print(f"{number:>6}  {name}")
+    print(f"{options.number} damages, {faulty} with a fault")
+    return int(faulty > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
