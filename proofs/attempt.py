@@ -105,7 +105,7 @@ def _child(
                     code = command()
                 except SystemExit as error:
                     code = error.code if isinstance(error.code, int) else 1
-                except BaseException:
+                except BaseException:  # noqa: B036  # the process ends here
                     traceback.print_exc(file=file)
                     code = 1
     finally:

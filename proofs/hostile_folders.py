@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron import experiment  # imported before the commands are forked
+from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import import_state_dict, replay, rerun, train
 from proofs.attempt import SECRET, Outcome, attempt
 

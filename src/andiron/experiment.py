@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from andiron import errors, files, randomness, serialization
+from andiron import errors, randomness, serialization
 from andiron.build import components, configured_learner, resume_point
 from andiron.build.components import Components
 from andiron.config.schema import Train
@@ -18,7 +18,7 @@ from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
-from andiron.run import metadata
+from andiron.run import metadata, record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
@@ -55,11 +55,14 @@ class Experiment:
     def _write_results(self) -> None:
         results = {"run_dir": str(self.folder.path), **self.learner.summary()}
         with write_errors_explained(self.folder):
-            files.write_json(self.folder.summary, results)
+            record.write_json(self.folder, {self.folder.summary: results})
         self.learner.metric_log.show(results)
         with write_errors_explained(self.folder):
+            paths = []
             for name, weights in self.learner.exports().items():
-                serialization.save_tensors(self.folder.weights(name), weights)
+                paths.append(self.folder.weights(name))
+                serialization.save_tensors(paths[-1], weights)
+            record.add(self.folder, *paths)
 
 
 def build(
@@ -107,7 +110,7 @@ def resume(
     built = components.build(dataclasses.replace(config, start_from=None), trusted)
     metadata.check_data(folder, built.splits)
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
-    saved = resume_point.newest(config, built, store, changes)
+    saved = resume_point.newest(config, built, store, changes, record.identity(folder))
     with _assembled(config, folder, built, interrupter) as made:
         resume_point.resume(made.learner, config, built, saved, changes)
         metadata.record_resume(

@@ -17,6 +17,7 @@ PARTIAL = re.compile(
 )  # names of what is being written or removed; the group is whose
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
+_guarded: dict[Path, tuple[os.stat_result, str]] = {}  # folders as they were, and their real paths
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why nothing is written
 
 
@@ -33,11 +34,39 @@ def writing_refused(why: str) -> Iterator[None]:
 def check_writing(path: Path) -> None:
     """For code that has another library write `path`.
 
-    Raises: PermissionError within `writing_refused`.
+    Raises: PermissionError within `writing_refused`; OSError in a guarded folder that was replaced,
+    or where a link leads out of it.
     """
     why = _refusal.get()
     if why is not None:
         raise PermissionError(errno.EPERM, why, str(path))
+    for folder, (opened_as, real) in _guarded.items():
+        if folder in path.parents:
+            _check_guarded(folder, opened_as, real, path)
+
+
+@contextmanager
+def guarded(folder: Path) -> Iterator[None]:
+    """Within it, nothing is written to another folder of that name, or through links in it."""
+    _guarded[folder] = os.stat(folder), os.path.realpath(folder)
+    try:
+        yield
+    finally:
+        del _guarded[folder]
+
+
+def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Path) -> None:
+    try:
+        is_replaced = not os.path.samestat(os.stat(folder), opened_as)
+    except FileNotFoundError:
+        is_replaced = True
+    if is_replaced:
+        why = "the folder was removed, renamed or replaced while the run had it"
+        raise OSError(errno.ESTALE, why, str(folder))
+    if os.path.realpath(path.parent) != os.path.join(real, path.parent.relative_to(folder)).rstrip(
+        "/."
+    ):
+        raise OSError(errno.ELOOP, "a link leads out of the run's folder", str(path.parent))
 
 
 def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:

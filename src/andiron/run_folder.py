@@ -52,5 +52,5 @@ class RunFolder:
         return is_numbered or any(name == path.name for path in self.own)
 
     def holds_run(self) -> bool:
-        """Whether there is a run in it, however it ended."""
-        return self.status.exists() or self.config.exists()
+        """Whether there is a run in it, however it ended; other programs write config.json too."""
+        return self.status.exists() or self.manifest.exists()

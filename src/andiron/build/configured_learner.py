@@ -15,6 +15,7 @@ from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import averaging
 from andiron.protocols import Metric, Writer
+from andiron.run import record
 from andiron.run_folder import RunFolder
 
 
@@ -49,7 +50,8 @@ def learner(
         builder.interrupter(interrupter)
     if config.checkpoint:
         saving = _checkpointing(config.checkpoint, metrics)
-        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store)
+        run = record.identity(RunFolder(run_dir))
+        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
         builder.renderer(targets.build("render", config.render))
     return builder.build(built.model, built.optimizer, built.schedule)

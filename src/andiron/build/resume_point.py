@@ -20,13 +20,15 @@ BATCHING = ("batch_size", "grads_accumulation")  # give the number of updates in
 log = logging.getLogger("andiron")
 
 
-def newest(config: Train, built: Components, checkpoints: Store, changes: Changes) -> Saved:
-    """The newest whole checkpoint, from which the run can resume as the configuration says.
+def newest(
+    config: Train, built: Components, checkpoints: Store, changes: Changes, run: str | None = None
+) -> Saved:
+    """The newest whole checkpoint of this `run`, from which it can resume as configured.
 
     Raises: DataError if there is none; ConfigError if it is beyond the end that is configured, or
     if the learning rate depends on a number of updates that the changes alter.
     """
-    path, saved = checkpoint.newest_whole(checkpoints)
+    path, saved = checkpoint.newest_whole(checkpoints, run)
     _check_length(config, saved.state)
     _check_horizon(config, built, changes)
     return path, saved

@@ -7,6 +7,7 @@ from torch import nn
 
 from andiron import checkpoint, errors, serialization
 from andiron.checkpoint import contents
+from andiron.run import record
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
@@ -20,6 +21,9 @@ def load(path: Path, model: nn.Module) -> None:
     Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
     """
     path = _weights_in(RunFolder(path)) if path.is_dir() else path
+    folder = RunFolder(path.parent)
+    if folder.holds_run():
+        record.check(folder, path)
     try:
         found = serialization.load_file(model, path, partial=True)
     except ValueError as error:
@@ -32,8 +36,7 @@ def load(path: Path, model: nn.Module) -> None:
 
 def _weights_in(folder: RunFolder) -> Path:
     """The trained weights of a run, or else those of its newest checkpoint."""
-    saved = [
-        folder.checkpoints / name / contents.MODEL
-        for name in reversed(checkpoint.names(folder.checkpoints))
-    ]
-    return next((path for path in (folder.model, *saved) if path.is_file()), folder.model)
+    if folder.model.exists() or not checkpoint.names(folder.checkpoints):
+        return folder.model
+    path, _ = checkpoint.newest_whole(folder.checkpoints, record.identity(folder))
+    return path / contents.MODEL

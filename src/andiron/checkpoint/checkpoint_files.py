@@ -20,8 +20,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
     files.write_folder(folder, pieces(folder.name, checkpoint))
 
 
-def pieces(name: str, checkpoint: Checkpoint) -> dict[str, files.Pieces]:
-    """The files of a checkpoint, to be written in this order.
+def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[str, files.Pieces]:
+    """The files of a checkpoint of the run with this identity, to be written in this order.
 
     The manifest comes last: it is made of the checksums of the others, taken while these are read.
     """
@@ -33,7 +33,7 @@ def pieces(name: str, checkpoint: Checkpoint) -> dict[str, files.Pieces]:
 
     def listed() -> Iterator[bytes]:
         entries = {file: digested.entry for file, digested in content.items()}
-        yield Manifest(name, checkpoint.state["updates"], entries).as_json()
+        yield Manifest(name, checkpoint.state["updates"], entries, run).as_json()
 
     return {**content, MANIFEST: listed()}
 

@@ -42,12 +42,20 @@ class FileCheckpointer:
     then. Older ones are removed only once a newer one is in the store and was read back. Only
     checkpoints that this object wrote or adopted are ever removed. If a write fails, a warning is
     logged, and the newest copy is kept and tried again. A path is the store of a local folder.
+    The checkpoints carry the identity `run`.
     """
 
-    def __init__(self, store: Store | Path, strategy: Strategy, cadence: Cadence = EVERY_EPOCH):
+    def __init__(
+        self,
+        store: Store | Path,
+        strategy: Strategy,
+        cadence: Cadence = EVERY_EPOCH,
+        run: str | None = None,
+    ):
         self.store = directory.as_store(store)
         self.strategy = strategy
         self.cadence = cadence
+        self._run = run
         self._lock = threading.RLock()  # guards what both threads use: the next four
         self._known: list[Saved] = []  # in the store or to be written, oldest first
         self._copies: dict[str, HostCopy] = {}  # of those to be written, oldest first
@@ -228,7 +236,7 @@ class FileCheckpointer:
         """Writes a checkpoint and reads it back; the reason if that fails."""
         try:
             copy.wait()
-            self.store.write(name, checkpoint_files.pieces(name, copy.checkpoint))
+            self.store.write(name, checkpoint_files.pieces(name, copy.checkpoint, self._run))
             manifest.verified(self.store.fetch(name), past_cache=True)
         except OSError as error:
             return error.strerror or str(error)

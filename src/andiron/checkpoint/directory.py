@@ -11,10 +11,11 @@ from andiron.checkpoint.store import LocalStore, Store
 log = logging.getLogger("andiron")
 
 
-def newest_whole(place: Store | Path) -> tuple[Path, Checkpoint]:
+def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Checkpoint]:
     """The newest whole checkpoint in a store or folder, and the folder with its files.
 
-    Newer ones that are damaged are set aside, each with a warning.
+    Newer ones that are damaged are set aside, each with a warning. With the identity of a `run`,
+    those of another run are passed over, with a warning too.
     Raises: DataError if there is none.
     """
     store = as_store(place)
@@ -22,6 +23,10 @@ def newest_whole(place: Store | Path) -> tuple[Path, Checkpoint]:
     for name in reversed(names(store)):
         folder = store.fetch(name)
         try:
+            owner = manifest.read(folder).run
+            if run is not None and owner not in (None, run):
+                log.warning("checkpoint %s is of another run (%s), and not used", folder, owner)
+                continue
             return folder, checkpoint_files.load(folder)
         except errors.DataError as error:
             aside.append(set_aside(store, name, "damaged"))

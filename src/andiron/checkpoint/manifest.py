@@ -16,6 +16,7 @@ from andiron.checkpoint import contents
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
 PIECE_BYTES = 4 * 2**20
 MOST_MANIFEST_BYTES = 2**20  # thousands of averages; a longer file is something else
+KEYS = {"name", "updates", "files", "sha256"}
 _REQUIRED = {contents.MODEL, contents.OPTIMIZER, contents.STATE}
 
 
@@ -45,10 +46,12 @@ class Manifest:
     name: str
     updates: int
     entries: dict[str, dict[str, Any]]
+    run: str | None = None  # the identity of its run; None where no run has it
 
     def as_json(self) -> bytes:
         """The content of the file, with its own SHA-256."""
         plain = {"name": self.name, "updates": self.updates, "files": self.entries}
+        plain |= {} if self.run is None else {"run": self.run}
         return files.as_json({**plain, "sha256": _own_digest(plain)})
 
 
@@ -66,7 +69,7 @@ def read(folder: Path) -> Manifest:
         raise errors.DataError(
             f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back"
         )
-    return Manifest(plain["name"], plain["updates"], plain["files"])
+    return Manifest(plain["name"], plain["updates"], plain["files"], plain.get("run"))
 
 
 def verified(folder: Path, *, past_cache: bool = False) -> Manifest:
@@ -105,8 +108,10 @@ def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
 
 def _problem(plain: Any) -> str | None:
     """The first thing that is not as this module writes it."""
-    if not isinstance(plain, dict) or plain.keys() != {"name", "updates", "files", "sha256"}:
+    if not isinstance(plain, dict) or plain.keys() - {"run"} != KEYS:
         return "not a checkpoint's manifest"
+    if not isinstance(plain.get("run"), str | None):
+        return "run has another type"
     if [type(plain[key]) for key in ("name", "updates", "files")] != [str, int, dict]:
         return "name, updates or files have another type"
     for name, entry in plain["files"].items():

@@ -11,16 +11,16 @@ from torch import nn
 from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
 from andiron.commands import command_line
-from andiron.config.schema import Train
-from andiron.config.trust import Trust
+from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite
+from andiron.run import record
 from andiron.run_folder import RunFolder
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 
-def replay(folder: Path, trusted: Trust = Trust()) -> bool:
+def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     """Prints where the update goes wrong; whether its gradients are bit for bit those of the run.
 
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
@@ -32,7 +32,7 @@ def replay(folder: Path, trusted: Trust = Trust()) -> bool:
         raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
     recorded = saved.state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
-    config = Train.load(RunFolder(folder.parents[1]).config, trusted)
+    config = record.config(RunFolder(folder.parents[1]), trusted)
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config, trusted)
     with configured_learner.learner(config, built, folder) as learner:

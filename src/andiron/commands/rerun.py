@@ -13,9 +13,9 @@ from andiron.commands import command_line, train
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
-from andiron.config.trust import Trust
+from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import comparison, metadata, provenance
+from andiron.run import comparison, metadata, provenance, record
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
@@ -29,7 +29,7 @@ IRREPRODUCIBLE = (
 )
 
 
-def rerun(path: Path, into: Path, trusted: Trust = Trust()) -> bool:
+def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     """Whether the run, repeated in `into`, has the same bits; prints the first difference.
 
     Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
@@ -51,7 +51,7 @@ def rerun(path: Path, into: Path, trusted: Trust = Trust()) -> bool:
     return False
 
 
-def changes(folder: RunFolder, config: Train, trusted: Trust = Trust()) -> Iterator[str]:
+def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
     """What differs now from the record of code, versions, hardware and data, a line each."""
     built = components.build(config, trusted)
     now, patch = metadata.origin_of(config, built.splits, built.device)
@@ -80,7 +80,7 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
                 f"({', '.join(options)}); no single configuration describes such a run, so it "
                 "cannot be repeated from its record"
             )
-    return Train.load(folder.config, trusted)
+    return record.config(folder, trusted)
 
 
 def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

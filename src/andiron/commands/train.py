@@ -14,9 +14,9 @@ from andiron.commands import command_line
 from andiron.commands.signals import Signals
 from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
-from andiron.config.trust import Trust
+from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import claim, resume_policy, status
+from andiron.run import claim, record, resume_policy, status
 from andiron.run_folder import RunFolder
 
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
@@ -46,7 +46,7 @@ def train(
         )
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
-            _resume(config, folder, hydra_record, interrupter, trusted or Trust())
+            _resume(config, folder, hydra_record, interrupter, trusted or LIST_ALONE)
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
@@ -61,12 +61,12 @@ def _start(
     interrupter: Interrupter,
     trusted: Trust | None,
 ) -> None:
-    with claim.claimed(folder, overwrite=config.overwrite or config.resume == "auto"):
+    with claim.claimed(folder, overwrite=config.overwrite or config.resume == "auto") as begins:
         with status.write_errors_explained(folder):
-            config.save(folder.config)
-            _write_hydra_record(folder, hydra_record)
+            _record(config, folder, hydra_record)
         experiment = _import_experiment(interrupter)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        begins()
         built.run()
 
 
@@ -78,14 +78,15 @@ def _resume(
     trusted: Trust,
 ) -> None:
     plain = dataclasses.asdict(config)
-    record = Train.load(folder.config, trusted.saying(plain))
-    changes = resume_policy.changes(dataclasses.asdict(record), plain)
+    recorded = record.config(folder, trusted.saying(plain))
+    changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
-    if status.read(folder).get("status") == "done" and not resume_policy.has_more_to_do(changes):
-        log.info("%s is done, %s", folder.path, _described_end(folder, record))
+    is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
+    if is_done and not resume_policy.has_more_to_do(changes):
+        log.info("%s is done, %s", folder.path, _described_end(folder, recorded))
         return
     changed = resume_policy.applied({}, changes)
-    before = status.contents([folder.config, *(folder.hydra / name for name in hydra_record)])
+    before = status.contents([folder.manifest, folder.config, *(folder.hydra / name for name in hydra_record)])
     with claim.resumed(folder) as begins:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
@@ -107,14 +108,27 @@ def _resume(
         # changes that the run cannot be trained with are taken off the record again
         with status.restored_on_error(before, unless=has_trained):
             with status.write_errors_explained(folder):
-                _write_hydra_record(folder, hydra_record)
+                _record(config, folder, hydra_record)
             resumed.run()
 
 
-def _write_hydra_record(folder: RunFolder, hydra_record: HydraRecord) -> None:
-    folder.hydra.mkdir(exist_ok=True)
-    for name, content in hydra_record.items():
-        files.write(folder.hydra / name, content.encode())
+def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
+    of_hydra = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    record.write(folder, {folder.config: config.as_json(), **of_hydra})
+
+
+def _lost_results(folder: RunFolder) -> list[str]:
+    """The results of a finished run that are missing or changed, and are written again."""
+    results = {folder.summary.name, *(path.name for path in folder.path.glob("model*.safetensors"))}
+    lost = [name for name in record.changed(folder) if name in results | {folder.model.name}]
+    if lost:
+        log.warning(
+            "%s: missing or changed since the run ended: %s; written again from its newest "
+            "checkpoint",
+            folder.path,
+            ", ".join(lost),
+        )
+    return lost
 
 
 def _described_end(folder: RunFolder, config: Train) -> str:
@@ -140,7 +154,13 @@ def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
         return False
     if status.read(folder).get("status") == "done":
         return True
-    is_saved = folder.config.is_file() and any(folder.checkpoints.glob("step-*"))
+    has_checkpoints = any(folder.checkpoints.glob("step-*"))
+    if has_checkpoints and not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
+            "hydra.run.dir, or overwrite=true instead of resume=auto to start again"
+        )
+    is_saved = has_checkpoints
     if not is_saved:
         log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
     return is_saved

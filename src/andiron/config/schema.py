@@ -15,7 +15,7 @@ from pydantic import Field
 from andiron import errors, files
 from andiron.config import node_checks, rules, violations
 from andiron.config.signatures import fields_of
-from andiron.config.trust import Trust
+from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
 from andiron.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Index, Positive
@@ -108,10 +108,16 @@ class Train(LearnerOptions):
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""
-        files.write_json(path, dataclasses.asdict(self))
+        files.write(path, self.as_json())
+
+    def as_json(self) -> bytes:
+        """The content of config.json, without what was said to the command alone."""
+        plain = dataclasses.asdict(self)
+        recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
+        return files.as_indented_json(recorded)
 
     @classmethod
-    def load(cls, path: Path, trust: Trust = Trust()) -> "Train":
+    def load(cls, path: Path, trust: Trust = LIST_ALONE) -> "Train":
         """The configuration in the JSON file at `path`; missing fields take their defaults.
 
         The file is data: it names only what `trust` allows, and its instructions are left out.

@@ -118,6 +118,9 @@ class Trust:
             raise refusal(refused)
 
 
+LIST_ALONE = Trust()
+
+
 def refusal(refused: Iterable[Option]) -> errors.ConfigError:
     """The error for names in a record that may not be built."""
     return errors.ConfigError(

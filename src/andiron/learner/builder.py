@@ -82,11 +82,15 @@ class LearnerBuilder:
         strategy: Strategy = DEFAULT_STRATEGY,
         cadence: Cadence | None = None,
         store: Callable[[Path], Store] = LocalStore,
+        run: str | None = None,
     ) -> "LearnerBuilder":
-        """Saves in `run_dir`/checkpoints; by default after each epoch the last two and the best."""
+        """Saves in `run_dir`/checkpoints; by default after each epoch the last two and the best.
+
+        The checkpoints carry the identity `run`, by which a resume knows them.
+        """
         self._strategy = strategy
         self._checkpointer = lambda strategy: FileCheckpointer(
-            store(self._folder.checkpoints), strategy, cadence or Cadence(epochs=1)
+            store(self._folder.checkpoints), strategy, cadence or Cadence(epochs=1), run
         )
         return self
 

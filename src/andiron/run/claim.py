@@ -4,35 +4,47 @@
 import json
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from andiron import errors, files
-from andiron.run import status
+from andiron.run import record, replaced_run, status
 from andiron.run.log_file import LogFile, is_held, unwritable
+from andiron.run.replaced_run import ReplacedRun
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
 
 
 @contextmanager
-def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[None]:
+def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[[], None]]:
     """The folder for a new run alone, its status and log kept; the empty folder may exist.
 
-    After a ConfigError the folder is as it was found.
-    Raises: RunFolderError if the folder cannot be written, or if it holds a run and `overwrite`
-    does not allow removing that.
+    Call the function that is yielded once the new run is built: only then is a run that it
+    replaces removed. After an earlier error that run is put back, and after a ConfigError the
+    folder is as it was found.
+    Raises: RunFolderError if the folder cannot be written, if it holds files that no run wrote, or
+    a run that `overwrite` does not allow replacing.
     """
     started = status.now()
-    _claim(folder, started, overwrite=overwrite)
+    replaced = _claim(folder, started, overwrite=overwrite)
+    begun: list[bool] = []
+
+    def begins() -> None:
+        begun.append(True)
+        if replaced is not None:
+            replaced.remove()
+
     try:
-        with _logged(folder), status.reported(folder, started):
-            yield
-    except errors.ConfigError:  # nothing was trained, so there is no run to keep a record of
-        _remove_run(folder)
-        if not any(folder.path.iterdir()):
-            folder.path.rmdir()
+        with files.guarded(folder.path), _logged(folder), status.reported(folder, started):
+            record.begin(folder)
+            yield begins
+    except BaseException as error:
+        # nothing was trained: there is no run to keep a record of
+        if not begun and (replaced is not None or isinstance(error, errors.ConfigError)):
+            replaced_run.remove(folder)
+            if replaced is not None:
+                replaced.restore()
         raise
 
 
@@ -42,12 +54,18 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
 
     Call the function that is yielded once the run is built: after an earlier error the status is
     restored.
-    Raises: RunFolderError if the folder cannot be written, or if another process trains the run.
+    Raises: RunFolderError if the folder cannot be written, if a link leads out of it, or if another
+    process trains the run.
     """
     begun: list[bool] = []
     started = status.now()
+    _refuse_links(folder)
     before = status.contents([folder.status])
-    with _logged(folder), status.restored_on_error(before, unless=lambda _: bool(begun)):
+    with (
+        files.guarded(folder.path),
+        _logged(folder),
+        status.restored_on_error(before, unless=lambda _: bool(begun)),
+    ):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):
                 files.remove_partial(partial, [])
@@ -56,13 +74,18 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
             yield lambda: begun.append(True)
 
 
-def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> None:
-    path = folder.path
+def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun | None:
+    """Makes the folder this run's; the run that was in it, moved aside."""
+    path, replaced = folder.path, None
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if overwrite:
+        _refuse_links(folder)
+        _refuse_foreign(folder)
+        if folder.holds_run():
+            if not overwrite:
+                raise FileExistsError
             _refuse_if_running(folder)
-            _remove_run(folder)
+            replaced = ReplacedRun(folder)
         with folder.status.open("x", encoding="utf-8") as file:  # "x": one of two processes gets it
             json.dump(status.running(started), file, indent=2)
     except FileExistsError as error:
@@ -72,6 +95,28 @@ def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> None:
         ) from error
     except OSError as error:
         raise unwritable(path, error) from error
+    return replaced
+
+
+def _refuse_links(folder: RunFolder) -> None:
+    """Nothing is written through a link: it could lead to another run, or out of the folder."""
+    links = [path.name for path in replaced_run.own_entries(folder) if path.is_symlink()]
+    if links:
+        raise errors.RunFolderError(
+            f"{folder.path}: {', '.join(links)}: a link, through which nothing is written; put "
+            "the files themselves there, or choose another hydra.run.dir"
+        )
+
+
+def _refuse_foreign(folder: RunFolder) -> None:
+    """A folder without a run of Andiron's must be empty: its files are somebody else's."""
+    names = sorted(path.name for path in folder.path.iterdir())
+    if names and not folder.holds_run():
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        raise errors.RunFolderError(
+            f"{folder.path}: holds files that no run wrote ({', '.join(names[:5])}{more}), and "
+            "nothing there was touched; choose another hydra.run.dir"
+        )
 
 
 def _refuse_if_running(folder: RunFolder) -> None:
@@ -82,17 +127,6 @@ def _refuse_if_running(folder: RunFolder) -> None:
             f"{folder.path} holds a run that process {pid} still trains; "
             "end it first, or choose another hydra.run.dir"
         )
-
-
-def _remove_run(folder: RunFolder) -> None:
-    """Removes what a run writes, by name; other files stay."""
-    for path in list(folder.path.iterdir()):
-        if not folder.owns(path.name):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.optim import group_table
 from andiron.protocols import Sessions
-from andiron.run import provenance
+from andiron.run import provenance, record
 from andiron.run_folder import RunFolder
 
 DECISIVE = (  # facts of code and machine that results may differ with, beside the packages
@@ -38,11 +39,13 @@ def record_start(
 ) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`."""
     origin, patch = origin_of(config, splits, device)
-    if patch:
-        folder.uncommitted.write_bytes(patch)
-    files.write_json(folder.provenance, origin)
-    files.write_json(folder.data, dict(splits.facts))
-    files.write_json(folder.param_groups, groups)
+    as_json = files.as_indented_json
+    contents = {
+        folder.provenance: as_json(origin),
+        folder.data: as_json(dict(splits.facts)),
+        folder.param_groups: as_json(groups),
+    }
+    record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))
     texts = {
         "config": _fenced(dataclasses.asdict(config)),
         "param_groups": group_table.as_markdown(groups),
@@ -89,20 +92,21 @@ def record_resume(
         },
     }
     changed = _decisive(before, origin)
+    contents: dict[Path, bytes] = {folder.config: config.as_json()}
     if patch != _last_patch(folder, resumes):
         changed.append("uncommitted changes to the code")
         path = folder.patch(len(resumes) + 1)
         entry["patch"] = path.name if patch else None
         if patch:
-            path.write_bytes(patch)
+            contents[path] = patch
     if changed:
         log.warning(
             "the environment changed since this run last started; "
             "bit-identical results are not guaranteed: %s",
             ", ".join(changed),
         )
-    files.write_json(folder.provenance, {**before, "resumes": [*resumes, entry]})
-    config.save(folder.config)
+    resumed = {**before, "resumes": [*resumes, entry]}
+    record.write(folder, {**contents, folder.provenance: files.as_indented_json(resumed)})
 
 
 def hyperparameters(config: Train) -> dict[str, Plain]:

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 import andiron
-from andiron import errors, files
+from andiron import errors
+from andiron.run import record
 from andiron.run_folder import RunFolder
 
 PACKAGES = (
@@ -47,17 +48,17 @@ def read(folder: RunFolder) -> dict[str, Any]:
     """
     path = folder.provenance
     try:
-        record = dict(files.read_json(path))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        origin = dict(record.read_json(folder, path))
+    except (ValueError, TypeError) as error:
         raise errors.DataError(
             f"{path}: missing or damaged ({error}); restore it from a copy"
         ) from error
-    record.setdefault("resumes", [])
-    match record:
+    origin.setdefault("resumes", [])
+    match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]} if all(
             isinstance(resume, dict) for resume in resumes
         ):
-            return record
+            return origin
     raise errors.DataError(
         f"{path}: damaged: it has no checksum of the data, or no list of resumes; restore it"
     )

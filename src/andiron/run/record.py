@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
+from andiron.config.schema import Train
+from andiron.config.trust import LIST_ALONE, Trust
 from andiron.run_folder import RunFolder
 
 PIECE_BYTES = 4 * 2**20
@@ -36,8 +38,11 @@ class Manifest:
 
 
 def begin(folder: RunFolder) -> Manifest:
-    """A new run's manifest, written to its folder."""
-    manifest = Manifest(secrets.token_hex(IDENTITY // 2))
+    """A run's first manifest, written to its folder; one of an older version may have files."""
+    earlier = [folder.config, folder.provenance, folder.data, folder.param_groups, folder.summary]
+    found = [*earlier, *folder.hydra.glob("*.yaml"), *folder.path.glob("model*.safetensors")]
+    digests = {_name(folder, path): [_digest(path)] for path in found if path.is_file()}
+    manifest = Manifest(secrets.token_hex(IDENTITY // 2), digests)
     manifest.write(folder)
     return manifest
 
@@ -59,8 +64,8 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
         raise _damaged(folder.manifest, "its own SHA-256 differs")
     digests = plain["files"]
     is_sound = isinstance(plain["run"], str) and isinstance(digests, dict)
-    if not is_sound or not all(isinstance(each, list) for each in digests.values()):
-        raise _damaged(folder.manifest, "run or files have another type")
+    if not is_sound or not all(map(_is_entry, digests, digests.values())):
+        raise _damaged(folder.manifest, "run or files are not as a run writes them")
     return Manifest(plain["run"], digests)
 
 
@@ -131,6 +136,15 @@ def read_json(folder: RunFolder, path: Path) -> Any:
         raise _damaged(path, str(error)) from error
 
 
+def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
+    """The configuration on record, which names only what `trust` allows.
+
+    Raises: DataError if it was changed; ConfigError as `Train.load`.
+    """
+    check(folder, folder.config)
+    return Train.load(folder.config, trust)
+
+
 def changed(folder: RunFolder) -> list[str]:
     """The names of recorded files that are missing, or not as the run wrote them."""
     manifest = manifest_of(folder) or Manifest("")
@@ -155,6 +169,11 @@ def accept(folder: RunFolder) -> list[str]:
                 del manifest.digests[name]
         manifest.write(folder)
     return names
+
+
+def _is_entry(name: str, digests: Any) -> bool:
+    is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+    return is_inside and isinstance(digests, list) and all(isinstance(e, str) for e in digests)
 
 
 def _name(folder: RunFolder, path: Path) -> str:

@@ -18,7 +18,7 @@ from andiron import errors, files
 Groups = Mapping[str, list[str]]  # the choices of every config group
 
 
-class _PlainLoader(yaml.SafeLoader):
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML without aliases: a small file cannot stand for a large value."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:

@@ -1,0 +1,29 @@
+"""Files of a run that were changed on purpose, put on record as they are now."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from andiron import errors
+from andiron.run import record
+from andiron.run_folder import RunFolder
+
+EXIT_DONE, EXIT_UNUSABLE = 0, 1
+
+
+def main() -> int:
+    """Runs `python scripts/accept_changes.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Take a run's files as they are now on record, after a change on purpose."
+    )
+    parser.add_argument("folder", type=Path, help="the run's folder")
+    folder = RunFolder(parser.parse_args().folder.absolute())
+    try:
+        if record.manifest_of(folder) is None:
+            raise errors.RunFolderError(f"{folder.path}: has no {folder.manifest.name}")
+        changed = record.accept(folder)
+    except (errors.AndironError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    print("\n".join(f"accepted: {name}" for name in changed) or "nothing was changed")
+    return EXIT_DONE

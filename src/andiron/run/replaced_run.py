@@ -1,0 +1,101 @@
+"""An earlier run that a new one replaces: moved aside, then removed or put back.
+
+Only files that the run wrote are removed; what else lay among them goes back to its place.
+"""
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from andiron import files
+from andiron.run_folder import RunFolder
+
+EVENTS = "events.out.tfevents.*"
+CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
+HYDRA_FILES = ("config.yaml", "hydra.yaml", "overrides.yaml")
+log = logging.getLogger("andiron")
+
+
+class ReplacedRun:
+    """The files of the run in `folder`, moved to a folder beside it."""
+
+    def __init__(self, folder: RunFolder):
+        self._folder = folder
+        path = folder.path
+        self.aside = RunFolder(path.with_name(f"{path.name}.replaced-{secrets.token_hex(4)}"))
+        self.aside.path.mkdir()
+        for entry in own_entries(folder):
+            entry.rename(self.aside.path / entry.name)
+
+    def remove(self) -> None:
+        """Removes what the run wrote; other files that lay in its folders are put back."""
+        remove(self.aside)
+        self._put_back()
+        if self.aside.path.exists():
+            log.warning("%s: kept, because the new run has files of these names", self.aside.path)
+
+    def restore(self) -> None:
+        """Puts the run back; the new one has removed its own files by then."""
+        self._put_back()
+
+    def _put_back(self) -> None:
+        for entry in sorted(self.aside.path.rglob("*")):
+            if entry.is_dir() and not entry.is_symlink():
+                continue
+            place = self._folder.path / entry.relative_to(self.aside.path)
+            with suppress(OSError):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if not place.exists():
+                    entry.rename(place)
+        _remove_empty(self.aside.path)
+
+
+def own_entries(folder: RunFolder) -> list[Path]:
+    """The files and folders at the top of a run's folder that have the name of one of its own."""
+    return [path for path in sorted(folder.path.iterdir()) if folder.owns(path.name)]
+
+
+def remove(folder: RunFolder) -> None:
+    """Removes the files of a run, and the folders among its own that are empty then."""
+    for path in _written(folder):
+        with suppress(OSError):
+            path.unlink()
+    for entry in own_entries(folder):
+        _remove_empty(entry)
+    _remove_empty(folder.path)
+
+
+def _written(folder: RunFolder) -> Iterator[Path]:
+    """The files that a run wrote: at the top by name, in checkpoints as their manifests list them.
+    """
+    yield from (entry for entry in own_entries(folder) if entry.is_symlink() or entry.is_file())
+    yield from (folder.hydra / name for name in HYDRA_FILES)
+    if not folder.tensorboard.is_symlink():
+        yield from folder.tensorboard.glob(EVENTS)
+        yield from folder.tensorboard.glob(f"*/{EVENTS}")
+    for parent in (folder.checkpoints, folder.nonfinite):
+        if parent.is_dir() and not parent.is_symlink():
+            yield parent / LATEST
+            for saved in parent.iterdir():
+                yield from _listed(saved)
+
+
+def _listed(saved: Path) -> list[Path]:
+    try:
+        listed = files.read_json(saved / CHECKPOINT_MANIFEST)["files"]
+    except (OSError, ValueError, LookupError, TypeError):  # no checkpoint, or damaged: it stays
+        return []
+    names = [name for name in listed if isinstance(name, str) and Path(name).name == name]
+    return [saved / name for name in (*names, CHECKPOINT_MANIFEST)]
+
+
+def _remove_empty(path: Path) -> None:
+    """Removes folders that hold no file."""
+    if path.is_symlink() or not path.is_dir():
+        return
+    for inner in list(path.iterdir()):
+        _remove_empty(inner)
+    with suppress(OSError):
+        path.rmdir()
