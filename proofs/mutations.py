@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.checkpoint import manifest as checkpoint_manifest
 from andiron.commands import train
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from proofs.attempt import Outcome, attempt
 from proofs.hostile_folders import CONF
@@ -169,7 +169,7 @@ def sign(folder: Path) -> None:
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue  # the damage is in the manifest itself
     try:
-        record.accept(RunFolder(folder))
+        run_record.accept(RunFolder(folder))
     except Exception:  # noqa: BLE001  # the damage is in the manifest itself
         return
 

@@ -18,7 +18,7 @@ from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
-from andiron.run import metadata, record
+from andiron.run import metadata, run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
@@ -55,14 +55,14 @@ class Experiment:
     def _write_results(self) -> None:
         results = {"run_dir": str(self.folder.path), **self.learner.summary()}
         with write_errors_explained(self.folder):
-            record.write_json(self.folder, {self.folder.summary: results})
+            run_record.write_json(self.folder, {self.folder.summary: results})
         self.learner.metric_log.show(results)
         with write_errors_explained(self.folder):
             paths = []
             for name, weights in self.learner.exports().items():
                 paths.append(self.folder.weights(name))
                 serialization.save_tensors(paths[-1], weights)
-            record.add(self.folder, *paths)
+            run_record.add(self.folder, *paths)
 
 
 def build(
@@ -110,7 +110,7 @@ def resume(
     built = components.build(dataclasses.replace(config, start_from=None), trusted)
     metadata.check_data(folder, built.splits)
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
-    saved = resume_point.newest(config, built, store, changes, record.identity(folder))
+    saved = resume_point.newest(config, built, store, changes, run_record.identity(folder))
     with _assembled(config, folder, built, interrupter) as made:
         resume_point.resume(made.learner, config, built, saved, changes)
         metadata.record_resume(

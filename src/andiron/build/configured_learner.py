@@ -15,7 +15,7 @@ from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import averaging
 from andiron.protocols import Metric, Writer
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 
@@ -50,7 +50,7 @@ def learner(
         builder.interrupter(interrupter)
     if config.checkpoint:
         saving = _checkpointing(config.checkpoint, metrics)
-        run = record.identity(RunFolder(run_dir))
+        run = run_record.identity(RunFolder(run_dir))
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
         builder.renderer(targets.build("render", config.render))

@@ -7,7 +7,7 @@ from torch import nn
 
 from andiron import checkpoint, errors, serialization
 from andiron.checkpoint import contents
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
@@ -23,7 +23,7 @@ def load(path: Path, model: nn.Module) -> None:
     path = _weights_in(RunFolder(path)) if path.is_dir() else path
     folder = RunFolder(path.parent)
     if folder.holds_run():
-        record.check(folder, path)
+        run_record.check(folder, path)
     try:
         found = serialization.load_file(model, path, partial=True)
     except ValueError as error:
@@ -38,5 +38,5 @@ def _weights_in(folder: RunFolder) -> Path:
     """The trained weights of a run, or else those of its newest checkpoint."""
     if folder.model.exists() or not checkpoint.names(folder.checkpoints):
         return folder.model
-    path, _ = checkpoint.newest_whole(folder.checkpoints, record.identity(folder))
+    path, _ = checkpoint.newest_whole(folder.checkpoints, run_record.identity(folder))
     return path / contents.MODEL

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from andiron import errors
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
@@ -19,9 +19,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="the run's folder")
     folder = RunFolder(parser.parse_args().folder.absolute())
     try:
-        if record.manifest_of(folder) is None:
+        if run_record.manifest_of(folder) is None:
             raise errors.RunFolderError(f"{folder.path}: has no {folder.manifest.name}")
-        changed = record.accept(folder)
+        changed = run_record.accept(folder)
     except (errors.AndironError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

@@ -14,7 +14,7 @@ from andiron.commands import command_line
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
@@ -32,7 +32,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
     recorded = saved.state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
-    config = record.config(RunFolder(folder.parents[1]), trusted)
+    config = run_record.config(RunFolder(folder.parents[1]), trusted)
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config, trusted)
     with configured_learner.learner(config, built, folder) as learner:

@@ -15,7 +15,7 @@ from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import comparison, metadata, provenance, record
+from andiron.run import comparison, metadata, provenance, run_record
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
@@ -80,7 +80,7 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
                 f"({', '.join(options)}); no single configuration describes such a run, so it "
                 "cannot be repeated from its record"
             )
-    return record.config(folder, trusted)
+    return run_record.config(folder, trusted)
 
 
 def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

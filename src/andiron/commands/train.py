@@ -16,7 +16,7 @@ from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import claim, record, resume_policy, status
+from andiron.run import claim, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
@@ -78,7 +78,7 @@ def _resume(
     trusted: Trust,
 ) -> None:
     plain = dataclasses.asdict(config)
-    recorded = record.config(folder, trusted.saying(plain))
+    recorded = run_record.config(folder, trusted.saying(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
     is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
@@ -114,13 +114,13 @@ def _resume(
 
 def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
     of_hydra = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    record.write(folder, {folder.config: config.as_json(), **of_hydra})
+    run_record.write(folder, {folder.config: config.as_json(), **of_hydra})
 
 
 def _lost_results(folder: RunFolder) -> list[str]:
     """The results of a finished run that are missing or changed, and are written again."""
     results = {folder.summary.name, *(path.name for path in folder.path.glob("model*.safetensors"))}
-    lost = [name for name in record.changed(folder) if name in results | {folder.model.name}]
+    lost = [name for name in run_record.changed(folder) if name in results | {folder.model.name}]
     if lost:
         log.warning(
             "%s: missing or changed since the run ended: %s; written again from its newest "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from andiron import errors, files
-from andiron.run import record, replaced_run, status
+from andiron.run import replaced_run, run_record, status
 from andiron.run.log_file import LogFile, is_held, unwritable
 from andiron.run.replaced_run import ReplacedRun
 from andiron.run_folder import RunFolder
@@ -37,7 +37,7 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
 
     try:
         with files.guarded(folder.path), _logged(folder), status.reported(folder, started):
-            record.begin(folder)
+            run_record.begin(folder)
             yield begins
     except BaseException as error:
         # nothing was trained: there is no run to keep a record of

@@ -17,7 +17,7 @@ from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.optim import group_table
 from andiron.protocols import Sessions
-from andiron.run import provenance, record
+from andiron.run import provenance, run_record
 from andiron.run_folder import RunFolder
 
 DECISIVE = (  # facts of code and machine that results may differ with, beside the packages
@@ -45,7 +45,7 @@ def record_start(
         folder.data: as_json(dict(splits.facts)),
         folder.param_groups: as_json(groups),
     }
-    record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))
+    run_record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))
     texts = {
         "config": _fenced(dataclasses.asdict(config)),
         "param_groups": group_table.as_markdown(groups),
@@ -106,7 +106,7 @@ def record_resume(
             ", ".join(changed),
         )
     resumed = {**before, "resumes": [*resumes, entry]}
-    record.write(folder, {**contents, folder.provenance: files.as_indented_json(resumed)})
+    run_record.write(folder, {**contents, folder.provenance: files.as_indented_json(resumed)})
 
 
 def hyperparameters(config: Train) -> dict[str, Plain]:

@@ -13,7 +13,7 @@ import torch
 
 import andiron
 from andiron import errors
-from andiron.run import record
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 PACKAGES = (
@@ -48,7 +48,7 @@ def read(folder: RunFolder) -> dict[str, Any]:
     """
     path = folder.provenance
     try:
-        origin = dict(record.read_json(folder, path))
+        origin = dict(run_record.read_json(folder, path))
     except (ValueError, TypeError) as error:
         raise errors.DataError(
             f"{path}: missing or damaged ({error}); restore it from a copy"

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from andiron import errors
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
-from andiron.run import record, recorded_overrides, resume_policy, status
+from andiron.run import recorded_overrides, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 
 RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
@@ -37,7 +37,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
     packages = _texts(given, "trust")
     config = dataclasses.replace(
-        record.config(folder, trust.of_user(conf_dirs, packages)),
+        run_record.config(folder, trust.of_user(conf_dirs, packages)),
         resume=str(folder.path),
         resume_allow=_texts(given, "resume_allow"),
         overwrite=bool(given.get("overwrite")),
@@ -140,7 +140,7 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path]) -> list[str]:
     """
     path = folder.hydra / "overrides.yaml"
     try:
-        record.check(folder, path)
+        run_record.check(folder, path)
         listed = recorded_overrides.read(path)
     except (OSError, ValueError) as error:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
