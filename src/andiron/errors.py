@@ -1,11 +1,23 @@
 """Errors that a user can correct: each names the thing, the value, what is allowed, the remedy."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tab and newline
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal would obey, as a file of somebody else may hold it."""
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class AndironError(Exception):
     """A run that cannot start or continue; its message is shown without a traceback."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(AndironError):

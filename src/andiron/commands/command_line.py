@@ -103,4 +103,4 @@ class Printer(logging.Handler):
     """Prints messages: through `print`, so that a live display at the bottom stays there."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(record.getMessage())
+        print(errors.printable(record.getMessage()))

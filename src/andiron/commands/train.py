@@ -86,7 +86,8 @@ def _resume(
         log.info("%s is done, %s", folder.path, _described_end(folder, recorded))
         return
     changed = resume_policy.applied({}, changes)
-    before = status.contents([folder.manifest, folder.config, *(folder.hydra / name for name in hydra_record)])
+    of_hydra = [folder.hydra / name for name in hydra_record]
+    before = status.contents([folder.manifest, folder.config, *of_hydra])
     with claim.resumed(folder) as begins:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)

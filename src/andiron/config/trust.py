@@ -197,7 +197,8 @@ def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
         return
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
     for _, place, node in nodes(placed):
-        yield place, str(node["_target_"])
+        if not str(node["_target_"]).startswith(OURS):
+            yield place, str(node["_target_"])
 
 
 def _listed_packages(path: Path) -> list[str]:

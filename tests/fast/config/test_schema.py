@@ -11,7 +11,8 @@ import pytest
 
 from andiron import errors
 from andiron.config import schema
-from andiron.config.schema import Train
+from andiron.config.schema import INSTRUCTIONS, Train
+from andiron.config.trust import Trust
 
 PLAIN: dict[str, Any] = {
     "lr": 0.1 / 3,
@@ -78,7 +79,7 @@ def test_options_that_are_rarely_set_are_hyperparameters_only_if_set():
 
 def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
     texts = {
-        "_target_": "a.user's.own",
+        "_target_": "a.users.own",
         "path": 'Übung/\n\t"x"',
         "sizes": [1, [2.5e-300, None, True]],
     }
@@ -88,13 +89,14 @@ def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
 
     config.save(tmp_path / "config.json")
 
-    assert Train.load(tmp_path / "config.json") == config
+    read = Train.load(tmp_path / "config.json", Trust(packages=("a",)))
+    assert read == dataclasses.replace(config, overwrite=False)
 
 
 def test_a_saved_configuration_is_one_json_object_of_all_options(tmp_path):
     Train(**PLAIN).save(tmp_path / "config.json")
 
-    names = [field.name for field in dataclasses.fields(Train)]
+    names = [each.name for each in dataclasses.fields(Train) if each.name not in INSTRUCTIONS]
     assert list(json.loads((tmp_path / "config.json").read_text())) == names
 
 

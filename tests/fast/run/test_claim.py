@@ -4,10 +4,11 @@ import json
 import logging
 import multiprocessing
 import os
+import shutil
 
 import pytest
 
-from andiron import errors
+from andiron import errors, files
 from andiron.run import claim
 from andiron.run_folder import RunFolder
 
@@ -70,21 +71,81 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
 
 
 def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
-    for path in RunFolder(tmp_path).own:
-        if path.suffix:
-            path.write_text("old")
-        else:
-            path.mkdir()
-            (path / "old").touch()
-    for name in ("model-ema.safetensors", "dirty-2.patch"):
-        (tmp_path / name).write_text("old")
-    (tmp_path / "notes.txt").write_text("mine")
-    with claim.claimed(RunFolder(tmp_path), overwrite=True):
-        assert {path.name for path in tmp_path.iterdir()} == {
-            "notes.txt",
-            "status.json",
-            "experiment.log",
-        }
+    run = tmp_path / "run"
+    make_run(run)
+    foreign = ["notes.txt", "checkpoints/best/weights.pt", "tensorboard/notes.txt"]
+    for name in foreign:
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text("mine")
+    with claim.claimed(RunFolder(run), overwrite=True) as begins:
+        before = {path.name for path in run.iterdir()}
+        begins()
+        after = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
+    assert before == {"notes.txt", "status.json", "experiment.log", "manifest.json"}
+    assert after == before | {*foreign}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_replaced_run_is_put_back_if_the_new_one_does_not_begin(tmp_path):
+    run = tmp_path / "run"
+    make_run(run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(errors.DataError), claim.claimed(RunFolder(run), overwrite=True):
+        raise errors.DataError("no such file")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "config.json", "checkpoints/best/weights.pt"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_with_files_of_other_programs_is_refused_untouched(tmp_path, name, overwrite):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote"):
+        with claim.claimed(RunFolder(tmp_path), overwrite=overwrite):
+            raise AssertionError("not reached")
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "experiment.log", "checkpoints", ".hydra"])
+def test_nothing_is_written_through_a_link(tmp_path, name):
+    run, other = tmp_path / "run", tmp_path / "other"
+    make_run(run)
+    (other / name).mkdir(parents=True)
+    entry = run / name
+    shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+    entry.symlink_to(other / name)
+    with pytest.raises(errors.RunFolderError, match="a link"), claim.resumed(RunFolder(run)):
+        raise AssertionError("not reached")
+    with pytest.raises(errors.RunFolderError, match="a link"):
+        with claim.claimed(RunFolder(run), overwrite=True):
+            raise AssertionError("not reached")
+    assert entry.is_symlink() and (other / name).is_dir()
+
+
+def test_a_folder_that_is_replaced_under_the_run_is_not_written_to(tmp_path):
+    run = tmp_path / "run"
+    with claim.claimed(RunFolder(run)):
+        run.rename(tmp_path / "moved")
+        run.mkdir()
+        with pytest.raises(OSError, match="removed, renamed or replaced"):
+            files.write_json(run / "summary.json", {})
+    assert not (run / "summary.json").exists()
+
+
+def make_run(path):
+    """The files of a run as an older one leaves them, checkpoints and events among them."""
+    folder = RunFolder(path)
+    step = folder.checkpoints / "step-1"
+    for each in (step, folder.hydra, folder.tensorboard / "train"):
+        each.mkdir(parents=True)
+    for own in (folder.status, folder.config, folder.log, folder.metrics, folder.weights("model-a")):
+        own.write_text("old")
+    (folder.hydra / "config.yaml").write_text("old")
+    (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")
+    (step / "state.json").write_text("{}")
+    (step / "manifest.json").write_text(json.dumps({"files": {"state.json": {}}}))
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
@@ -108,10 +169,10 @@ def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):
         raise errors.ConfigError(["lr=-1: no"])
     assert not (tmp_path / "run").exists()
 
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(errors.ConfigError), claim.claimed(RunFolder(tmp_path)):
+    with pytest.raises(errors.ConfigError), claim.claimed(folder):
+        (folder.path / "notes.txt").touch()
         raise errors.ConfigError(["lr=-1: no"])
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
 
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path):

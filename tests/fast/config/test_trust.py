@@ -1,0 +1,111 @@
+"""What a run folder may name: listed classes at their places, what conf/ names, and `trust`."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+import andiron
+from andiron import errors
+from andiron.config import trust
+from andiron.config.trust import LISTED, Trust
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+TO_SERVERS = {"andiron.writers.MlflowWriter", "andiron.writers.WandbWriter"}
+
+
+def shipped():
+    """Every target in conf/ with its place."""
+    for path in sorted(CONF.glob("*/*.yaml")):
+        text = path.read_text()
+        group = path.parent.name
+        if "_target_" in text and group != "hydra":
+            content = yaml.safe_load(text)
+            placed = content if "@package _global_" in text else {group: content}
+            for _, place, node in trust.nodes(placed):
+                yield place, node["_target_"]
+
+
+def test_a_run_of_everything_in_conf_can_be_resumed_without_trust():
+    ours = trust.of_user([CONF])
+    refused = {target for place, target in shipped() if not ours.allows(place, target)}
+    assert refused == TO_SERVERS
+
+
+def test_a_scheduler_is_no_model_and_a_network_no_scheduler():
+    for place, target in shipped():
+        if not target.startswith("andiron."):  # a loss of torch.nn is a module as a network is
+            continue
+        others = {"model", "scheduler", "optimizer", "writers"} - {place}
+        assert not any(Trust().allows(other, target) for other in others if other != place)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system", "torch.load", "torch.hub.load", "torch.nn.functional.os.system",
+        "torch.nn.modules.module.warnings.sys.exit", "andiron.files.write_json",
+        "andiron.checkpoint.write", "andiron.data.on_disk.stored.shutil.rmtree", "system",
+        "torch.nn.${oc.env:HOME}", "torch.nn.Linear\n", "torch.nn.Lin\u0435ar", "", ".", "torch.nn.",
+    ],
+)  # fmt: skip
+def test_no_place_takes_what_runs_reads_or_writes(name):
+    assert not any(Trust().allows(place, name) for place in LISTED)
+
+
+def test_a_trusted_package_is_that_package_and_no_name_that_begins_like_it():
+    mine = Trust(packages=("mine",))
+    assert mine.allows("model", "mine.networks.Net")
+    assert not mine.allows("model", "mined.Net") and not mine.allows("model", "mine.${oc.env:X}")
+
+
+def test_all_refused_names_are_told_with_the_option_that_trusts_them():
+    plain = {
+        "model": {"_target_": "mine.Net"},
+        "metrics": {"a": {"_target_": "andiron.metrics.Mean", "of": {"_target_": "os.system"}}},
+        "param_groups": {"g": {"match": {"rank": 2}, "scheduler": {"_target_": "theirs.Curve"}}},
+    }
+    with pytest.raises(errors.ConfigError) as refused:
+        Trust().check(plain)
+    lines = refused.value.problems
+    assert [line.partition("=")[0] for line in lines] == [
+        "model._target_", "metrics.a.of._target_", "param_groups.g.scheduler._target_",
+    ]  # fmt: skip
+    assert "trust=[mine]" in lines[0] and "trust=[theirs]" in lines[2]
+    assert "trust=[os]" not in lines[1]
+
+
+def test_conf_is_the_users_word_for_its_place_and_so_is_trust_in_its_page(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "net.yaml").write_text("_target_: mine.Net\n")
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "x.yaml").write_text(
+        "# @package _global_\nscheduler: {_target_: mine.Curve}\n"
+    )
+    (tmp_path / "train.yaml").write_text("trust: [theirs]\n")
+    ours = trust.of_user([tmp_path])
+    assert ours.allows("model", "mine.Net") and ours.allows("scheduler", "mine.Curve")
+    assert not ours.allows("scheduler", "mine.Net") and ours.allows("loss", "theirs.Loss")
+
+
+def test_what_conf_names_of_torch_is_held_to_the_list(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "net.yaml").write_text("_target_: torch.hub.load\nx: {_target_: a.b}\n")
+    assert not trust.of_user([tmp_path]).allows("model", "torch.hub.load")
+
+
+def test_every_listed_name_of_andiron_is_public():
+    for places in LISTED.values():
+        for module, names in places.items():
+            if not module.startswith("andiron.") or isinstance(names, str):
+                continue
+            source = Path(andiron.__file__).parent / module.removeprefix("andiron.").replace(".", "/")
+            path = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+            defined = {
+                alias.asname or alias.name
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.ImportFrom)
+                for alias in node.names
+            } | {node.name for node in ast.parse(path.read_text()).body if hasattr(node, "name")}
+            assert set(names) <= defined, module
