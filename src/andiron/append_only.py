@@ -12,8 +12,14 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from andiron import files
+
 KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
+
+
+def _not_through_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 class AppendOnlyFile:
@@ -157,7 +163,8 @@ class AppendOnlyFile:
         return self._open()
 
     def _open(self) -> io.FileIO:
-        file = io.FileIO(self.path, "ab")
+        files.check_writing(self.path)
+        file = io.FileIO(self.path, "ab", opener=_not_through_links)
         try:
             if self._claim is not None:
                 self._claim(file)
