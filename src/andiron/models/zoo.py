@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, inference
+from andiron import errors, files, inference
 from andiron.models import shapes
 
 # further outputs of GoogLeNet and Inception in training, which are not built here
@@ -102,6 +102,8 @@ def _state(weights: Any) -> Any:
     """The stored weights, unpickled as tensors only; a download's hash is checked."""
     file = Path(torch.hub.get_dir(), "checkpoints", weights.url.rpartition("/")[2])
     try:
+        if not file.is_file():
+            files.check_writing(file)
         return weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         why = f"({_first_line(error)})"

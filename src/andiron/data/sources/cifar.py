@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data import splits
 from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
@@ -107,6 +107,7 @@ def _download(archive: _Archive, folder: Path) -> None:
 
     why = "the archive has other files"
     try:
+        files.check_writing(folder)
         utils.download_and_extract_archive(archive.url, str(folder.parent), md5=archive.md5)
     except (OSError, RuntimeError, EOFError, TarError) as error:
         why = " ".join(str(error).split())
@@ -127,10 +128,10 @@ def _class_names(archive: _Archive, folder: Path) -> list[str]:
     return names
 
 
-def _read(archive: _Archive, folder: Path, files: Mapping[str, int]) -> ArrayDataset:
+def _read(archive: _Archive, folder: Path, parts: Mapping[str, int]) -> ArrayDataset:
     row = archive.label_bytes + PIXELS
     content = bytearray()
-    for file, number in files.items():
+    for file, number in parts.items():
         of_file = (folder / file).read_bytes()
         if len(of_file) != number * row:
             raise _damaged(folder, f"{file} has {len(of_file)} bytes instead of {number * row}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data import splits
 from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
@@ -59,6 +59,8 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
 
     folder = root.absolute() / name / "raw"
     try:
+        if len([*folder.glob("*-ubyte*")]) < NUM_FILES:
+            files.check_writing(folder)
         dataset = getattr(datasets, name)(root, train=train, download=True)  # if files are missing
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, AssertionError) as error:
         if len([*folder.glob("*-ubyte")]) == NUM_FILES:

@@ -1,0 +1,101 @@
+"""What a run has on record: changes are noticed, and accepted only on purpose."""
+
+import json
+
+import pytest
+
+from andiron import errors, files
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path)
+    run_record.begin(folder)
+    run_record.write_json(folder, {folder.config: {"lr": 0.1}, folder.summary: {"loss": 1.5}})
+    return folder
+
+
+def test_what_was_written_is_read_back(folder):
+    assert run_record.read_json(folder, folder.config) == {"lr": 0.1}
+    assert run_record.changed(folder) == []
+
+
+def test_every_run_has_an_identity_of_its_own(folder, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = RunFolder(tmp_path / "other")
+    run_record.begin(other)
+    assert run_record.identity(folder) != run_record.identity(other)
+
+
+@pytest.mark.parametrize("content", ['{"lr": 0.2}', "", "{", '{"lr": 0.1}\n\n'])
+def test_a_change_is_refused_until_it_is_accepted(folder, content):
+    folder.config.write_text(content)
+    with pytest.raises(errors.DataError, match="was changed since .*accept_changes.py"):
+        run_record.read_json(folder, folder.config)
+    assert run_record.accept(folder) == ["config.json"]
+    run_record.check(folder, folder.config)
+    run_record.check(folder, folder.summary)
+
+
+def test_a_file_that_is_gone_or_was_never_written_is_refused(folder):
+    folder.summary.unlink()
+    with pytest.raises(errors.DataError, match=r"summary.json: missing or damaged"):
+        run_record.check(folder, folder.summary)
+    folder.model.write_bytes(b"x")
+    with pytest.raises(errors.DataError, match="not on record"):
+        run_record.check(folder, folder.model)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_kill_between_the_files_leaves_a_record_that_is_accepted(folder, monkeypatch, is_last):
+    """The manifest allows the old and the new content of a file until all are replaced."""
+    real, written = files.write, []
+
+    def write(path, content):
+        if path != folder.manifest and len(written) == int(is_last):
+            raise KeyboardInterrupt
+        written.extend([path] if path != folder.manifest else [])
+        real(path, content)
+
+    monkeypatch.setattr(files, "write", write)
+    with pytest.raises(KeyboardInterrupt):
+        run_record.write_json(folder, {folder.config: {"lr": 0.3}, folder.summary: {"loss": 1.0}})
+    monkeypatch.undo()
+    assert run_record.changed(folder) == []
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        [], {}, {"run": 1, "files": {}}, {"run": "a", "files": []},
+        {"run": "a", "files": {"../../etc/passwd": ["0"]}},
+        {"run": "a", "files": {"/etc/passwd": ["0"]}}, {"run": "a", "files": {"x": "0"}},
+        {"run": "a", "files": {"x": [0]}},
+    ],
+)  # fmt: skip
+def test_a_manifest_of_another_shape_is_refused_though_it_is_signed(folder, plain):
+    if isinstance(plain, dict):
+        plain["sha256"] = run_record._own_digest(plain)
+    folder.manifest.write_text(json.dumps(plain))
+    with pytest.raises(errors.DataError, match=r"manifest.json: missing or damaged"):
+        run_record.manifest_of(folder)
+
+
+def test_a_changed_manifest_is_noticed(folder):
+    text = folder.manifest.read_text()
+    folder.manifest.write_text(text.replace("config.json", "conf1g.json"))
+    with pytest.raises(errors.DataError, match="its own SHA-256 differs"):
+        run_record.check(folder, folder.config)
+
+
+def test_a_run_of_an_older_version_gets_a_record_of_what_is_there(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.config.write_text("{}")
+    run_record.check(folder, folder.config)
+    assert run_record.identity(folder) is None
+    run_record.write_json(folder, {folder.provenance: {}})
+    folder.config.write_text("{ }")
+    with pytest.raises(errors.DataError, match="was changed"):
+        run_record.check(folder, folder.config)
