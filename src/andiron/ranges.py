@@ -38,6 +38,14 @@ def checked(owner: Class) -> Class:
     """`owner`, whose constructor refuses values outside the ranges that its annotations name.
 
     A configuration is checked against the same annotations; this is for calls from Python.
+
+    >>> @checked
+    ... class Decayed:
+    ...     def __init__(self, decay: Decay = 1.0): ...
+    >>> Decayed(1.5)
+    Traceback (most recent call last):
+    ValueError: decay=1.5: should be less than or equal to 1 (Decayed)
+
     Raises: ValueError that begins with the argument and its value.
     """
     constructor: Any = owner.__init__  # type: ignore[misc]
@@ -49,7 +57,10 @@ def checked(owner: Class) -> Class:
 
     @wraps(constructor)
     def check_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{owner.__name__}: {error}") from None
         for name, value in given.arguments.items():
             try:
                 given.arguments[name] = adapter(name).validate_python(value)

@@ -165,13 +165,16 @@ class LearnerBuilder:
             Ticker(Cadence.of(options.validate_every)),
         )
         self._check_validations(state)
+        transforms = list(self._transforms)
+        if options.clip is not None:
+            transforms.append(transformations.from_clip(options.clip))
         updater = Updater(
             model,
             optimizer,
             state.schedule,
             precision,
             nonfinite,
-            transformations.chained(self._chain(), options.seed),
+            transformations.chained(transforms, options.seed),
             options.sam,
             options.histograms,
         )
@@ -188,10 +191,6 @@ class LearnerBuilder:
             check_loss=nonfinite.check_loss,
             device=self._device,
         )
-
-    def _chain(self) -> list[Transformation]:
-        clip = self._options.clip
-        return [*self._transforms, *([] if clip is None else [transformations.from_clip(clip)])]
 
     def _check_metrics(self) -> None:
         """Refuses early stopping rules and strategies that wait for what nobody measures.

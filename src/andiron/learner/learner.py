@@ -57,7 +57,6 @@ class Learner(AbstractContextManager["Learner"]):
         self.evaluator = Evaluator(state, updater.precision, self.interrupter)
         self._state = state
         self._saver = Saver(state, checkpointer)
-        self._validations = state.validations
         self._agenda = Agenda(options, state.validations, self._saver.ticker)
         self._evaluation = ExitStack()  # holds other weights than those in training
 
@@ -198,7 +197,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     def _end_epoch(self, valid: Loader) -> None:
         at = self.position
-        is_due = self._validations.due(updates=at.updates, epochs=at.epoch + 1)
+        is_due = self._state.validations.due(updates=at.updates, epochs=at.epoch + 1)
         with self._saved_if_interrupted():
             self.metric_log.close_epoch()
             if is_due:
@@ -212,7 +211,7 @@ class Learner(AbstractContextManager["Learner"]):
     def _end_run(self, valid: Loader) -> None:
         """Closes an epoch that the run ends in, and validates unless the last update was."""
         at = self.position
-        is_validated, was_open = self._validations.was_done(at.updates), False
+        is_validated, was_open = self._state.validations.was_done(at.updates), False
         with self._saved_if_interrupted():
             if at.batch:
                 was_open = self.metric_log.close_epoch()

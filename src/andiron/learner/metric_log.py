@@ -1,5 +1,6 @@
 """Everything a run measures, and where each value goes: the writers, the history, the display."""
 
+import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -45,9 +46,7 @@ class MetricLog:
         """The newest values of each split."""
         return self.progress.latest
 
-    def start(
-        self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int = 0
-    ) -> None:
+    def start(self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int) -> None:
         """Shows where the run starts: completed updates, epoch and batch counted from 0."""
         progress = self.progress
         self.start_epoch(epoch, batch)
@@ -119,7 +118,7 @@ class MetricLog:
             "window": [self.progress.new_batches, self.progress.new_updates],
             "seconds": self.throughput.training_seconds,
             "history": self.history.state_dict(),
-            "latest": {split: dict(values) for split, values in self.latest.items()},
+            "latest": copy.deepcopy(self.latest),
             "writers": self.writers.positions(),
         }, tensors
 
@@ -134,7 +133,7 @@ class MetricLog:
         self.progress.new_batches, self.progress.new_updates = plain["window"]
         self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
-        self.progress.latest = {split: dict(values) for split, values in plain["latest"].items()}
+        self.progress.latest = copy.deepcopy(plain["latest"])
 
     def close(self) -> None:
         """Closes the writers."""

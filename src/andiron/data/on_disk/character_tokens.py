@@ -12,7 +12,6 @@ from torch import Tensor
 
 from andiron import errors, files
 from andiron.data.on_disk import stored
-from andiron.data.on_disk.stored import StoredArray
 from andiron.serialization import safetensors_codec
 
 CHUNK_CHARACTERS = 2**20  # of text decoded at a time
@@ -23,7 +22,7 @@ log = logging.getLogger("andiron")
 class Characters(NamedTuple):
     """Tokens, in a file or in memory: each is the place of its character in the vocabulary."""
 
-    tokens: StoredArray | Tensor
+    tokens: stored.StoredArray | Tensor
     vocabulary: list[str]
 
 

@@ -13,7 +13,6 @@ from pydantic import Field
 from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.on_disk import columns, table_splits
-from andiron.data.on_disk.columns import Columns
 from andiron.data.splits import Splits
 from andiron.ranges import Proportion, Seed, Validation
 
@@ -58,7 +57,7 @@ def csv(
 
 def read(
     path: Path, *, features: Sequence[str] | None, texts: Sequence[str], delimiter: str
-) -> Columns:
+) -> columns.Columns:
     """The columns `features` as numbers, by default all others, and `texts` as they are written.
 
     The first line has the names. Blank lines, and blanks around names and values, are ignored.
@@ -93,8 +92,9 @@ def read(
     if not lines:
         raise errors.DataError(f"{path}: has a header and no rows; there is nothing to learn from")
     numbers = torch.frombuffer(values, dtype=torch.float64).view(len(lines), len(features))
-    names = tuple(features)
-    return Columns(str(path), names, numbers, of_texts, lambda row: f"{path}, line {lines[row]}")
+    return columns.Columns(
+        str(path), tuple(features), numbers, of_texts, lambda row: f"{path}, line {lines[row]}"
+    )
 
 
 def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

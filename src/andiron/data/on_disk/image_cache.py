@@ -15,7 +15,6 @@ from andiron import errors, files
 from andiron.data import fingerprint
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
-from andiron.data.on_disk.stored import StoredDataset
 from andiron.serialization import safetensors_codec
 
 VERSION = 1  # of how images are decoded; each version has files of its own
@@ -50,7 +49,7 @@ def content_of(images: ImageFolderDataset, cache: Path) -> str:
     return content
 
 
-def dataset(images: ImageFolderDataset, content: str, cache: Path) -> StoredDataset:
+def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.StoredDataset:
     """The images from their file in `cache`, which is made if it is missing.
 
     The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
@@ -71,7 +70,7 @@ def dataset(images: ImageFolderDataset, content: str, cache: Path) -> StoredData
         _write_into(cache, lambda: files.write_pieces(file, pieces))
     try:
         arrays = stored.arrays_in(file)
-        return StoredDataset(arrays["inputs"], arrays["targets"])
+        return stored.StoredDataset(arrays["inputs"], arrays["targets"])
     except (errors.DataError, KeyError, ValueError) as error:
         raise errors.DataError(
             f"{file}: the decoded images are damaged; remove the file to decode them again"

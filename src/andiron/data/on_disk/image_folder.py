@@ -10,7 +10,6 @@ from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.on_disk import image_cache, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
-from andiron.data.on_disk.image_tree import ImageTree
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
 from andiron.ranges import Count, Proportion, Seed, Validation
@@ -73,7 +72,7 @@ def image_folder(
     )
 
 
-def _parts(tree: ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
+def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
     """The indices of each part: those of its folder, or a fraction of those in train."""
 
     def without(rest: Tensor, option: str, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

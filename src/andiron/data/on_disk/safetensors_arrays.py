@@ -14,7 +14,6 @@ from andiron.data.batchers import ArrayBatcher, Numbers
 from andiron.data.dataset import ArrayDataset, Classes, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
-from andiron.data.splits import Splits
 from andiron.outputs import IGNORED
 from andiron.ranges import Number, Positive, Proportion, Seed, Validation
 
@@ -37,7 +36,7 @@ def safetensors(
     in_memory: Literal["auto"] | bool = "auto",
     mean: Number | Sequence[Number] | None = None,
     std: Positive | Sequence[Positive] | None = None,
-) -> Splits:
+) -> splits.Splits:
     """Inputs of any dtype and shape, and targets that are classes, labels or numbers.
 
     Bytes are scaled to [0, 1]; `mean` and `std`, one number or one for each channel (the first

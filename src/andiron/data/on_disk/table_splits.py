@@ -13,16 +13,18 @@ from andiron.data import splits, standardisation
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import columns
-from andiron.data.on_disk.columns import Columns, Kind
-from andiron.data.splits import Splits
 from andiron.ranges import Validation
 
 log = logging.getLogger("andiron")
 
 
 def of_columns(
-    table: Columns, targets: Sequence[str], *, kind: Kind | None = None, **options: Any
-) -> Splits:
+    table: columns.Columns,
+    targets: Sequence[str],
+    *,
+    kind: columns.Kind | None = None,
+    **options: Any,
+) -> splits.Splits:
     """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
 
     Without `kind`, `columns.inferred_kind` decides.
@@ -41,7 +43,7 @@ def of_columns(
 
 
 def split(
-    table: Columns,
+    table: columns.Columns,
     targets: Tensor,
     *,
     target_columns: Sequence[str] = (),
@@ -51,7 +53,7 @@ def split(
     split_seed: int,
     standardise: bool = True,
     **described: Any,
-) -> Splits:
+) -> splits.Splits:
     """The numbers of a table; `targets` [rows] are classes, if there are `class_names`, or numbers.
 
     Numbers to predict are [rows, target_columns]. Every part has a share of every class. Numbers

@@ -14,7 +14,6 @@ from andiron.data import fingerprint, splits
 from andiron.data.dataset import Batch, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
-from andiron.data.splits import Splits
 from andiron.ranges import Count, Proportion, Validation
 
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
@@ -78,7 +77,7 @@ def text(
     valid: Validation,
     test: Proportion = 0.1,
     cache: str | None = None,
-) -> Splits:
+) -> splits.Splits:
     """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 
     The last fraction `test` of the file is held out, the fraction `valid` before it validates; no

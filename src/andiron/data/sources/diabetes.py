@@ -1,7 +1,6 @@
 """The shipped diabetes data: 442 patients, ten measurements each, the progression a year later."""
 
-from andiron.data.on_disk import table_splits
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk import columns, table_splits
 from andiron.data.sources import shipped
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
@@ -24,7 +23,7 @@ def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     """
     tensors = shipped.load(FILE, SHA256)
     return table_splits.split(
-        Columns(str(FILE), COLUMNS, tensors["inputs"]),
+        columns.Columns(str(FILE), COLUMNS, tensors["inputs"]),
         tensors["targets"],
         target_columns=("progression",),
         name="diabetes",

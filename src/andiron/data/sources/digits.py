@@ -6,7 +6,6 @@ from andiron.data import splits
 from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.batchers import ImageBatcher
 from andiron.data.sources import shipped
-from andiron.data.splits import Splits
 from andiron.ranges import Count, Seed, Validation
 
 FILE = shipped.FOLDER / "digits.safetensors"
@@ -16,7 +15,7 @@ SIZE = 8  # pixels a side
 TEST_FRACTION = 0.2
 
 
-def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> Splits:
+def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> splits.Splits:
     """The digits, a fifth of each class held out as the test set; enlarged to `size` x `size`.
 
     Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of Handwritten Digits, UCI Machine

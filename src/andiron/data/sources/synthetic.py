@@ -12,7 +12,6 @@ from andiron import randomness
 from andiron.data import fingerprint, splits
 from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.splits import Splits
 from andiron.ranges import Count, Positive, Proportion, Seed, Validation
 
 # a pixel is GREY + STEP x, so that four standard deviations fit between 0 and 255
@@ -31,7 +30,7 @@ def synthetic(
     valid: Validation,
     test: Proportion = 0.1,
     split_seed: Seed,
-) -> Splits:
+) -> splits.Splits:
     """Gaussian blobs: x = separation * u_c + e, with a random unit vector u_c for each class c.
 
     The entries of e are independent and standard normal. The best accuracy between two classes is
