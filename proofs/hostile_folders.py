@@ -26,7 +26,10 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
 START, IMPORT = "start_from", "import_state_dict"
-EVIL = "import pathlib\npathlib.Path(__file__).with_name('executed').touch()\ndef f(*a, **k): pass\n"
+EVIL = """import pathlib
+pathlib.Path(__file__).with_name('executed').touch()
+def f(*a, **k): pass
+"""
 
 
 class Case(NamedTuple):
@@ -134,11 +137,13 @@ def _targets() -> Iterator[Case]:
         yield Case(
             f"{function} by name", _config(lambda node=node: {"metrics": {"mine": node}})
         )
-    for writer in ({"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
-                   {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
-                   {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
-                   {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
-                   {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"}):  # fmt: skip
+    for writer in (
+        {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
+        {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
+        {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
+        {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
+        {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"},
+    ):
         name = f"{writer['_target_']} elsewhere"
         yield Case(name, _config(lambda writer=writer: {"writers": {"mine": writer}}))
     data = {"_target_": "andiron.data.mnist", "root": "{outside}/new", "valid": 0.1}
@@ -278,7 +283,8 @@ def _checkpoints() -> Iterator[Case]:
             "a device": lambda path: path.symlink_to("/dev/zero"),
             "a sparse file": lambda path: _sparse(path, 10**11),
         }.items():
-            yield Case(f"{file} of checkpoints is {name}", _each_checkpoint(file, change), (CHANGED,))
+            apply = _each_checkpoint(file, change)
+            yield Case(f"{file} of checkpoints is {name}", apply, (CHANGED,))
 
 
 def _weights() -> Iterator[Case]:
@@ -301,7 +307,11 @@ def _weights() -> Iterator[Case]:
     }.items():
         yield Case(f"weights {name}", _file(name, content), (START, IMPORT))
     for name in ("pipe.pt", "pipe.safetensors", "pipe.json", "pipe.mpk"):
-        yield Case(f"weights in a pipe, {name}", lambda f, n=name: os.mkfifo(f / n), (START, IMPORT))
+        yield Case(
+            f"weights in a pipe, {name}",
+            lambda folder, name=name: os.mkfifo(folder / name),
+            (START, IMPORT),
+        )
     yield Case(
         "weights in a device",
         lambda folder: (folder / "w.safetensors").symlink_to("/dev/zero"),

@@ -18,7 +18,7 @@ KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a
 log = logging.getLogger("andiron")
 
 
-def _not_through_links(path: str, flags: int) -> int:
+def _not_through_links(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 

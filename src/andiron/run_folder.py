@@ -53,4 +53,4 @@ class RunFolder:
 
     def holds_run(self) -> bool:
         """Whether there is a run in it, however it ended; other programs write config.json too."""
-        return self.status.exists() or self.manifest.exists()
+        return self.status.exists() or (self.manifest.exists() and self.config.exists())

@@ -64,6 +64,7 @@ def points(folder):
 def test_everything_about_the_run_is_in_its_folder(folder):
     names = {path.name for path in folder.iterdir()}
     assert names - {"dirty.patch"} == {
+        "manifest.json",
         "config.json",
         ".hydra",
         "provenance.json",

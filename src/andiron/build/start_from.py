@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from andiron import checkpoint, errors, serialization
-from andiron.checkpoint import contents
+from andiron.checkpoint import contents, manifest
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -24,6 +24,8 @@ def load(path: Path, model: nn.Module) -> None:
     folder = RunFolder(path.parent)
     if folder.holds_run():
         run_record.check(folder, path)
+    elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
+        manifest.verified(path.parent)
     try:
         found = serialization.load_file(model, path, partial=True)
     except ValueError as error:

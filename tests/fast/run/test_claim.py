@@ -140,7 +140,8 @@ def make_run(path):
     step = folder.checkpoints / "step-1"
     for each in (step, folder.hydra, folder.tensorboard / "train"):
         each.mkdir(parents=True)
-    for own in (folder.status, folder.config, folder.log, folder.metrics, folder.weights("model-a")):
+    single = (folder.status, folder.config, folder.log, folder.metrics)
+    for own in (*single, folder.weights("model-a")):
         own.write_text("old")
     (folder.hydra / "config.yaml").write_text("old")
     (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")

@@ -11,6 +11,8 @@ import pytest
 from in_process import called
 
 from andiron.commands import replay, train
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[3]
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")
@@ -71,6 +73,9 @@ def test_other_data_give_other_gradients_and_a_report(tmp_path):
     changed = json.loads(config.read_text())
     changed["data"]["split_seed"] = 7
     config.write_text(json.dumps(changed))
+    refused = replayed(left)
+    assert refused.code == 2 and "was changed since the run wrote it" in refused.errors
+    assert run_record.accept(RunFolder(tmp_path / "run")) == ["config.json"]
     ended = replayed(left)
     assert ended.code == 1
     assert ended.output.splitlines()[-1].startswith("not the gradients of the run (loss ")

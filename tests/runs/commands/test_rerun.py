@@ -13,6 +13,7 @@ from in_process import called
 from andiron import errors
 from andiron.commands import rerun, train
 from andiron.config.schema import Train
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from proofs import verify_resume
 
@@ -82,6 +83,7 @@ def test_a_run_with_other_results_reports_the_first_difference_and_what_changed(
 ):
     change(finished / "config.json", lambda plain: plain["data"].update(seed=1))
     change(finished / "provenance.json", lambda plain: plain["packages"].update(numpy="1.0"))
+    assert run_record.accept(RunFolder(finished)) == ["config.json", "provenance.json"]
     ended = called(rerun.main, finished, "--into", "again", cwd=tmp_path)
     said = ended.output.splitlines()
 
@@ -135,6 +137,7 @@ def test_what_changed_since_is_listed(finished):
 
     change(finished / "provenance.json", age)
     (finished / "dirty.patch").write_bytes(b"another\n")
+    run_record.accept(RunFolder(finished))
     found = changes(finished)
     assert any(line.startswith("git revision: 0123, now ") for line in found)
     assert "untracked file gone.py: gone" in found

@@ -42,8 +42,8 @@ def train_py(here):
 def runs(tmp_path_factory):
     """Two runs to copy: `whole`, and `stopped`, which was interrupted after its third update."""
 
-    def stopping(config, run_dir, record, interrupter):
-        return train_whole(config, run_dir, record, StopsAt("train", updates=3))
+    def stopping(config, run_dir, record, interrupter, trusted):
+        return train_whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     train_whole = train.train
     whole, stopped = (tmp_path_factory.mktemp(name) for name in ("whole", "stopped"))
@@ -262,8 +262,8 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
 ):
     whole = train.train
 
-    def stopping(config, run_dir, record, interrupter):
-        return whole(config, run_dir, record, StopsAt("train", updates=3))
+    def stopping(config, run_dir, record, interrupter, trusted):
+        return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     monkeypatch.setattr(train, "train", stopping)
     assert train_py(*RUN, "scheduler=cosine")[0] == 130
@@ -494,12 +494,13 @@ def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, 
     command = ("-m", "seed=1,2", "hydra.sweep.dir=sweep", *RUN[1:], "restart=requeued")
     whole = train.train
 
-    def stopping(config, run_dir, record, interrupter):
+    def stopping(config, run_dir, record, interrupter, trusted):
         return whole(
             config,
             run_dir,
             record,
             StopsAt("train", updates=3) if config.seed == 2 else interrupter,
+            trusted,
         )
 
     monkeypatch.setattr(train, "train", stopping)
@@ -581,8 +582,8 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     command = (*RUN, "restart=requeued")
     whole = train.train
 
-    def stopping(config, run_dir, record, interrupter):
-        return whole(config, run_dir, record, StopsAt("train", updates=3))
+    def stopping(config, run_dir, record, interrupter, trusted):
+        return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     monkeypatch.setattr(train, "train", stopping)
     assert train_py(*command)[0] == 75
