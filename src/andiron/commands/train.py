@@ -87,7 +87,7 @@ def _resume(
         return
     changed = resume_policy.applied({}, changes)
     of_hydra = [folder.hydra / name for name in hydra_record]
-    before = status.contents([folder.manifest, folder.config, *of_hydra])
+    before = status.contents([folder.config, *of_hydra])
     with claim.resumed(folder) as begins:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
@@ -107,7 +107,8 @@ def _resume(
             return not isinstance(error, Exception) or resumed.learner.updates > first
 
         # changes that the run cannot be trained with are taken off the record again
-        with status.restored_on_error(before, unless=has_trained):
+        write = partial(run_record.write, folder)
+        with status.restored_on_error(before, unless=has_trained, write=write):
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
             resumed.run()

@@ -142,7 +142,7 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path]) -> list[str]:
     try:
         run_record.check(folder, path)
         listed = recorded_overrides.read(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, errors.DataError) as error:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
     kept = _without(listed, *schema.INSTRUCTIONS)

@@ -3,7 +3,7 @@
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,9 +72,18 @@ def contents(paths: Iterable[Path]) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in paths if path.is_file()}
 
 
+def put_back(contents: Mapping[Path, bytes]) -> None:
+    """Replaces files by earlier contents."""
+    for path, content in contents.items():
+        files.write(path, content)
+
+
 @contextmanager
 def restored_on_error(
-    before: dict[Path, bytes], *, unless: Callable[[BaseException], bool]
+    before: dict[Path, bytes],
+    *,
+    unless: Callable[[BaseException], bool],
+    write: Callable[[dict[Path, bytes]], None] = put_back,
 ) -> Iterator[None]:
     """Puts the files back as they were if the body raises, `unless` the error says otherwise."""
     try:
@@ -82,8 +91,7 @@ def restored_on_error(
     except BaseException as error:
         if not unless(error):
             with suppress(OSError):  # a full disk, which the error that is raised reports
-                for path, content in before.items():
-                    files.write(path, content)
+                write(before)
         raise
 
 

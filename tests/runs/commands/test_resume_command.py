@@ -15,7 +15,8 @@ from stops_at import StopsAt
 from andiron import checkpoint
 from andiron.commands import plan, train
 from andiron.config.schema import Train
-from andiron.run import provenance
+from andiron.run import provenance, run_record
+from andiron.run_folder import RunFolder
 
 RUN = (
     "hydra.run.dir=run",
@@ -217,6 +218,7 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
     (stopped / "config.json").write_text(
         json.dumps({**plain, "log_every": 7})
     )  # as if a default had been another then
+    run_record.accept(RunFolder(stopped))
     assert train_py("resume=run", "num_epochs=3")[0] == 0
     config = Train.load(stopped / "config.json")
     assert (config.log_every, config.num_epochs) == (7, 3)
@@ -556,6 +558,7 @@ def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
         provenance["hardware"]["host"],
     ) = "1.0", 96, "elsewhere"
     (stopped / "provenance.json").write_text(json.dumps(provenance))
+    run_record.accept(RunFolder(stopped))
     code, said, _ = train_py("resume=run")
     assert code == 0
     words = (
@@ -570,6 +573,7 @@ def test_other_data_are_refused(train_py, stopped, here):
     provenance = json.loads((stopped / "provenance.json").read_text())
     provenance["data"]["sha256"] = "0" * 64
     (stopped / "provenance.json").write_text(json.dumps(provenance))
+    run_record.accept(RunFolder(stopped))
     code, _, error = train_py("resume=run")
     assert (
         code == 1
