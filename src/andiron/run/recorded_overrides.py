@@ -4,16 +4,18 @@ They choose from the config groups and set plain values. Hydra's own options, in
 packages and sweeps would do more, so they are refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from andiron import errors, files
+from andiron.config.leaves import nested
+from andiron.config.trust import Trust
 
 Groups = Mapping[str, list[str]]  # the choices of every config group
 
@@ -41,42 +43,50 @@ def read(path: Path) -> list[str]:
     return listed
 
 
-def check(path: Path, overrides: list[str], groups: Groups) -> None:
+def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> None:
     """Refuses overrides that do more than choose from a group or set a plain value.
 
-    Raises: RunFolderError with all of them.
+    Raises: RunFolderError with all of them; ConfigError for classes that `trusted` does not allow.
     """
-    refused = [
-        f"{text!r} {problem}" for text in overrides for problem in _problems(text, groups)
-    ]
+    refused, placed = [], []
+    for text in overrides:
+        override, problem = _parsed(text, groups)
+        if problem:
+            refused.append(f"{text!r} {problem}")
+        elif override is not None and not override.is_delete():
+            placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
     if refused:
         remedy = "give resume=<run folder> alone, which reads config.json and not these"
         raise errors.RunFolderError(f"{path}: {'; '.join(refused)}; {remedy}")
+    for plain in placed:
+        trusted.check(plain)
 
 
-def _problems(text: str, groups: Groups) -> Iterator[str]:
+def _parsed(text: str, groups: Groups) -> tuple[Override | None, str | None]:
+    """The override, and why a run folder may not say it."""
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
-        yield "is no override of Hydra's grammar"
-        return
+        return None, "is no override of Hydra's grammar"
     key = str(override.key_or_group)
     if override.package is not None and override.package.startswith(("hydra", "_global_")):
-        yield "sets options outside its group"
-    elif key.partition(".")[0].partition("/")[0] == "hydra":
-        yield "sets an option of Hydra, which a run folder may not"
-    elif override.is_sweep_override():
-        yield "is a sweep"
-    elif "${" in text:
-        yield "has an interpolation"
-    elif key in groups or "/" in key:
-        yield from _unknown_choices(override, groups.get(key, []))
+        return None, "sets options outside its group"
+    if key.partition(".")[0].partition("/")[0] == "hydra":
+        return None, "sets an option of Hydra, which a run folder may not"
+    if override.is_sweep_override():
+        return None, "is a sweep"
+    if "${" in text:
+        return None, "has an interpolation"
+    if key in groups or "/" in key:
+        return override, _unknown_choice(override, groups.get(key, []))
+    return override, None
 
 
-def _unknown_choices(override: Override, choices: list[str]) -> Iterator[str]:
+def _unknown_choice(override: Override, choices: list[str]) -> str | None:
     """Hydra would look for another choice in any folder that the text leads to."""
     value = override.value()
-    for each in value if isinstance(value, list) else [value]:
-        name = each.text if isinstance(each, QuotedString) else str(each)
-        if each is not None and not override.is_delete() and name not in choices:
-            yield f"chooses {name!r}, which is not in conf/"
+    if override.is_delete() or value is None or isinstance(value, dict):
+        return None
+    names = value if isinstance(value, list) else [value]
+    unknown = [str(each) for each in names if str(each) not in choices]
+    return f"chooses {unknown[0]!r}, which is not in conf/" if unknown else None

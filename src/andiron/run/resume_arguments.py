@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from andiron import errors
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.run import recorded_overrides, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 
@@ -36,8 +37,9 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     folder = _named_folder(given, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
     packages = _texts(given, "trust")
+    trusted = trust.of_user(conf_dirs, packages)
     config = dataclasses.replace(
-        run_record.config(folder, trust.of_user(conf_dirs, packages)),
+        run_record.config(folder, trusted),
         resume=str(folder.path),
         resume_allow=_texts(given, "resume_allow"),
         overwrite=bool(given.get("overwrite")),
@@ -49,7 +51,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
-    recorded = _recorded_overrides(folder, conf_dirs)
+    recorded = _recorded_overrides(folder, conf_dirs, trusted)
     kept = _without(recorded, *map(_key, overrides))
     run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
     all_arguments = [*flags, *kept, *overrides, run_dir]
@@ -133,7 +135,7 @@ def _newest() -> Path:
     return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
 
 
-def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path]) -> list[str]:
+def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
     """The overrides that started the run, which choose groups and values and nothing else.
 
     Raises: RunFolderError for a record that cannot be read, or that says more.
@@ -146,7 +148,7 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path]) -> list[str]:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
     kept = _without(listed, *schema.INSTRUCTIONS)
-    recorded_overrides.check(path, kept, diagnosis.groups(*conf_dirs))
+    recorded_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
     return kept
 
 

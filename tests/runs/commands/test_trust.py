@@ -1,0 +1,84 @@
+"""Runs of one's own classes resume once the user names them; a run of another is passed over."""
+
+import json
+import shutil
+
+import pytest
+from in_process import called
+
+from andiron.commands import rerun, train
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+OWN = """from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self, input_shape, num_classes):
+        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))
+"""
+RUN = ("hydra.run.dir=run", "num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def trained(here, *arguments):
+    return called(train.main, *arguments, cwd=here)
+
+
+@pytest.fixture
+def own_run(here):
+    own = "+model={_target_: my_networks.Net}"
+    ended = trained(here, *RUN, "~model", own)
+    assert ended.code == 0, ended.errors
+    return here / "run"
+
+
+def test_a_class_that_only_the_folder_names_is_refused_with_the_option_that_trusts_it(
+    here, own_run
+):
+    for ended in (
+        trained(here, "resume=run"),
+        called(rerun.main, "run", "--into", "again", cwd=here),
+    ):
+        assert ended.code == 2
+        assert "model._target_='my_networks.Net'" in ended.errors
+        assert "trust=[my_networks]" in ended.errors
+    assert not (here / "again").exists()
+
+
+def test_a_trusted_package_is_built(here, own_run):
+    assert trained(here, "resume=run", "trust=[my_networks]").code == 0
+    repeated = called(rerun.main, "run", "--into", "again", "--trust", "my_networks", cwd=here)
+    assert repeated.code == 0, repeated.errors
+
+
+def test_what_a_folder_of_configurations_names_is_built(here, own_run):
+    (here / "mine" / "model").mkdir(parents=True)
+    (here / "mine" / "model" / "net.yaml").write_text("_target_: my_networks.Net\n")
+    flags = ("--config-dir", str(here / "mine"))
+    ended = trained(here, "resume=run", "log_every=5", *flags)
+    assert "my_networks" not in ended.errors
+
+
+def test_trust_is_never_read_from_the_folder(here, own_run):
+    folder = RunFolder(own_run)
+    plain = json.loads(folder.config.read_text())
+    folder.config.write_text(json.dumps({**plain, "trust": ["my_networks"]}))
+    run_record.accept(folder)
+    assert trained(here, "resume=run").code == 2
+
+
+def test_a_checkpoint_of_another_run_is_passed_over(here):
+    for name, seed in (("one", 1), ("two", 2)):
+        ended = trained(here, *RUN, f"hydra.run.dir={name}", f"seed={seed}")
+        assert ended.code == 0
+    shutil.rmtree(here / "two" / "checkpoints")
+    shutil.copytree(here / "one" / "checkpoints", here / "two" / "checkpoints")
+    ended = trained(here, "resume=two", "num_epochs=2")
+    assert ended.code == 1
+    assert "is of another run" in ended.output and "no checkpoint in" in ended.errors
