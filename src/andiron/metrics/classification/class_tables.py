@@ -10,7 +10,7 @@ from torch import Tensor
 
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
-from andiron.metrics.classification.decision_scores import Counted, divided, f_beta, unpacked
+from andiron.metrics.classification.decision_scores import TopCounted, divided, f_beta, unpacked
 from andiron.protocols import Parts
 from andiron.ranges import Proportion
 
@@ -44,7 +44,7 @@ class ConfusionMatrix:
 
 
 @dataclass(kw_only=True)
-class PerClass(Counted):
+class PerClass(TopCounted):
     """Precision, recall, F1 and support (times as a target) of every class, as a Markdown table.
 
     A score whose denominator is 0 is 0, as in `Precision`; a class neither predicted nor true has

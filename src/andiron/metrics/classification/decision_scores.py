@@ -6,7 +6,8 @@ Each score is a ratio of counts, 0 where the denominator is 0 (scikit-learn's `z
 class by name. Averages are over the classes that were predicted or true at least once,
 scikit-learn's `labels=None`; for multi-label items over all labels. For a binary item the score is
 that of the positive class, scikit-learn's `average="binary"`. `threshold` is the probability above
-which a yes-or-no answer is yes. The value is None where nothing was counted.
+which a yes-or-no answer is yes. With `top_k` the classes with the k largest logits are all
+predicted, k of them for each target. The value is None where nothing was counted.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from andiron import errors
 from andiron.metrics.classification.class_averages import averaged
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, LABELS, Rows, rows
 from andiron.protocols import Parts, Result
-from andiron.ranges import Average, Positive, Proportion
+from andiron.ranges import Average, Count, Positive, Proportion
 
 Classes = Float[Tensor, " classes"]
 Ratio = tuple[Classes, Classes]  # numerator and denominator
@@ -75,12 +77,48 @@ class Counted:
         """
         measured = rows(item, self.name, *self.kinds)
         if measured.kind == CLASSES:
-            return (_of_classes(measured),)
+            return (_of_classes(measured, self._predicted(measured)),)
         return (_of_answers(measured, self.threshold),)
+
+    def _predicted(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
+        """The classes that are predicted for each row: the one with the largest logit."""
+        return measured.logits.argmax(-1, keepdim=True)
 
 
 @dataclass(kw_only=True)
-class Score(Counted):
+class TopCounted(Counted):
+    """A metric of counts of which the `top_k` likeliest classes are all predicted; abstract.
+
+    Of equal logits the first wins, as in TopKAccuracy.
+    Raises: ValueError if top_k is above the number of classes, where that is known.
+    """
+
+    top_k: Count = 1
+    num_classes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_classes is not None and self.top_k > max(1, self.num_classes):
+            allowed = f"should be at most {self.num_classes}, the number of classes"
+            raise ValueError(f"top_k={self.top_k}: {allowed}")
+
+    def __call__(self, item: Any) -> Parts:
+        if self.top_k > 1:  # no yes or no
+            rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
+        return super().__call__(item)
+
+    def _predicted(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
+        if self.top_k == 1:
+            return super()._predicted(measured)
+        classes = measured.logits.shape[-1]
+        if self.top_k > classes:
+            remedy = f"there are {classes} classes; give a smaller one"
+            raise errors.MismatchError(f"{self.name}: top_k={self.top_k}: {remedy}")
+        # not topk, whose order of equal logits is undefined
+        return measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
+
+
+@dataclass(kw_only=True)
+class Score(TopCounted):
     """A ratio of the counts of every class; abstract: see `ratio`."""
 
     average: Average | None = "macro"
@@ -131,6 +169,7 @@ class FBeta(Score):
     beta: Positive = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.name = self.name or f"f{self.beta:g}"
 
     def ratio(self, counts: Counts) -> Ratio:
@@ -166,15 +205,17 @@ def divided(numerator: Tensor, denominator: Tensor) -> Tensor:
     return numerator / torch.where(denominator == 0, 1.0, denominator)
 
 
-def _of_classes(measured: Rows) -> Int[Tensor, "3 classes"]:
+def _of_classes(
+    measured: Rows, predictions: Int[Tensor, "rows predictions"]
+) -> Int[Tensor, "3 classes"]:
     """One addition into all three rows; torch.bincount would read the largest index from a GPU."""
-    classes = measured.logits.shape[-1]
-    predictions, targets = measured.logits.argmax(-1), measured.indices()
+    classes, targets = measured.logits.shape[-1], measured.indices()
     ones = measured.only(torch.ones_like(targets, dtype=torch.int32))
-    right = ones * (predictions == targets)
-    index = torch.cat([targets, predictions + classes, targets + 2 * classes])
+    right = ones * (predictions == targets[:, None]).any(-1)
+    index = torch.cat([targets, predictions.flatten() + classes, targets + 2 * classes])
+    predicted = ones[:, None].expand_as(predictions).flatten()
     sums = torch.zeros(3 * classes, dtype=torch.int32, device=index.device)
-    return sums.scatter_add_(0, index, torch.cat([right, ones, ones])).view(3, classes)
+    return sums.scatter_add_(0, index, torch.cat([right, predicted, ones])).view(3, classes)
 
 
 def _of_answers(measured: Rows, threshold: float) -> Int[Tensor, "4 ..."]:
