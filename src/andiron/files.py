@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all, and plain values as JSON."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 PARTIAL = re.compile(
     r"\.(.+)\.[0-9a-f]{8}\.partial"
@@ -81,7 +82,7 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
         return file.read(limit)
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> io.BufferedReader:
     """A regular file, open for reading; a pipe, a device or a folder is refused with ValueError."""
     file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # opening a pipe would wait
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -71,8 +71,8 @@ class Evaluator:
                 schedule.observe(dict(state.metric_log.latest))
             state.validations.done(state.position.updates)
 
-    def measure(self, loader: Loader, split: str) -> None:
-        """Records the metrics over one pass with the present weights as `split`.
+    def measure(self, loader: Loader, split: str) -> Values:
+        """The metrics over one pass with the present weights, recorded as `split`.
 
         Raises: Interrupted before a batch at which the run is asked to stop.
         """
@@ -87,6 +87,7 @@ class Evaluator:
         model = self.state.model
         values = measure(model, loader, tally, autocast=autocast, before=stop_if_asked)
         metric_log.record_pass(split, values)
+        return values
 
 
 def check_loaders(*loaders: object) -> None:

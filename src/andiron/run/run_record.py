@@ -7,6 +7,7 @@ change with `python scripts/accept_changes.py <run folder>`.
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,22 +19,21 @@ from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.run_folder import RunFolder
 
-PIECE_BYTES = 4 * 2**20
 IDENTITY = 16  # hexadecimal digits
-Digests = dict[str, list[str]]  # SHA-256 of each file by its name in the folder; of old and new
-# content while a file is being replaced
+Entry = dict[str, Any]  # bytes and SHA-256 of a content
+Entries = dict[str, list[Entry]]  # by file; the old and the new content while one is replaced
 
 
 @dataclass
 class Manifest:
-    """The identity of a run, and the SHA-256 of each file that it has on record."""
+    """The identity of a run, and the checksum of each file that it has on record."""
 
     run: str
-    digests: Digests = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
 
     def write(self, folder: RunFolder) -> None:
         """Replaces the manifest in the folder."""
-        plain = {"run": self.run, "files": self.digests}
+        plain = {"run": self.run, "files": self.entries}
         files.write_json(folder.manifest, {**plain, "sha256": _own_digest(plain)})
 
 
@@ -41,8 +41,8 @@ def begin(folder: RunFolder) -> Manifest:
     """A run's first manifest, written to its folder; one of an older version may have files."""
     earlier = [folder.config, folder.provenance, folder.data, folder.param_groups, folder.summary]
     found = [*earlier, *folder.hydra.glob("*.yaml"), *folder.path.glob("model*.safetensors")]
-    digests = {_name(folder, path): [_digest(path)] for path in found if path.is_file()}
-    manifest = Manifest(secrets.token_hex(IDENTITY // 2), digests)
+    entries = {_name(folder, path): [_entry(path)] for path in found if path.is_file()}
+    manifest = Manifest(secrets.token_hex(IDENTITY // 2), entries)
     manifest.write(folder)
     return manifest
 
@@ -62,11 +62,11 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
         raise _damaged(folder.manifest, "not a run's manifest")
     if plain.pop("sha256") != _own_digest(plain):
         raise _damaged(folder.manifest, "its own SHA-256 differs")
-    digests = plain["files"]
-    is_sound = isinstance(plain["run"], str) and isinstance(digests, dict)
-    if not is_sound or not all(map(_is_entry, digests, digests.values())):
+    entries = plain["files"]
+    is_sound = isinstance(plain["run"], str) and isinstance(entries, dict)
+    if not is_sound or not all(map(_are_entries, entries, entries.values())):
         raise _damaged(folder.manifest, "run or files are not as a run writes them")
-    return Manifest(plain["run"], digests)
+    return Manifest(plain["run"], entries)
 
 
 def identity(folder: RunFolder) -> str | None:
@@ -78,15 +78,15 @@ def identity(folder: RunFolder) -> str | None:
 def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
     """Replaces recorded files; a kill in between leaves files that the manifest still allows."""
     manifest = manifest_of(folder) or begin(folder)
-    digests = {_name(folder, path): _sha256(content) for path, content in contents.items()}
-    old = {name: manifest.digests.get(name, []) for name in digests}
-    manifest.digests |= {name: [*old[name], digest] for name, digest in digests.items()}
+    new = {_name(folder, path): _entry_of(content) for path, content in contents.items()}
+    old = {name: manifest.entries.get(name, []) for name in new}
+    manifest.entries |= {name: [*old[name], entry] for name, entry in new.items()}
     manifest.write(folder)
     for path, content in contents.items():
         path.parent.mkdir(exist_ok=True)
         files.write(path, content)
     if any(old.values()):
-        manifest.digests |= {name: [digest] for name, digest in digests.items()}
+        manifest.entries |= {name: [entry] for name, entry in new.items()}
         manifest.write(folder)
 
 
@@ -98,7 +98,7 @@ def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
 def add(folder: RunFolder, *paths: Path) -> None:
     """Puts files that are written already on record."""
     manifest = manifest_of(folder) or begin(folder)
-    manifest.digests |= {_name(folder, path): [_digest(path)] for path in paths}
+    manifest.entries |= {_name(folder, path): [_entry(path)] for path in paths}
     manifest.write(folder)
 
 
@@ -109,18 +109,17 @@ def check(folder: RunFolder, *paths: Path) -> None:
     """
     manifest = manifest_of(folder)
     for path in paths if manifest else ():
-        known = manifest.digests.get(_name(folder, path)) if manifest else None
+        known = manifest.entries.get(_name(folder, path)) if manifest else None
         if known is None:
             raise _damaged(path, "not on record in the run's manifest")
         try:
-            digest = _digest(path)
+            is_as_written = _is_one_of(known, path)
         except (OSError, ValueError) as error:
             raise _damaged(path, str(error)) from error
-        if digest not in known:
+        if not is_as_written:
             raise errors.DataError(
-                f"{path}: was changed since the run wrote it (SHA-256 {digest[:12]}..., not "
-                f"{known[-1][:12]}...); restore it, or accept the change with "
-                f"`python scripts/accept_changes.py {folder.path}`"
+                f"{path}: was changed since the run wrote it; restore it, or accept the change "
+                f"with `python scripts/accept_changes.py {folder.path}`"
             )
 
 
@@ -149,7 +148,7 @@ def changed(folder: RunFolder) -> list[str]:
     """The names of recorded files that are missing, or not as the run wrote them."""
     manifest = manifest_of(folder) or Manifest("")
     found = []
-    for name in manifest.digests:
+    for name in manifest.entries:
         try:
             check(folder, folder.path / name)
         except errors.DataError:
@@ -164,29 +163,42 @@ def accept(folder: RunFolder) -> list[str]:
         manifest = manifest_of(folder) or begin(folder)
         for name in names:
             if (folder.path / name).is_file():
-                manifest.digests[name] = [_digest(folder.path / name)]
+                manifest.entries[name] = [_entry(folder.path / name)]
             else:
-                del manifest.digests[name]
+                del manifest.entries[name]
         manifest.write(folder)
     return names
 
 
-def _is_entry(name: str, digests: Any) -> bool:
+def _are_entries(name: str, entries: Any) -> bool:
     is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-    return is_inside and isinstance(digests, list) and all(isinstance(e, str) for e in digests)
+    kinds = {"bytes": int, "sha256": str}
+    return is_inside and isinstance(entries, list) and all(
+        isinstance(entry, dict) and {key: type(value) for key, value in entry.items()} == kinds
+        for entry in entries
+    )
 
 
 def _name(folder: RunFolder, path: Path) -> str:
     return path.relative_to(folder.path).as_posix()
 
 
-def _digest(path: Path) -> str:
-    """The SHA-256 of a regular file, read in pieces."""
-    sha256 = hashlib.sha256()
+def _is_one_of(entries: list[Entry], path: Path) -> bool:
+    """Whether a file has one of these contents; a file of another size is not read."""
     with files.opened(path) as file:
-        while piece := file.read(PIECE_BYTES):
-            sha256.update(piece)
-    return sha256.hexdigest()
+        size = os.fstat(file.fileno()).st_size
+    return any(entry["bytes"] == size for entry in entries) and _entry(path) in entries
+
+
+def _entry(path: Path) -> Entry:
+    """Size and SHA-256 of a regular file."""
+    with files.opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _entry_of(content: bytes) -> Entry:
+    return {"bytes": len(content), "sha256": _sha256(content)}
 
 
 def _sha256(content: bytes) -> str:

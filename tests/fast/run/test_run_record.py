@@ -8,6 +8,8 @@ from andiron import errors, files
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
+ENTRY = {"bytes": 0, "sha256": "0"}
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -37,6 +39,13 @@ def test_a_change_is_refused_until_it_is_accepted(folder, content):
     assert run_record.accept(folder) == ["config.json"]
     run_record.check(folder, folder.config)
     run_record.check(folder, folder.summary)
+
+
+def test_a_file_of_another_size_is_refused_unread(folder):
+    with folder.config.open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(errors.DataError, match="was changed"):
+        run_record.check(folder, folder.config)
 
 
 def test_a_file_that_is_gone_or_was_never_written_is_refused(folder):
@@ -70,9 +79,9 @@ def test_a_kill_between_the_files_leaves_a_record_that_is_accepted(folder, monke
     "plain",
     [
         [], {}, {"run": 1, "files": {}}, {"run": "a", "files": []},
-        {"run": "a", "files": {"../../etc/passwd": ["0"]}},
-        {"run": "a", "files": {"/etc/passwd": ["0"]}}, {"run": "a", "files": {"x": "0"}},
-        {"run": "a", "files": {"x": [0]}},
+        {"run": "a", "files": {"../../etc/passwd": [ENTRY]}},
+        {"run": "a", "files": {"/etc/passwd": [ENTRY]}}, {"run": "a", "files": {"x": ENTRY}},
+        {"run": "a", "files": {"x": [0]}}, {"run": "a", "files": {"x": [{"bytes": "1"}]}},
     ],
 )  # fmt: skip
 def test_a_manifest_of_another_shape_is_refused_though_it_is_signed(folder, plain):
