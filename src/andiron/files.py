@@ -18,6 +18,7 @@ PARTIAL = re.compile(
 )  # names of what is being written or removed; the group is whose
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
+VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
 _guarded: dict[Path, tuple[os.stat_result, str]] = {}  # folders as they were, and their real paths
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why nothing is written
 
@@ -132,13 +133,24 @@ def as_json(value: Any) -> bytes:
     return (json.dumps(value) + "\n").encode()
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, limit: int = TEXT_LIMIT) -> Any:
     """The plain value in a JSON file.
 
     Raises: OSError; ValueError for another kind of file, one that is too large, or another content.
     """
+    return parsed_json(read_bytes(path, limit))
+
+
+def parsed_json(content: bytes, limit: int = VALUES_LIMIT, **hooks: Any) -> Any:
+    """The plain value in JSON of at most `limit` values; `hooks` are those of `json.loads`.
+
+    Raises: ValueError for more values, or another content.
+    """
+    number = sum(map(content.count, (b",", b"[", b"{", b":")))
+    if number > limit:
+        raise ValueError(f"has {number:,} values, more than the {limit:,} allowed")
     try:
-        return json.loads(read_text(path))
+        return json.loads(content.decode(), **hooks)
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
 

@@ -24,6 +24,7 @@ FLOORS = [
     {
         "errors",
         "files",
+        "patterns",
         "run_folder",
         "schedules",
         "outputs",

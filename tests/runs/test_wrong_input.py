@@ -200,9 +200,8 @@ CONFIG_MISTAKES = {
     "no regular expression": (
         ["+param_groups.head={match:'('}"],
         [
-            "param_groups.head.match.name=(: is no regular expression: missing ), unterminated "
-            "subpattern "
-            "at position 0"
+            "param_groups.head.match.name='(' is no regular expression: missing ), unterminated "
+            "subpattern at position 0"
         ],
     ),
     "two learning rates": (

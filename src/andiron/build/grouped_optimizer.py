@@ -28,7 +28,8 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     """
     expanded = _expanded(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
-    owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
+    with targets.refusals_named("param_groups"):
+        owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
     groups: list[Group] = []
     problems: list[str] = []
     for name, parameters in owned.items():

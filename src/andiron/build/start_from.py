@@ -18,7 +18,8 @@ def load(path: Path, model: nn.Module) -> None:
 
     The weights of a run's folder are the trained ones, or those of its newest checkpoint. A file
     may be any record; one that says it has Burn's layout is read so.
-    Raises: ConfigError if nothing fits; DataError for a file that is missing or damaged.
+    Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
+    for a file that is missing, damaged, or changed since a run or a checkpoint was written.
     """
     path = _weights_in(RunFolder(path)) if path.is_dir() else path
     folder = RunFolder(path.parent)
@@ -30,6 +31,9 @@ def load(path: Path, model: nn.Module) -> None:
         found = serialization.load_file(model, path, partial=True)
     except ValueError as error:
         raise errors.ConfigError([f"start_from={error}"]) from error
+    if found.other_kind:
+        listed = "; ".join(f"{name!r} {found.unfit[name]}" for name in found.other_kind)
+        raise errors.ConfigError([f"start_from={path}: {listed}; give a file of this model"])
     left = [f"{name!r} is missing" for name in found.missing]
     left += [f"{name!r} {reason}" for name, reason in found.unfit.items()]
     others = f"; initialised randomly: {', '.join(left)}" if left else ""

@@ -16,6 +16,7 @@ from andiron.checkpoint import contents
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
 PIECE_BYTES = 4 * 2**20
 MOST_MANIFEST_BYTES = 2**20  # thousands of averages; a longer file is something else
+MOST_STATE_BYTES = 64 * 2**20  # thousands of batches since the last log point
 KEYS = {"name", "updates", "files", "sha256"}
 _REQUIRED = {contents.MODEL, contents.OPTIMIZER, contents.STATE}
 
@@ -61,7 +62,7 @@ def read(folder: Path) -> Manifest:
     Raises: DataError if it is missing, damaged, or belongs to another folder.
     """
     path = folder / contents.MANIFEST
-    plain = read_json(path, most_bytes=MOST_MANIFEST_BYTES)
+    plain = read_json(path, MOST_MANIFEST_BYTES)
     problem = _problem(plain)
     if problem:
         raise _refused(path, f"damaged ({problem})")
@@ -90,19 +91,19 @@ def verified(folder: Path, *, past_cache: bool = False) -> Manifest:
     return manifest
 
 
-def read_json(path: Path, *, most_bytes: int | None = None) -> Any:
+def read_json(path: Path, most_bytes: int = MOST_STATE_BYTES) -> Any:
     """The plain value in a file that may hold anything.
 
     Raises: DataError if it cannot be read or is not JSON.
     """
     size = _size(path)
-    if most_bytes is not None and size > most_bytes:
+    if size > most_bytes:
         raise _refused(path, f"damaged (has {size} bytes, {most_bytes} at most)")
     with _opened(path) as file:
-        content = file.read()
+        content = file.read(most_bytes)
     try:
-        return json.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+        return files.parsed_json(content)
+    except ValueError as error:
         raise _refused(path, f"damaged ({error})") from error
 
 

@@ -3,7 +3,9 @@
 import argparse
 import pickle
 import re
+import struct
 import sys
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, serialization
-from andiron.config.leaves import leaves
+from andiron import errors, files, serialization
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
 UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
+    TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
 )  # fmt: skip
+MOST_COPIES = 8  # tensors may share memory and are written apart
+SMALL_BYTES = 16 * 2**20
 
 
 def import_state_dict(
@@ -41,29 +45,82 @@ def import_state_dict(
         f"{name} ({_kind(value)})" for name, value in content.items() if name not in tensors
     ]
     if not tensors:
-        others = dict.fromkeys(
-            ".".join(above)
-            for (*above, _), value in leaves(content)
-            if above and isinstance(value, Tensor)
-        )
+        others = [".".join(above) for above in _holders_of_tensors(content)]
         hint = f"there are tensors under {', '.join(others)}: name one with --key"
         holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
         raise errors.DataError(f"{source}: no plain state_dict{place}; {holds}")
+    _check_sizes(tensors, source)
     record = serialization.Record(module_file.renamed(tensors, rename or {}))
     serialization.Recorder().record(record, target)
     return left_out
 
 
 def _loaded(path: Path) -> Any:
+    if path.suffix == ".safetensors":
+        return serialization.load_tensors(path)
     try:
-        is_mapped = zipfile.is_zipfile(path)  # the format before torch 1.6 cannot be mapped
-        return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
+        is_mapped = _is_zip(path)  # the format before torch 1.6 cannot be mapped
+        with warnings.catch_warnings(action="ignore"):  # of sparse tensors, which are refused
+            return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
     except UNPICKLING_ERRORS as error:
         raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
     except OSError as error:
         why = "no such file" if not path.exists() else error.strerror or error
         raise errors.DataError(f"{path}: {why}") from error
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether a regular file is a zip archive, stored as torch stores it: a small file stays small.
+
+    Raises: OSError; ValueError for a pipe, a device, a folder or a compressed archive.
+    """
+    with files.opened(path) as file:
+        if not zipfile.is_zipfile(file):
+            return False
+        with zipfile.ZipFile(file) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("its archive is compressed, which torch's never is")
+        return True
+
+
+def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuses tensors that would take more space, written apart, than their file can hold.
+
+    Raises: DataError naming the first that is larger than its memory, or has none.
+    """
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested:
+            kind = tensor.layout if tensor.layout != torch.strided else "without values"
+            raise errors.DataError(f"{path}: tensor {name!r} is {kind}; save it dense, on the CPU")
+        if tensor.nbytes > tensor.untyped_storage().nbytes():
+            shape = "x".join(map(str, tensor.shape))
+            raise errors.DataError(
+                f"{path}: tensor {name!r} of shape {shape} repeats the few values in the file "
+                f"(strides {list(tensor.stride())}); save it as tensor.contiguous()"
+            )
+    total, size = sum(tensor.nbytes for tensor in tensors.values()), path.stat().st_size
+    if total > MOST_COPIES * size + SMALL_BYTES:
+        raise errors.DataError(
+            f"{path}: has {size:,} bytes, and its tensors {total:,}: they share memory; save them "
+            "as tensor.clone()"
+        )
+
+
+def _holders_of_tensors(content: Mapping[Any, Any]) -> list[tuple[str, ...]]:
+    """The places of the dicts inside that hold tensors; each dict once, however often it is named.
+    """
+    found, known = [], {id(content)}
+    waiting: list[tuple[tuple[str, ...], Mapping[Any, Any]]] = [((), content)]
+    while waiting:
+        above, holder = waiting.pop(0)
+        if above and any(isinstance(value, Tensor) for value in holder.values()):
+            found.append(above)
+        for name, value in holder.items():
+            if isinstance(value, Mapping) and id(value) not in known:
+                known.add(id(value))
+                waiting.append(((*above, str(name)), value))
+    return found
 
 
 def _remedy(message: str) -> str:
@@ -127,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_UNUSABLE
     print(f"{options.target}: {len(serialization.load(options.target).tensors)} tensors")
     for name in left_out:
-        print(f"left out: {name}")
+        print(errors.printable(f"left out: {name}"))
     return EXIT_DONE
 
 

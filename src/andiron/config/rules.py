@@ -1,13 +1,13 @@
 """The rules of parameter groups, checked before there is a model to apply them to."""
 
 import dataclasses
-import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from andiron import patterns
 from andiron.config import node_checks, violations
 from andiron.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.config.violations import Options, Problems
@@ -79,11 +79,9 @@ def _match_problems(path: str, match: str | Options) -> Problems:
         why = "names no criterion, and would claim every parameter"
         found[path] = f"{path}={match}: {why}; give one of {names}"
     try:
-        re.compile(criteria.get("name") or "")
-    except (re.error, TypeError) as error:
-        found.setdefault(
-            f"{path}.name", f"{path}.name={criteria['name']}: is no regular expression: {error}"
-        )
+        patterns.compiled(criteria.get("name") or "")
+    except ValueError as error:
+        found.setdefault(f"{path}.name", f"{path}.name={error}")
     return found
 
 

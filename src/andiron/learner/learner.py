@@ -27,6 +27,9 @@ from andiron.options import LearnerOptions
 from andiron.protocols import Loader
 from andiron.serialization import Recorder
 
+# in a state for each of the model: weights, the optimizer's, and those of open windows of metrics
+NUMBERS_OF_STATE = 16
+
 
 class Learner(AbstractContextManager["Learner"]):
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
@@ -284,7 +287,8 @@ class Learner(AbstractContextManager["Learner"]):
 
     def load_file(self, path: Path | str) -> None:
         """Continues from what `save_file` wrote; raises DataError for any other file."""
-        self.load(from_record(serialization.load(path), Path(path)))
+        most = NUMBERS_OF_STATE * serialization.num_elements(self.model) * (1 + len(self.averages))
+        self.load(from_record(serialization.load(path, most_numbers=most), Path(path)))
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

@@ -1,11 +1,11 @@
 """Parameter groups by layer, with learning rates that fall with the distance from the output."""
 
-import re
+from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
 
-from andiron import errors
+from andiron import errors, patterns
 from andiron.ranges import Decay
 
 
@@ -21,10 +21,10 @@ def layerwise(
     decay = 1 / 2.6.
     """
     layers: dict[str, list[str]] = {}
-    for name, parameter in model.named_parameters():
-        layer = name.rpartition(".")[0] if pattern is None else _layer(pattern, name)
-        if parameter.requires_grad and layer is not None:
-            layers.setdefault(layer, []).append(name)
+    trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    layer_of = _holders(trained) if pattern is None else _captured(pattern, trained)
+    for name, layer in layer_of.items():
+        layers.setdefault(layer, []).append(name)
     if not layers:
         known = ", ".join(dict(model.named_parameters()))
         problem = f"pattern={pattern}: matches no parameter's name; match some of: {known}"
@@ -36,10 +36,19 @@ def layerwise(
     }
 
 
-def _layer(pattern: str, name: str) -> str | None:
-    expression = re.compile(pattern)
-    if expression.groups != 1:
+def _holders(names: Iterable[str]) -> dict[str, str]:
+    """The module that holds each parameter."""
+    return {name: name.rpartition(".")[0] for name in names}
+
+
+def _captured(pattern: str, names: Iterable[str]) -> dict[str, str]:
+    """What the group of the regular expression captures in each name that matches."""
+    try:
+        number = patterns.compiled(pattern).groups
+        found = patterns.searched(pattern, names)
+    except ValueError as error:
+        raise errors.ConfigError([f"param_groups: pattern={error}"]) from error
+    if number != 1:
         wanted = "should have one group that captures the layer, as in blocks[.](\\d+)"
         raise errors.ConfigError([f"param_groups: pattern={pattern}: {wanted}"])
-    match = expression.search(name)
-    return match[1] if match else None
+    return {name: match[1] for name, match in found.items() if match[1] is not None}

@@ -6,7 +6,6 @@
 ['0.bias']
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
+from andiron import patterns
 from andiron.ranges import Index
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -32,9 +32,12 @@ class Match:
     tag: tuple[str, ...] = ()
 
     def __call__(self, parameter: "Described") -> bool:
-        """Whether the parameter, under any of its names, meets the criteria."""
+        """Whether the parameter, under any of its names, meets the criteria.
+
+        Raises: ValueError for a regular expression that takes too long.
+        """
         return (
-            (self.name is None or any(re.search(self.name, name) for name in parameter.names))
+            (self.name is None or bool(patterns.searched(self.name, parameter.names)))
             and (not self.parameters or bool({*self.parameters} & {*parameter.names}))
             and (not self.module or bool({*self.module} & parameter.modules))
             and (not self.rank or parameter.tensor.dim() in self.rank)

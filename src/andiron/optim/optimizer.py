@@ -45,6 +45,7 @@ class Optimizer:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
         self._names = list(self.parameters)
+        self._kind = optimizer_class
         self._model: nn.Module = model
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
@@ -53,6 +54,7 @@ class Optimizer:
         self._inner_step: Callable[..., Any] = inner_class.step
         self._inner = torch_class.constructed(inner_class, self.name, self.parameters, options)
         self.options = torch_class.public_options(optimizer_class, self._inner.defaults)
+        self.takes_sparse_gradients = issubclass(optimizer_class, torch.optim.SparseAdam)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
         self._may_fuse = fused_kernel.is_known(optimizer_class, self.options)
         self._fused: FusedStep | None = None
@@ -62,6 +64,16 @@ class Optimizer:
         if self.has_evaluation_weights:
             self._inner.train()
         self._initial_group = dict(self._inner.param_groups[0])
+
+    def like(self, model: nn.Module) -> "Optimizer":
+        """Another of the same class and options, which owns the parameters of `model`."""
+        return Optimizer(self._kind, model, **self.options)
+
+    @property
+    def group_numbers(self) -> list[str]:
+        """The names of the group's numbers, which steps may change."""
+        group = self._inner.param_groups[0]
+        return [name for name, value in group.items() if isinstance(value, int | float)]
 
     def step(
         self,

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron import files
 from andiron.serialization import record
 from andiron.serialization.record import Stored
 
@@ -33,13 +34,18 @@ def content(stored: Stored) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
-def read(content: bytes) -> Stored:
+def read(content: bytes, most_values: int) -> Stored:
     """The record in the content of a JSON file.
 
-    Raises: ValueError or RecursionError if it is not a record.
+    Raises: ValueError if it is not a record, or holds more values.
     """
     return record.from_plain(
-        json.loads(content, object_pairs_hook=record.without_repeats, parse_constant=_refuse),
+        files.parsed_json(
+            content,
+            most_values,
+            object_pairs_hook=record.without_repeats,
+            parse_constant=_refuse,
+        ),
         _tensor,
     )
 

@@ -22,6 +22,7 @@ class Differences:
     unexpected: tuple[str, ...] = ()  # in the record alone
     unfit: dict[str, str] = field(default_factory=dict)  # in both; why the record's does not fit
     fitting: tuple[str, ...] = field(default=(), compare=False)
+    other_kind: tuple[str, ...] = ()  # those of `unfit` that are integers for floats, or the like
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.unfit)
@@ -50,6 +51,9 @@ def differences(places: Places, tensors: Tensors) -> Differences:
         unexpected=tuple(name for name in tensors if name not in places),
         unfit=unfit,
         fitting=tuple(name for name in shared if name not in unfit),
+        other_kind=tuple(
+            name for name in unfit if _kind(tensors[name]) != _kind(places[name].in_file)
+        ),
     )
 
 

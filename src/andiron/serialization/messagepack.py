@@ -34,14 +34,23 @@ def content(stored: Stored) -> bytes:
     return packed
 
 
-def read(content: bytes) -> Stored:
+def read(content: bytes, most_values: int) -> Stored:
     """The record in the content of a MessagePack file.
 
-    Extension types and lengths beyond the file's own are refused, so that a file cannot ask for
-    more memory than its size.
+    Extension types, more than `most_values` values in lists and maps, and lengths beyond the file's
+    own are refused, so that a file cannot ask for more memory than its size.
     Raises: ValueError, or another of msgpack's errors, if it is not a record.
     """
     import msgpack
+
+    number = 0
+
+    def counted(values: list[Any]) -> list[Any]:
+        nonlocal number
+        number += 1 + len(values)
+        if number > most_values:
+            raise ValueError(f"it has more than the {most_values:,} values allowed")
+        return values
 
     whole = msgpack.unpackb(
         content,
@@ -49,7 +58,10 @@ def read(content: bytes) -> Stored:
         strict_map_key=True,
         max_ext_len=0,
         ext_hook=_refuse,
-        object_pairs_hook=record.without_repeats,
+        max_array_len=most_values,
+        max_map_len=most_values,
+        list_hook=counted,
+        object_pairs_hook=lambda pairs: record.without_repeats(counted(pairs)),
     )
     return record.from_plain(whole, _tensor)
 

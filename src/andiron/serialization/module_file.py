@@ -1,18 +1,20 @@
 """Any module to a file and back: its parameters and persistent buffers, by name."""
 
-import re
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from andiron import errors
+from andiron import errors, patterns
 from andiron.serialization import layouts, matching
 from andiron.serialization.matching import Differences
 from andiron.serialization.record import Record, Tensors
 from andiron.serialization.recorder import Recorder, load
 
 EXACT = Recorder()
+SLACK = 4  # a record may hold more than the module takes from it
 LAYOUT = "layout"  # key in the record's values: a square matrix does not show a transposition
 
 
@@ -44,7 +46,7 @@ def load_file(
     Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
     not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
-    record = load(path)
+    record = load(path, most_numbers=SLACK * num_elements(module))
     written = layout_of(record)
     places = layouts.places(module, layout or written)
     if layout and LAYOUT in record.values and layout != written:
@@ -70,6 +72,12 @@ def load_file(
     return found
 
 
+def num_elements(module: nn.Module) -> int:
+    """The number of elements in the parameters and buffers of a module."""
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    return sum(tensor.numel() for tensor in tensors if not is_lazy(tensor))
+
+
 def layout_of(record: Record) -> str:
     """The layout of a record's tensors: what the record says, or torch's."""
     return str(record.values.get(LAYOUT, "torch"))
@@ -83,10 +91,10 @@ def renamed(tensors: Tensors, rename: Mapping[str, str]) -> dict[str, Tensor]:
     names = list(tensors)
     for pattern, new in rename.items():
         try:
-            replaced = [re.subn(pattern, new, name) for name in names]
-        except re.error as error:
+            replaced = patterns.replaced(pattern, new, names)
+        except ValueError as error:
             raise errors.MismatchError(
-                f"rename {pattern!r} to {new!r} is not a regular expression ({error}); correct it"
+                f"rename {pattern!r} to {new!r}: {error}; correct it"
             ) from error
         if not any(number for _, number in replaced):
             raise errors.MismatchError(

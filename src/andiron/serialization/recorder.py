@@ -1,7 +1,7 @@
 """Records to files and back: the format, the precision and the compression of each file."""
 
 import gzip
-import json
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,12 @@ from andiron.serialization.record import Record, Stored
 
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 TITLES = {"safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON"}
+PIECE_BYTES = 2**20
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
+# A record's size follows from its module; for other readers this many numbers are the most.
+MOST_NUMBERS = 2**24
+LARGEST_NUMBER = 64  # bytes of a number's text in JSON, with its indentation
+SMALLEST_LIMIT = 16 * 2**20  # bytes of the names, values and entries of a file
 # what the readers raise for content that is not what the file's name says
 WRONG_CONTENT = (
     ValueError, KeyError, OverflowError, RuntimeError, EOFError, zlib.error, gzip.BadGzipFile,
@@ -86,21 +91,25 @@ def CompactRecorder() -> Recorder:
     return Recorder(format="msgpack", precision="half", gzip=True, narrow=True)
 
 
-def load(path: Path | str) -> Record:
+def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     """The record in a file, on the CPU; the file's name says the format.
 
     Floats have the dtype they are stored in, integers their own. Plain safetensors files are
-    memory-mapped; those of other programs load too.
-    Raises: DataError if the file is missing, or not what its name says.
+    memory-mapped; those of other programs load too. Of other files, which are read into memory,
+    those of more than about `most_numbers` elements are refused before they fill it.
+    Raises: DataError if the file is missing, too large, or not what its name says.
     """
     path = Path(path)
     format, is_compressed = _kind(path)
     try:
         if format == "safetensors" and not is_compressed:
             return number_formats.restored(_mapped(path))
-        content = gzip.decompress(path.read_bytes()) if is_compressed else path.read_bytes()
-        readers = {"safetensors": _unmapped, "msgpack": messagepack.read, "json": json_format.read}
-        return number_formats.restored(readers[format](content))
+        content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
+        most_values = files.VALUES_LIMIT + 4 * most_numbers
+        readers = {"msgpack": messagepack.read, "json": json_format.read}
+        if format == "safetensors":
+            return number_formats.restored(_unmapped(content))
+        return number_formats.restored(readers[format](content, most_values))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         why = str(error) or type(error).__name__
@@ -109,6 +118,18 @@ def load(path: Path | str) -> Record:
         ) from error
     except OSError as error:
         raise safetensors_codec.not_opened(path, error) from error
+
+
+def _content(path: Path, limit: int, is_compressed: bool) -> bytes:
+    """The content of a file, decompressed in pieces until it is over the limit."""
+    with files.opened(path) as file:
+        source = gzip.GzipFile(fileobj=file) if is_compressed else file
+        content = io.BytesIO()
+        while piece := source.read(PIECE_BYTES):
+            content.write(piece)
+            if content.tell() > limit:
+                raise ValueError(f"it has more than {limit:,} bytes")
+        return content.getvalue()
 
 
 def _kind(path: Path) -> tuple[str, bool]:
@@ -175,5 +196,6 @@ def _unmapped(content: bytes) -> Stored:
 def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str] | None) -> Stored:
     if not metadata or record.VERSION_KEY not in metadata:
         return Stored(tensors, {}, {})
-    head = {key: json.loads(metadata[key]) for key in (record.VERSION_KEY, "dtypes", "values")}
+    keys = (record.VERSION_KEY, "dtypes", "values")
+    head = {key: files.parsed_json(metadata[key].encode()) for key in keys}
     return record.stored(tensors, head)

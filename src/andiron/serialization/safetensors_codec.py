@@ -7,6 +7,7 @@ Source: https://github.com/huggingface/safetensors, "Format".
 
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
 Shapes = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 METADATA = "__metadata__"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
+HEADER_VALUES = 4 * 2**20
+MAX_TENSORS = 100_000  # a header of thousands of bytes for each would take gigabytes as tensors
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,29 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     Raises: DataError if the file is missing, truncated or not a safetensors file.
     """
     try:
+        check_file(path)
         return safetensors.torch.load_file(path)
     except OSError as error:
         raise not_opened(path, error) from error
-    except SafetensorError as error:
+    except (SafetensorError, ValueError) as error:
         raise errors.DataError(
             f"{path}: not a whole safetensors file ({error}); restore it from a copy"
         ) from error
+
+
+def check_file(path: Path) -> None:
+    """Refuses what no safetensors file of this machine can be, before its library reads it.
+
+    Raises: OSError; ValueError for a pipe, a device, a folder, a damaged header, or one of more
+    tensors than memory would hold.
+    """
+    with files.opened(path) as file:
+
+        def read(offset: int, length: int) -> bytes:
+            file.seek(offset)
+            return file.read(length)
+
+        read_header(read, os.fstat(file.fileno()).st_size)
 
 
 def not_opened(path: Path, error: OSError) -> errors.DataError:
@@ -145,10 +164,14 @@ def read_header(
     if not 2 <= length <= min(size - 8, MAX_HEADER_BYTES):
         raise ValueError(f"its header would be {length} of its {size} bytes")
     try:
-        whole = json.loads(read(8, length))
+        content = bytes(read(8, length))
+        number = content.count(b'"data_offsets"')
+        if number > MAX_TENSORS:
+            raise ValueError(f"{number:,} tensors, more than the {MAX_TENSORS:,} allowed")
+        whole = files.parsed_json(content, HEADER_VALUES)
         metadata = whole.pop(METADATA, {})
         entries = {name: _entry(name, stated, 8 + length) for name, stated in whole.items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(f"its header is damaged: {error}") from error
     for name, entry in entries.items():
         if entry.end > size:

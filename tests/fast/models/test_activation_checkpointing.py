@@ -242,5 +242,5 @@ def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
         activation_checkpointing.apply(network(), "blocks(")
     assert (
         str(error.value)
-        == "'blocks(' is not a regular expression: missing ), unterminated subpattern at position 6"
+        == "'blocks(' is no regular expression: missing ), unterminated subpattern at position 6"
     )

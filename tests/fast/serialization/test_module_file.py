@@ -195,15 +195,13 @@ def test_names_are_changed_in_the_order_given(tmp_path):
         ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
         (
             {"(": "x"},
-            "rename '(' to 'x' is not a regular expression (missing ), unterminated subpattern at "
-            "position "
-            "0); correct it",
+            "rename '(' to 'x': '(' is no regular expression: missing ), unterminated subpattern "
+            "at position 0; correct it",
         ),
         (
             {"weight": r"\1"},
-            "rename 'weight' to '\\\\1' is not a regular expression (invalid group reference 1 at "
-            "position "
-            "1); correct it",
+            "rename 'weight' to '\\\\1': '\\\\1' replaces no 'weight': invalid group reference 1 "
+            "at position 1; correct it",
         ),
     ],
 )

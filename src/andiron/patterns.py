@@ -1,0 +1,73 @@
+"""Regular expressions that a configuration gives: compiled and searched within a time limit.
+
+Python's own take exponential time for some, such as `(a+)+$`.
+
+>>> [match[1] for match in searched(r"blocks[.](\\d+)", ["stem", "blocks.0", "blocks.1"]).values()]
+['0', '1']
+"""
+
+import re
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+MOST_SECONDS = 1.0  # of this process's own time; a thousand names take a millisecond
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The regular expression.
+
+    Raises: ValueError if it is none.
+    """
+    try:
+        with _limited(pattern):
+            return re.compile(pattern)
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+
+
+def searched(pattern: str, names: Iterable[str]) -> dict[str, re.Match[str]]:
+    """The first match in each name that has one.
+
+    Raises: ValueError if `pattern` is no regular expression, or takes too long.
+    """
+    expression = compiled(pattern)
+    with _limited(pattern):
+        found = {name: expression.search(name) for name in names}
+    return {name: match for name, match in found.items() if match}
+
+
+def replaced(pattern: str, new: str, names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name with all matches replaced, and their number; raises as `searched`."""
+    expression = compiled(pattern)
+    try:
+        with _limited(pattern):
+            return [expression.subn(new, name) for name in names]
+    except (re.error, IndexError) as error:
+        raise ValueError(f"{new!r} replaces no {pattern!r}: {error}") from error
+
+
+@contextmanager
+def _limited(pattern: str) -> Iterator[None]:
+    """Within it matching ends with ValueError at the limit; in the main thread, where timers are.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise ValueError(
+            f"{pattern!r} takes more than {MOST_SECONDS:.0f} second to match; repeat nothing that "
+            "repeats inside, as (a+)+ does"
+        )
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
