@@ -20,15 +20,12 @@ from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator, check_loaders
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
-from andiron.learner.state_record import as_record, from_record
+from andiron.learner.state_record import as_record, read_record
 from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
 from andiron.options import LearnerOptions
 from andiron.protocols import Loader
 from andiron.serialization import Recorder
-
-# in a state for each of the model: weights, the optimizer's, and those of open windows of metrics
-NUMBERS_OF_STATE = 16
 
 
 class Learner(AbstractContextManager["Learner"]):
@@ -287,8 +284,8 @@ class Learner(AbstractContextManager["Learner"]):
 
     def load_file(self, path: Path | str) -> None:
         """Continues from what `save_file` wrote; raises DataError for any other file."""
-        most = NUMBERS_OF_STATE * serialization.num_elements(self.model) * (1 + len(self.averages))
-        self.load(from_record(serialization.load(path, most_numbers=most), Path(path)))
+        weights = (1 + len(self.averages)) * serialization.num_elements(self.model)
+        self.load(read_record(Path(path), weights))
 
     def close(self) -> None:
         """Waits for the last checkpoint and closes the writers."""

@@ -5,11 +5,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, serialization
 from andiron.checkpoint import Checkpoint
 from andiron.serialization import Record
 
 EXACT = ("optimizer/", "metrics/")  # parts of the record that no precision may round
+NUMBERS_OF_STATE = 16  # for each weight: the optimizer's, and those of open windows of metrics
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
 
 
@@ -33,11 +34,12 @@ def as_record(saved: Checkpoint) -> Record:
     return Record(tensors, values)
 
 
-def from_record(record: Record, path: Path) -> Checkpoint:
-    """The checkpoint in a record, its tensors in the dtypes they had.
+def read_record(path: Path, num_weights: int) -> Checkpoint:
+    """The checkpoint in a file of a record, of so many weights, its tensors in the dtypes they had.
 
-    Raises: DataError if the record holds something else.
+    Raises: DataError if the record is damaged or larger, or holds something else.
     """
+    record = serialization.load(path, most_numbers=NUMBERS_OF_STATE * num_weights)
     if not {"state", "types", "bits", "averages"} <= record.values.keys():
         remedy = "load a file of weights with andiron.serialization.load_file(model, path)"
         raise errors.DataError(f"{path}: no learner's state; {remedy}")

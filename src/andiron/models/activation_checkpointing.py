@@ -19,7 +19,8 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
     same bits, dropout included; names of the state stay, and buffers (batch norm's statistics) are
     updated once. A module that reads a buffer after changing it (spectral norm) would recompute
     another result: leave it out. The first forward pass imports torch's compiler, for 1.3 s.
-    Raises: ValueError if no submodule matches, or the pattern is no regular expression or takes too long.
+    Raises: ValueError if no submodule matches, or the pattern is no regular expression or takes too
+    long.
     Source: Chen et al. 2016, arXiv:1604.06174, section 4.
     """
     known = {  # a ModuleList has no forward pass that could be recomputed

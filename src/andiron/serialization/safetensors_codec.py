@@ -29,6 +29,8 @@ DTYPES = {
     torch.complex64: "C64", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64",
 }  # fmt: skip
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
+# what values of other types and sizes than a header's raise
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 Shapes = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 METADATA = "__metadata__"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
@@ -171,7 +173,7 @@ def read_header(
         whole = files.parsed_json(content, HEADER_VALUES)
         metadata = whole.pop(METADATA, {})
         entries = {name: _entry(name, stated, 8 + length) for name, stated in whole.items()}
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+    except DAMAGE as error:
         raise ValueError(f"its header is damaged: {error}") from error
     for name, entry in entries.items():
         if entry.end > size:
