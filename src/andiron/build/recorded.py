@@ -14,7 +14,8 @@ from andiron.config import trust
 from andiron.config.schema import Train
 from andiron.config.trust import Option, Trust
 
-NO_ARGUMENTS = "andiron.writers."  # theirs are places outside the run's folder
+# their arguments are places, which belong in the run's folder
+LOCAL_WRITERS = {f"andiron.writers.{name}" for name in trust.LISTED["writers"]["andiron.writers"]}
 
 
 def check(config: Train, trusted: Trust) -> None:
@@ -43,7 +44,7 @@ def _refused(option: str, place: str, node: dict[str, Any], trusted: Trust) -> I
             targets.resolve(option_of_key, function), function
         ):
             yield option_of_key, place, function
-    if name.startswith(NO_ARGUMENTS):
+    if name in LOCAL_WRITERS:
         yield from ((f"{option}.{key}", place, value) for key, value in arguments.items())
     elif name.startswith("torchvision.models.") and arguments.get("weights") is not None:
         yield f"{option}.weights", place, arguments["weights"]

@@ -192,7 +192,7 @@ def main(conf_dir: Path | None = None) -> int:
     def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
         signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         is_recorded = config.resume not in (None, "auto")
-        trusted = trust.of_user(conf_dirs, config.trust) if is_recorded else None
+        trusted = trust.of_user(conf_dirs, config.trust, arguments) if is_recorded else None
         train(config, run_dir, hydra_record, signals.interrupter, trusted)
 
     return command_line.main(task, conf_dir, arguments, signals=signals, resumes=True)

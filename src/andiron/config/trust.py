@@ -9,6 +9,7 @@ record says is built if it is on the list below, or in a package that `trust=[pa
 True
 """
 
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,31 +126,35 @@ def refusal(refused: Iterable[Option]) -> errors.ConfigError:
     """The error for names in a record that may not be built."""
     return errors.ConfigError(
         f"{option}={name!r}: recorded in a run folder, from which only listed classes are built"
-        f"{_remedy(str(name))}"
+        f"{_remedy(option, str(name))}"
         for option, _, name in refused
     )
 
 
-def _remedy(name: str) -> str:
+def _remedy(option: str, name: str) -> str:
     package = name.partition(".")[0]
     if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
-        return "; say the option yourself, on the command line or in conf/"
+        return f"; if you want it, say {option.partition('.')[0]}=... in this command"
     return f"; trust=[{package}] trusts that package, as naming the class in conf/ does"
 
 
-def of_user(conf_dirs: Iterable[Path], packages: Iterable[str] = ()) -> Trust:
-    """The packages that the user trusts, and the other libraries' targets that `conf/` names.
+def of_user(
+    conf_dirs: Sequence[Path], packages: Iterable[str] = (), arguments: Iterable[str] = ()
+) -> Trust:
+    """The packages that the user trusts, and the targets that he names.
 
-    `trust` in conf/train.yaml counts too.
+    Those are the other libraries' in `conf/`, whose train.yaml may list packages too, and all that
+    the `arguments` of this command choose.
     """
     trusted = list(packages)
-    said: set[tuple[str, str]] = set()
+    said = {each for argument in arguments for each in _said_by(argument, conf_dirs)}
     for folder in conf_dirs:
         trusted += _listed_packages(folder / "train.yaml")
         for path in folder.rglob("*.yaml"):
             text = path.read_text(encoding="utf-8", errors="replace")
             if any(not name.startswith(OURS) for name in TARGET.findall(text)):
-                said |= {*_said_in(path, text, folder)}
+                found = _said_in(path, text, folder)
+                said |= {each for each in found if not each[1].startswith(OURS)}
     return Trust(tuple(dict.fromkeys(trusted)), frozenset(said))
 
 
@@ -197,8 +202,20 @@ def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
         return
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
     for _, place, node in nodes(placed):
-        if not str(node["_target_"]).startswith(OURS):
-            yield place, str(node["_target_"])
+        yield place, str(node["_target_"])
+
+
+def _said_by(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """What one override chooses: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
+    option, _, value = argument.lstrip("+").partition("=")
+    group = option.partition("@")[0].partition(".")[0]
+    if option.endswith("._target_"):
+        yield group, value
+    elif group in LISTED:
+        for choice, folder in itertools.product(re.findall(r"[\w-]+", value), conf_dirs):
+            path = folder / group / f"{choice}.yaml"
+            if path.is_file():
+                yield from _said_in(path, path.read_text(encoding="utf-8"), folder)
 
 
 def _listed_packages(path: Path) -> list[str]:

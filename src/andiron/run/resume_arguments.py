@@ -37,7 +37,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     folder = _named_folder(given, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
     packages = _texts(given, "trust")
-    trusted = trust.of_user(conf_dirs, packages)
+    trusted = trust.of_user(conf_dirs, packages, arguments)
     config = dataclasses.replace(
         run_record.config(folder, trusted),
         resume=str(folder.path),

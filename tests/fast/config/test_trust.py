@@ -89,6 +89,16 @@ def test_conf_is_the_users_word_for_its_place_and_so_is_trust_in_its_page(tmp_pa
     assert not ours.allows("scheduler", "mine.Net") and ours.allows("loss", "theirs.Loss")
 
 
+def test_what_this_command_chooses_is_the_users_word_too():
+    wandb = "andiron.writers.WandbWriter"
+    for argument, is_allowed in (
+        ("writers=[tensorboard,wandb]", True), ("+writers=wandb", True),
+        ("writers.wandb.mode=offline", False), ("lr=0.1", False),
+    ):  # fmt: skip
+        assert trust.of_user([CONF], (), [argument]).allows("writers", wandb) == is_allowed
+    assert trust.of_user([CONF], (), ["model._target_=a.Net"]).allows("model", "a.Net")
+
+
 def test_what_conf_names_of_torch_is_held_to_the_list(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "net.yaml").write_text("_target_: torch.hub.load\nx: {_target_: a.b}\n")
