@@ -19,6 +19,7 @@ PARTIAL = re.compile(
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
+NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
 _guarded: dict[Path, tuple[os.stat_result, str]] = {}  # folders as they were, and their real paths
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why nothing is written
 
@@ -85,7 +86,7 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
 
 def opened(path: Path) -> io.BufferedReader:
     """A regular file, open for reading; a pipe, a device or a folder is refused with ValueError."""
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # opening a pipe would wait
+    file = open(os.open(path, os.O_RDONLY | NO_WAITING), "rb")  # opening a pipe would wait
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise ValueError("is no regular file")

@@ -5,11 +5,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from andiron import errors, files
 from andiron.run import replaced_run, run_record, status
-from andiron.run.log_file import LogFile, is_held, unwritable
+from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
 from andiron.run.replaced_run import ReplacedRun
 from andiron.run_folder import RunFolder
 
@@ -27,20 +27,31 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
     a run that `overwrite` does not allow replacing.
     """
     started = status.now()
-    replaced = _claim(folder, started, overwrite=overwrite)
     begun: list[bool] = []
-
-    def begins() -> None:
-        begun.append(True)
-        if replaced is not None:
-            replaced.remove()
-
-    try:
-        with files.guarded(folder.path), _logged(folder), status.reported(folder, started):
+    with ExitStack() as held:
+        with alone_in(folder.path):
+            replaced = _claim(folder, started, overwrite=overwrite)
+            held.enter_context(_undone_on_error(folder, replaced, begun))
+            held.enter_context(_logged(folder))
+        with files.guarded(folder.path), status.reported(folder, started):
             run_record.begin(folder)
+
+            def begins() -> None:
+                begun.append(True)
+                if replaced is not None:
+                    replaced.remove()
+
             yield begins
+
+
+@contextmanager
+def _undone_on_error(
+    folder: RunFolder, replaced: ReplacedRun | None, begun: list[bool]
+) -> Iterator[None]:
+    """Empties the folder again if nothing was trained, and puts back the run that was in it."""
+    try:
+        yield
     except BaseException as error:
-        # nothing was trained: there is no run to keep a record of
         if not begun and (replaced is not None or isinstance(error, errors.ConfigError)):
             replaced_run.remove(folder)
             if replaced is not None:
@@ -78,7 +89,6 @@ def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun |
     """Makes the folder this run's; the run that was in it, moved aside."""
     path, replaced = folder.path, None
     try:
-        path.mkdir(parents=True, exist_ok=True)
         _refuse_links(folder)
         _refuse_foreign(folder)
         if folder.holds_run():

@@ -2,6 +2,9 @@
 
 import io
 import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from andiron import append_only, errors
@@ -59,6 +62,28 @@ def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
     return errors.RunFolderError(
         f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
     )
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Makes the folder; within it no other process claims it. A log's lock takes over from this.
+
+    Raises: RunFolderError if it cannot be made or read.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = None if fcntl is None else os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    if descriptor is None:
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_held(path: Path) -> bool:
