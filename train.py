@@ -11,6 +11,6 @@ sys.path.insert(0, str(HERE / "src"))  # a plain checkout needs no install of it
 from andiron.commands import train  # noqa: E402
 
 if __name__ == "__main__":
-    exit_code = train.main(HERE / "conf")
+    exit_code = train.script(HERE / "conf")
     gc.freeze()  # Python searches everything for garbage as it ends, which takes 0.1 s
     sys.exit(exit_code)

@@ -50,7 +50,7 @@ OWN = (
     "-m",
     "--multirun",
 )
-PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.main())"
+PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
 REQUEUED, TERMINATED = 75, 143  # exit codes after and before the configuration is read
 SECONDS_BETWEEN_LOOKS = 0.001
 SECONDS_AT_MOST = 600.0  # a process that takes longer hangs

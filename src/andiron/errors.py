@@ -80,10 +80,14 @@ class NonFiniteError(AndironError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run that stopped on request, its state saved; the process exits with `exit_code`."""
+    """A run that stopped on request, its state saved; the process exits with `exit_code`.
+
+    `outcome` says what became of the run, and how to continue it.
+    """
 
     def __init__(self, reason: str, exit_code: int = 130):
         self.exit_code = exit_code
+        self.outcome = ""
         super().__init__(reason)
 
 

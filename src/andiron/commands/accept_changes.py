@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 from andiron import errors
+from andiron.commands import process
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
 
 
+@process.command
 def main() -> int:
     """Runs `python scripts/accept_changes.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

@@ -2,12 +2,11 @@
 
 import argparse
 import logging
-import os
 import sys
 from pathlib import Path
 
 from andiron import __version__, errors
-from andiron.commands.signals import Signals, exit_code, heard
+from andiron.commands.signals import Signals, exit_code, heard, outcome
 from andiron.config import composition, trust
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -47,14 +46,8 @@ def main(
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
     except KeyboardInterrupt as error:
-        print(
-            "interrupted; what was saved is in the run folder; resume=<run folder> resumes the run",
-            file=sys.stderr,
-        )
+        print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
         return exit_code(error)
-    except BrokenPipeError:  # whoever read the output has enough of it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return 0
 
 

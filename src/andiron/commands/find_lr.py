@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from andiron import errors, files
 from andiron.build import components, configured_learner
-from andiron.commands import command_line
+from andiron.commands import command_line, process
 from andiron.config.schema import Train
 from andiron.data import DataLoader
 from andiron.learner import Learner
@@ -124,6 +124,7 @@ def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Pat
     figure.savefig(path, dpi=120)
 
 
+@process.command
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/find_lr.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

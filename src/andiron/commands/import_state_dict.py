@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, files, serialization
+from andiron.commands import process
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
@@ -162,6 +163,7 @@ def _kind(value: Any) -> str:
     return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
+@process.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `python scripts/import_state_dict.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

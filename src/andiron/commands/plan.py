@@ -15,7 +15,7 @@ from torch import Tensor
 
 from andiron.build import components, configured_learner
 from andiron.build.components import Components
-from andiron.commands import command_line
+from andiron.commands import command_line, process
 from andiron.config.schema import Train
 from andiron.optim import group_table
 from andiron.protocols import Point
@@ -144,6 +144,7 @@ def _draw(rates: Rates, run_dir: Path) -> None:
     writer.close()
 
 
+@process.command
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/plan.py`; returns the exit code."""
     return command_line.main(plan, conf_dir, command_line.in_folder(sys.argv[1:], "plan"))

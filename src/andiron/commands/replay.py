@@ -10,7 +10,7 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
-from andiron.commands import command_line
+from andiron.commands import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite
@@ -75,6 +75,7 @@ def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:
     )
 
 
+@process.command
 def main() -> int:
     """Runs `python scripts/replay.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

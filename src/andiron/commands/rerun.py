@@ -9,7 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.build import components
-from andiron.commands import command_line, train
+from andiron.commands import command_line, process, train
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
@@ -91,6 +91,7 @@ def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
         yield f"untracked file {name}: {'gone' if name in before else 'new'}"
 
 
+@process.command
 def main() -> int:
     """Runs `python scripts/rerun.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

@@ -5,11 +5,15 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from andiron import errors
+from andiron.commands import streams
 from andiron.interrupter import Interrupter
 
-NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")  # SIGHUP: the terminal or ssh session closed
+# SIGHUP: the terminal or ssh session closed; SIGUSR1, SIGUSR2: a scheduler's time is nearly over;
+# SIGXCPU: the time of `ulimit -t` is
+NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
@@ -18,8 +22,9 @@ NOTICE = "the current update will be finished and saved; Ctrl-C again ends the r
 class Signals:
     """Passes signals to an interrupter; while no learner asks it, they raise Interrupted."""
 
-    def __init__(self, interrupter: Interrupter):
+    def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
+        self.until_exit = until_exit  # whether the process ends when they are heard no longer
         self.last_words: Callable[[str], None] | None = None  # called before an exit at once
         self._process = os.getpid()
         self._terminated_here = 0
@@ -36,7 +41,7 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            _notify(f"\n{name}: {NOTICE}")
+            streams.notify(f"\n{name}: {NOTICE}")
         elif number == signal.SIGINT:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
@@ -56,6 +61,9 @@ class Signals:
 def heard(signals: Signals) -> Iterator[None]:
     """Within it the stopping signals go to `signals`; afterwards to their earlier handlers.
 
+    Where the process ends then, they are ignored instead, so that a second signal does not replace
+    its exit code; a second Ctrl-C ends it at once.
+
     A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored.
     """
     before = {
@@ -67,7 +75,12 @@ def heard(signals: Signals) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, _at_exit(number) if signals.until_exit else handler)
+
+
+def _at_exit(number: signal.Signals) -> Any:
+    # Python puts back the default action of every signal that is not ignored as it exits
+    return (lambda *_: os._exit(128 + number)) if number == signal.SIGINT else signal.SIG_IGN
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
@@ -75,15 +88,6 @@ def exit_code(error: KeyboardInterrupt) -> int:
     return error.exit_code if isinstance(error, errors.Interrupted) else 128 + signal.SIGINT
 
 
-def _notify(text: str) -> None:
-    """Writes to standard error; output to a terminal that is gone is discarded from here on.
-
-    Otherwise the next print would raise an error in a run that is about to save its state.
-    """
-    for stream, notice in ((1, ""), (2, text)):
-        try:
-            os.write(stream, f"{notice}\n".encode())  # not print: a print may be interrupted
-        except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream)
-            os.close(nowhere)
+def outcome(error: KeyboardInterrupt) -> list[str]:
+    """What became of the run that was interrupted by `error`, if it was one."""
+    return [error.outcome] if isinstance(error, errors.Interrupted) and error.outcome else []

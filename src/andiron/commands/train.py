@@ -5,12 +5,13 @@ import gc
 import logging
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.commands import command_line
+from andiron.commands import command_line, process
 from andiron.commands.signals import Signals
 from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
@@ -51,6 +52,7 @@ def train(
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
+        error.outcome = _outcome(folder)
         raise
 
 
@@ -61,11 +63,15 @@ def _start(
     interrupter: Interrupter,
     trusted: Trust | None,
 ) -> None:
-    with claim.claimed(folder, overwrite=config.overwrite or config.resume == "auto") as begins:
-        with status.write_errors_explained(folder):
-            _record(config, folder, hydra_record)
+    is_replacing = config.overwrite or config.resume == "auto"
+    with ExitStack() as at_end:
+        with interrupter.held_back():
+            begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
+            with status.write_errors_explained(folder):
+                _record(config, folder, hydra_record)
         experiment = _import_experiment(interrupter)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        interrupter.hear()
         begins()
         built.run()
 
@@ -100,6 +106,7 @@ def _resume(
             # resume=auto: the whole configuration is that of the command line
             trusted=None if config.resume == "auto" else trusted.saying(changed),
         )
+        interrupter.hear()
         begins()
         first = resumed.learner.updates
 
@@ -117,6 +124,15 @@ def _resume(
 def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
     of_hydra = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
     run_record.write(folder, {folder.config: config.as_json(), **of_hydra})
+
+
+def _outcome(folder: RunFolder) -> str:
+    """What is left of an interrupted run, and how to continue it."""
+    if folder.checkpoints.is_dir() and any(folder.checkpoints.glob("step-*")):
+        return f"resume={folder.path} resumes the run from its newest checkpoint"
+    if folder.holds_run():
+        return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
+    return f"nothing was trained, and nothing is left in {folder.path}: start it again"
 
 
 def _lost_results(folder: RunFolder) -> list[str]:
@@ -173,20 +189,21 @@ def _import_experiment(interrupter: Interrupter) -> Any:
 
     Raises: Interrupted if a signal came meanwhile.
     """
-    interrupter.is_heard = True  # an exception raised within torch's import can abort the process
-    gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
-    from andiron import experiment
+    with interrupter.held_back():  # an exception within torch's import can abort the process
+        gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
+        from andiron import experiment
 
-    gc.enable()
-    interrupter.is_heard = False
-    if interrupter.asked:
-        raise interrupter.asked
+        gc.enable()
     return experiment
 
 
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `python train.py`; returns the exit code."""
-    signals, arguments = Signals(Interrupter()), sys.argv[1:]
+@process.command
+def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
+    """Runs `python train.py`; returns the exit code.
+
+    With `until_exit` the process ends with it, and no signal ends it before.
+    """
+    signals, arguments = Signals(Interrupter(), until_exit=until_exit), sys.argv[1:]
     conf_dirs = [conf_dir or command_line.default_conf_dir(), *diagnosis.user_dirs(arguments)]
 
     def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
@@ -196,3 +213,8 @@ def main(conf_dir: Path | None = None) -> int:
         train(config, run_dir, hydra_record, signals.interrupter, trusted)
 
     return command_line.main(task, conf_dir, arguments, signals=signals, resumes=True)
+
+
+def script(conf_dir: Path | None = None) -> int:
+    """`main` for a process that ends with it."""
+    return main(conf_dir, until_exit=True)

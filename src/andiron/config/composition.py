@@ -72,8 +72,6 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
-    except BrokenPipeError:  # of what Hydra prints: `--help | head`
-        raise
     except OSError as error:  # from creating the folder
         option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*arguments} else "hydra.run.dir"
         raise errors.RunFolderError(

@@ -52,7 +52,9 @@ def _undone_on_error(
     try:
         yield
     except BaseException as error:
-        if not begun and (replaced is not None or isinstance(error, errors.ConfigError)):
+        # nothing was trained: there is no run to keep a record of
+        is_unbegun = isinstance(error, errors.ConfigError | errors.Interrupted)
+        if not begun and (replaced is not None or is_unbegun):
             replaced_run.remove(folder)
             if replaced is not None:
                 replaced.restore()

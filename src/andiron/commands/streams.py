@@ -1,0 +1,120 @@
+"""Standard output and error that never end a command: whatever becomes of them, it continues.
+
+A full disk, a closed terminal or a reader that has gone costs what is printed, and nothing else:
+a run has its own log.
+"""
+
+import errno
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)  # later text may find room
+SECONDS_FOR_A_READER = 1.0
+
+
+class LastingStream:
+    """A text stream whose text is dropped where it cannot be written."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes the text; what the encoding lacks is written as an escape."""
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            encoding = self._stream.encoding
+            self.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
+        except (OSError, ValueError) as error:  # ValueError: it was closed
+            self._failed(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what is buffered."""
+        try:
+            self._stream.flush()
+        except (OSError, ValueError) as error:
+            self._failed(error)
+
+    def end(self) -> None:
+        """Writes what is buffered or discards it, so that nothing is left to fail at exit."""
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._discard()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _failed(self, error: Exception) -> None:
+        if getattr(error, "errno", None) not in PASSING:
+            self._discard()
+
+    def _discard(self) -> None:
+        with suppress(OSError, ValueError):  # it has no descriptor
+            discard(self._stream.fileno())
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Within it standard output and error never raise an error; also a decorator."""
+    _fill_closed_descriptors()
+    before = sys.stdout, sys.stderr
+    streams = [
+        stream or open(os.devnull, "w", encoding="utf-8")  # None: closed before Python started
+        for stream in before
+    ]
+    made = sys.stdout, sys.stderr = LastingStream(streams[0]), LastingStream(streams[1])
+    try:
+        yield
+    finally:
+        for stream in made:
+            stream.end()
+        sys.stdout, sys.stderr = before
+
+
+def notify(text: str) -> None:
+    """Writes a line to standard error, for a signal handler: no print, which may be interrupted.
+
+    A stream that cannot be written, or that nobody reads, is discarded from here on: otherwise a
+    run that is about to save its state would wait in its next print.
+    """
+    for descriptor, notice in ((1, ""), (2, text)):
+        try:
+            if _has_room(descriptor):
+                os.write(descriptor, f"{notice}\n".encode())
+            else:
+                discard(descriptor)
+        except OSError as error:
+            if error.errno not in PASSING:
+                discard(descriptor)
+
+
+def discard(descriptor: int) -> None:
+    """Whatever is written to the descriptor goes nowhere from here on."""
+    with suppress(OSError):  # no descriptor is left
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether a line can be written without waiting for a reader."""
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(SECONDS_FOR_A_READER * 1000))
+
+
+def _fill_closed_descriptors() -> None:
+    """Opens standard streams that are closed: else the next file would get their numbers."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
