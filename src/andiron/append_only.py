@@ -51,7 +51,7 @@ class AppendOnlyFile:
         self._kept: collections.deque[bytes] = collections.deque()
         self._unsaid: list[tuple[int, str]] = []  # messages: logged without the lock
         self._torn = 0  # bytes of a partial append that could not be cut off
-        self._dropped = 0
+        self._dropped = self._lost = 0
         self._is_failing = self._is_writing = self._is_new = False
         self._file: io.FileIO | None = None
         if required:
@@ -107,22 +107,25 @@ class AppendOnlyFile:
         if missing > 0:
             log.warning("%s: %d bytes that were logged are missing", self.path, missing)
 
-    def close(self) -> None:
-        """Tries once more to write what waits, and warns of what is lost."""
+    def close(self) -> str | None:
+        """Tries once more to write what waits; warns of what is lost, and returns that in words."""
         with self._lock:
             if self.is_closed:
-                return
+                return None
             if self._kept:  # a folder that was removed is not created again for nothing
                 self._write_kept()
             if self._kept:
+                self._lost += self.pending
                 self._warn(f" still cannot be written: {self.pending} bytes of it are lost")
             self.is_closed = True
             try:
                 if self._file is not None:
                     self._file.close()
             except OSError as error:  # a network's file system may report a failed write only now
+                self._lost += 1
                 self._warn(f": what was written last may be lost ({error.strerror})")
         self._say()
+        return f"{self.path}: {self._lost} bytes of it" if self._lost else None
 
     def _write_kept(self) -> None:
         """Writes everything that waits."""
@@ -140,6 +143,7 @@ class AppendOnlyFile:
             if self._is_failing:
                 self._unsaid.append((logging.INFO, f"{self.path} is written again"))
                 if self._dropped:
+                    self._lost += self._dropped
                     self._warn(
                         f": {self._dropped} bytes were dropped while it could not be written"
                     )

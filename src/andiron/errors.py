@@ -79,6 +79,10 @@ class NonFiniteError(AndironError):
     """A loss, gradient or weight that is NaN or infinite."""
 
 
+class ExhaustedError(AndironError):
+    """A run for which memory, processes or open files of the machine are not enough."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A run that stopped on request, its state saved; the process exits with `exit_code`.
 

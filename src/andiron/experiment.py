@@ -37,10 +37,9 @@ class Experiment:
         """The trained model; the summary and all weights are written to the folder."""
         loaders = self.components.train, self.components.valid, self.components.test
         writers = self.learner.metric_log.writers
-        with ExitStack() as at_end:
+        with self._written(), ExitStack() as at_end:
             for loader in loaders:
                 at_end.callback(loader.close)
-            at_end.enter_context(self.learner)
             try:
                 model = self.learner.fit(*loaders)
                 self._write_results()
@@ -51,6 +50,28 @@ class Experiment:
                 raise
             writers.end_session(succeeded=True)
         return model
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Closes the learner after the body; a run that could not be written whole has failed."""
+        try:
+            yield
+        except errors.Interrupted as error:
+            error.outcome = "; ".join(self._unwritten())
+            raise
+        except BaseException:
+            self.learner.close()
+            raise
+        if unwritten := self._unwritten():
+            raise errors.RunFolderError("\n".join(unwritten))
+
+    def _unwritten(self) -> list[str]:
+        """Closes the learner; what could not be written, and what to do."""
+        remedy = (
+            "free space there, or raise `ulimit -f`; "
+            f"resume={self.folder.path} continues from the newest checkpoint"
+        )
+        return [f"{what} could not be written; {remedy}" for what in self.learner.close()]
 
     def _write_results(self) -> None:
         results = {"run_dir": str(self.folder.path), **self.learner.summary()}

@@ -158,7 +158,9 @@ class Writer(Protocol):
 
     def write(self, point: Point) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> str | None:
+        """Ends the writing; returns what was lost of the logged values, in words, if that is known.
+        """
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from andiron import devices, errors, files
 from andiron.build import grouped_optimizer, network, recorded, targets
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
+from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 
@@ -50,6 +50,8 @@ def build(config: Train, trusted: Trust | None = None) -> Components:
 
 def _built(config: Train) -> Components:
     device = devices.resolve(config.device)
+    if too_many := worker_limits.problem(config.num_workers):
+        raise errors.ConfigError([too_many])
     splits = _splits(config)
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
     lengths = horizons(config, len(train))

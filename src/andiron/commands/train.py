@@ -17,7 +17,7 @@ from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import claim, resume_policy, run_record, status
+from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
@@ -52,7 +52,7 @@ def train(
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
-        error.outcome = _outcome(folder)
+        error.outcome = "; ".join(filter(None, [error.outcome, _outcome(folder)]))
         raise
 
 
@@ -64,7 +64,7 @@ def _start(
     trusted: Trust | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
-    with ExitStack() as at_end:
+    with ExitStack() as at_end, exhausted.explained(config):
         with interrupter.held_back():
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
@@ -94,7 +94,7 @@ def _resume(
     changed = resume_policy.applied({}, changes)
     of_hydra = [folder.hydra / name for name in hydra_record]
     before = status.contents([folder.config, *of_hydra])
-    with claim.resumed(folder) as begins:
+    with claim.resumed(folder) as begins, exhausted.explained(config):
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
         experiment = _import_experiment(interrupter)

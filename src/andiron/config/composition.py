@@ -6,6 +6,7 @@ The task is called once with the composed run, or once for each run of a `-m` sw
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         try:
             task(_checked_in(run_dir, config, check), run_dir, _hydra_record(config))
         except Exception as error:  # raised below: Hydra would print it and end the sweep
+            traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
             is_sweep = HydraConfig.get().mode is RunMode.MULTIRUN
             failures.append(_named(error, run_dir) if is_sweep else error)
 

@@ -10,6 +10,8 @@
     [[1, 0], [2]]
 """
 
+import multiprocessing.queues
+import os
 import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors, randomness
-from andiron.data import prefetch
+from andiron.data import prefetch, worker_limits
 from andiron.data.augment.sample_random import Augmentation, Draws
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset, RawBatch
@@ -54,6 +56,8 @@ class DataLoader:
     ):
         if len(dataset) == 0:
             raise ValueError("the data set is empty: there is no batch to make")
+        if too_many := worker_limits.problem(num_workers):
+            raise ValueError(too_many)
         if augmentations and shuffle_seed is None:
             raise ValueError(
                 "augmentations draw from the shuffle seed: pass one, or leave them out"
@@ -176,7 +180,7 @@ class DataLoader:
             persistent_workers=True,
             pin_memory=self._is_pinned,
             generator=torch.Generator(),  # its own, so that it does not draw from the default one
-            worker_init_fn=_restore_sigterm,
+            worker_init_fn=_prepare_worker,
         )
 
     def _by_workers(
@@ -185,7 +189,7 @@ class DataLoader:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
-        for raw in workers:
+        for raw in self._iterated(workers):
             if isinstance(raw, errors.DataError):
                 raise raw
             yield raw
@@ -193,6 +197,17 @@ class DataLoader:
                 raise RuntimeError(
                     f"epoch {epoch} cannot continue: its worker processes have begun another"
                 )
+
+    def _iterated(self, workers: "torch.utils.data.DataLoader[Any]") -> Iterator[Any]:
+        """An iterator over what the worker processes gather; all of them are started, or none."""
+        before = multiprocessing.active_children()
+        try:
+            return iter(workers)
+        except OSError:
+            for process in multiprocessing.active_children():
+                if process not in before:
+                    process.kill()
+            raise
 
     def close(self) -> None:
         """Ends the worker processes, if there are any; iterating starts new ones."""
@@ -252,11 +267,20 @@ class _Gather:
             return error
 
 
-def _restore_sigterm(worker: int) -> None:
-    """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent."""
+def _prepare_worker(worker: int) -> None:
+    """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent.
+
+    A batch that cannot be sent, for want of open files, ends the worker: its parent would wait.
+    """
     handler = signal.getsignal(signal.SIGTERM)
     if callable(handler):
         signal.signal(signal.SIGTERM, handler)
+    multiprocessing.queues.Queue._on_queue_feeder_error = staticmethod(_end_worker)
+
+
+def _end_worker(error: Exception, batch: Any) -> None:
+    os.write(2, f"a data worker ends: {error}\n".encode(errors="backslashreplace"))
+    os._exit(1)
 
 
 def _unchanged(batch: Any) -> Any:

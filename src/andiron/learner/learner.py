@@ -287,13 +287,15 @@ class Learner(AbstractContextManager["Learner"]):
         weights = (1 + len(self.averages)) * serialization.num_elements(self.model)
         self.load(read_record(Path(path), weights))
 
-    def close(self) -> None:
-        """Waits for the last checkpoint and closes the writers."""
+    def close(self) -> list[str]:
+        """Writes the last checkpoint and closes the writers; returns what could not be written."""
+        unwritten = []
         try:
-            if self.checkpointer:
-                self.checkpointer.close()
+            if self.checkpointer and not self.checkpointer.close():
+                unwritten = [f"{self.checkpointer.store}: the newest checkpoint"]
         finally:
-            self.metric_log.close()
+            unwritten += self.metric_log.close()
+        return unwritten
 
     def __exit__(self, *error: object) -> None:
         self.close()

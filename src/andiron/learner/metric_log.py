@@ -135,9 +135,9 @@ class MetricLog:
         self.history.load_state_dict(plain["history"])
         self.progress.latest = copy.deepcopy(plain["latest"])
 
-    def close(self) -> None:
-        """Closes the writers."""
-        self.writers.close()
+    def close(self) -> list[str]:
+        """Closes the writers; returns what was lost, in words."""
+        return self.writers.close()
 
     def _record(
         self,

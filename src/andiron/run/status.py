@@ -1,5 +1,6 @@
 """How a run stands: `status.json`, kept truthful however the run ends."""
 
+import errno
 import logging
 import os
 import traceback
@@ -12,6 +13,11 @@ from typing import Any
 from andiron import errors, files
 from andiron.run_folder import RunFolder
 
+# limits of the process, which the shell shows with `ulimit -a`
+LIMITS = {
+    errno.EFBIG: "raise the largest size of a file, `ulimit -f`",
+    errno.EMFILE: "raise the number of open files, `ulimit -n`",
+}
 log = logging.getLogger("andiron")
 
 
@@ -101,10 +107,10 @@ def write_errors_explained(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        remedy = LIMITS.get(error.errno or 0, "free space there, or make it writable")
         raise errors.RunFolderError(
             f"{error.filename or folder.path} could not be written ({error.strerror or error}); "
-            f"free space there, or make it writable: resume={folder.path} then continues from the "
-            "newest checkpoint"
+            f"{remedy}: resume={folder.path} then continues from the newest checkpoint"
         ) from error
 
 

@@ -66,12 +66,14 @@ class Writers:
             if isinstance(writer, Rewinds) and position is not None:
                 self._attempt(name, writer.rewind, position, updates)
 
-    def close(self) -> None:
-        """Closes every writer and reports the calls that failed."""
-        self._each(Writer, "close")
+    def close(self) -> list[str]:
+        """Closes every writer and reports the calls that failed; returns what was lost, in words.
+        """
+        lost = self._each(Writer, "close")
         for name, count in self._failures.items():
             log.warning("writer %s failed %d times; values may be missing there", name, count)
         self._failures.clear()
+        return [what for what in lost.values() if isinstance(what, str)]
 
     def _each(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """What the writers of a kind return, by name; None where the call failed."""

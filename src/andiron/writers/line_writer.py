@@ -35,9 +35,9 @@ class LineWriter(ABC):
         self._file.truncate(position["bytes"])
         self._cut_half_line()
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+    def close(self) -> str | None:
+        """Closes the file; returns what was lost, in words."""
+        return self._file.close()
 
     def _cut_half_line(self) -> None:
         if size := self._file.size:

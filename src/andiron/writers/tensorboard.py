@@ -111,10 +111,10 @@ class TensorBoardWriter:
         for file in self._files.values():
             file.append(event_file.restarted(self._restart))
 
-    def close(self) -> None:
-        """Closes every file."""
-        for file in self._files.values():
-            file.close()
+    def close(self) -> str | None:
+        """Closes every file; returns what was lost, in words."""
+        lost = [file.close() for file in self._files.values()]
+        return "; ".join(filter(None, lost)) or None
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()

@@ -1,0 +1,52 @@
+"""How many worker processes this machine can run."""
+
+import os
+import sys
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+WORKERS_PER_CORE = 8  # they may wait for a disk or a network
+FEWEST_CORES = 2
+LOADERS = 3  # training, validation and test data have workers of their own
+FILES_PER_WORKER, OTHER_FILES = 12, 40  # open in the parent; measured: 9 and 35
+
+
+def problem(num_workers: int) -> str | None:
+    """Why so many worker processes are refused, if they are."""
+    bounds = _bounds()
+    most, reason = min(bounds, key=lambda bound: bound[0])
+    if num_workers <= most:
+        return None
+    return f"num_workers={num_workers}: at most {most} can run here, where {reason}; lower it"
+
+
+def _bounds() -> list[tuple[int, str]]:
+    """Each bound, and where it comes from."""
+    cores = _cores()
+    bounds = [(WORKERS_PER_CORE * max(cores, FEWEST_CORES), f"there are {cores} processor cores")]
+    files = _limit("RLIMIT_NOFILE")
+    if files is not None:
+        most = max(0, (files - OTHER_FILES) // FILES_PER_WORKER)
+        bounds.append((most, f"a process may have {files} open files (`ulimit -n`)"))
+    processes = _limit("RLIMIT_NPROC")
+    if processes is not None:
+        most = processes // (LOADERS + 1)
+        bounds.append((most, f"a user may have {processes} processes (`ulimit -u`)"))
+    return bounds
+
+
+def _cores() -> int:
+    if sys.platform == "linux":  # which may give this process fewer than there are
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _limit(name: str) -> int | None:
+    """A limit of this process; None where there is none."""
+    if resource is None or not hasattr(resource, name):
+        return None
+    soft, _ = resource.getrlimit(getattr(resource, name))
+    return None if soft == resource.RLIM_INFINITY else soft

@@ -1,0 +1,66 @@
+"""Errors of a machine whose memory, processes or open files are used up, and what to lower."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from andiron import errors
+from andiron.config.schema import Train
+
+# what the allocators of torch, CUDA, cuDNN and the system say
+NO_MEMORY = (
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "alloc_failed",
+    "bad_alloc",
+)
+# torch raises RuntimeErrors that begin so, wherever the run is
+WORKERS_FAILED = ("DataLoader worker", "Too many open files", "unable to open shared memory")
+SHORTAGES = {
+    errno.EAGAIN: "raise the number of processes, `ulimit -u`",
+    errno.EMFILE: "raise the number of open files, `ulimit -n`",
+    errno.ENFILE: "close files of other processes",
+}
+
+
+@contextmanager
+def explained(config: Train) -> Iterator[None]:
+    """Turns an error of something used up into an ExhaustedError that names what to lower."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError, ImportError) as error:
+        problem = _problem(error, config)
+        if problem is None:
+            raise
+        raise errors.ExhaustedError(problem) from error
+
+
+def _problem(error: Exception, config: Train) -> str | None:
+    lines = str(error).strip().splitlines()
+    first = (lines[0][:300] if lines else type(error).__name__).rstrip(". ")
+    if isinstance(error, RuntimeError) and first.startswith(WORKERS_FAILED):
+        return (
+            f"num_workers={config.num_workers}: the processes that load data cannot run "
+            f"({first}); lower num_workers or batch_size={config.batch_size}, or give it more "
+            "memory, shared memory (/dev/shm) or open files (`ulimit -n`)"
+        )
+    if is_out_of_memory(error):
+        return (
+            f"out of memory on device {config.device} ({first}); lower "
+            f"batch_size={config.batch_size} (half of it with twice the grads_accumulation makes "
+            "the same update), choose a smaller model or data set, or free memory"
+        )
+    number = error.errno if isinstance(error, OSError) else None
+    if number in SHORTAGES:
+        workers = f" or lower num_workers={config.num_workers}" if config.num_workers else ""
+        return f"{first}: {SHORTAGES[number]}{workers}"
+    return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that no memory was left; torch has no class for it on the CPU."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or any(phrase in text for phrase in NO_MEMORY)
