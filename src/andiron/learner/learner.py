@@ -289,13 +289,12 @@ class Learner(AbstractContextManager["Learner"]):
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""
-        unwritten = []
+        checkpointer = self.checkpointer
         try:
-            if self.checkpointer and not self.checkpointer.close():
-                unwritten = [f"{self.checkpointer.store}: the newest checkpoint"]
+            is_saved = checkpointer is None or checkpointer.close()
         finally:
-            unwritten += self.metric_log.close()
-        return unwritten
+            lost = self.metric_log.close()
+        return lost if is_saved else [f"{checkpointer.store}: the newest checkpoint", *lost]
 
     def __exit__(self, *error: object) -> None:
         self.close()
