@@ -82,7 +82,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
 }  # fmt: skip
 OURS = ("andiron.", "torch.", "torchvision.")  # held to the list, whoever else names them
 KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # no user's own
-TARGET = re.compile(r"_target_:\s*[\"']?([\w.]+)")
+NAMED = re.compile(r":\s*[\"']?([^\W\d]\w*(?:\.[^\W\d]\w*)+)")  # a dotted name as a value in YAML
 Option = tuple[str, str, Any]  # the option's name, its place, and its node or value
 
 
@@ -101,9 +101,8 @@ class Trust:
         return (place, name) in self.said or any(packages) or _is_listed(place, name)
 
     def saying(self, plain: Mapping[str, Any]) -> "Trust":
-        """The same, and every target of a configuration that the user composed."""
-        found = {(place, node["_target_"]) for _, place, node in nodes(plain)}
-        return replace(self, said=self.said | found)
+        """The same, and every name in a configuration that the user composed."""
+        return replace(self, said=self.said | {*_names(plain)})
 
     def check(self, plain: Mapping[str, Any]) -> None:
         """Refuses a recorded configuration that names what may not be built; imports nothing.
@@ -152,7 +151,7 @@ def of_user(
         trusted += _listed_packages(folder / "train.yaml")
         for path in folder.rglob("*.yaml"):
             text = path.read_text(encoding="utf-8", errors="replace")
-            if any(not name.startswith(OURS) for name in TARGET.findall(text)):
+            if any(not name.startswith(OURS) for name in NAMED.findall(text)):
                 found = _said_in(path, text, folder)
                 said |= {each for each in found if not each[1].startswith(OURS)}
     return Trust(tuple(dict.fromkeys(trusted)), frozenset(said))
@@ -184,6 +183,14 @@ def _nodes(value: Any, option: str, place: str) -> Iterator[Option]:
             yield from _nodes(inner, f"{option}.{number}", place)
 
 
+def _names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every target and every function's dotted name among its arguments, with its place."""
+    for _, place, node in nodes(plain):
+        for value in node.values():
+            if isinstance(value, str) and DOTTED_NAME.fullmatch(value):
+                yield place, value
+
+
 def _is_listed(place: str, name: str) -> bool:
     module, _, last = name.rpartition(".")
     names = LISTED.get(place, {}).get(module, ())
@@ -201,15 +208,14 @@ def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     if not isinstance(content, dict):
         return
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
-    for _, place, node in nodes(placed):
-        yield place, str(node["_target_"])
+    yield from _names(placed)
 
 
 def _said_by(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:
     """What one override chooses: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
     option, _, value = argument.lstrip("+").partition("=")
     group = option.partition("@")[0].partition(".")[0]
-    if option.endswith("._target_"):
+    if DOTTED_NAME.fullmatch(value):
         yield group, value
     elif group in LISTED:
         for choice, folder in itertools.product(re.findall(r"[\w-]+", value), conf_dirs):

@@ -84,8 +84,11 @@ def test_conf_is_the_users_word_for_its_place_and_so_is_trust_in_its_page(tmp_pa
         "# @package _global_\nscheduler: {_target_: mine.Curve}\n"
     )
     (tmp_path / "train.yaml").write_text("trust: [theirs]\n")
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "m.yaml").write_text("m: {_target_: andiron.metrics.Mean, of: a.b}\n")
     ours = trust.of_user([tmp_path])
     assert ours.allows("model", "mine.Net") and ours.allows("scheduler", "mine.Curve")
+    assert ours.allows("metrics", "a.b")
     assert not ours.allows("scheduler", "mine.Net") and ours.allows("loss", "theirs.Loss")
 
 
