@@ -10,9 +10,9 @@ from typing import Any
 from andiron import checkpoint, errors
 from andiron.build import components, targets
 from andiron.build.components import Components
-from andiron.checkpoint import Checkpoint, Store
+from andiron.checkpoint import Checkpoint, Store, contents
 from andiron.config.schema import Train
-from andiron.learner import Learner
+from andiron.learner import Learner, plain_checks, saved_state
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
@@ -25,10 +25,14 @@ def newest(
 ) -> Saved:
     """The newest whole checkpoint of this `run`, from which it can resume as configured.
 
-    Raises: DataError if there is none; ConfigError if it is beyond the end that is configured, or
-    if the learning rate depends on a number of updates that the changes alter.
+    Raises: DataError if there is none, or its values are none that a run can have; ConfigError if
+    it is beyond the end that is configured, or if the learning rate depends on a number of updates
+    that the changes alter.
     """
-    path, saved = checkpoint.newest_whole(checkpoints, run)
+    path, unchecked = checkpoint.newest_whole(checkpoints, run)
+    file = unchecked.place(contents.STATE)
+    saved = dataclasses.replace(unchecked, state=saved_state.checked(unchecked.state, file))
+    _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
     _check_length(config, saved.state)
     _check_horizon(config, built, changes)
     return path, saved
@@ -52,6 +56,20 @@ def resume(
     batches = f"{at.batch} of its {len(built.train)} batches"
     where = f"update {at.updates}, epoch {at.epoch + 1}, after {batches}"
     log.info("resuming from %s: %s", path, where)
+
+
+def _check_place(
+    state: Mapping[str, Any], file: str, built: Components, *, has_other_batches: bool
+) -> None:
+    """Refuses counters beyond what the data give: from there an epoch would never end."""
+    batches, items = len(built.train), built.train.num_items
+    if state["batch"] > batches and not has_other_batches:
+        allowed = f"at most {batches}, the batches of an epoch"
+        raise plain_checks.wrong(file, "batch", state["batch"], allowed)
+    most = 2 * items * (state["epoch"] + 1)  # a resume with other batches may see samples again
+    if state["updates"] > most:
+        allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
+        raise plain_checks.wrong(file, "updates", state["updates"], allowed)
 
 
 def _check_length(config: Train, state: Mapping[str, Any]) -> None:

@@ -56,4 +56,4 @@ def load(folder: Path) -> Checkpoint:
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
         log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))
-    return contents.from_files(tensors, state)
+    return contents.from_files(tensors, state, folder)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -26,7 +27,7 @@ class Checkpoint:
     """Everything a run needs to resume.
 
     The tensors of model and optimizer by name, plain values (`state`), averages of the weights, and
-    the sums of metrics whose window is open.
+    the sums of metrics whose window is open. `folder` is where it was read.
     """
 
     model: Tensors
@@ -34,6 +35,11 @@ class Checkpoint:
     state: dict[str, Any]
     averages: dict[str, Tensors] = field(default_factory=dict)
     metrics: Tensors = field(default_factory=dict)
+    folder: Path | None = None
+
+    def place(self, file: str) -> str:
+        """The path of one of its files, as messages name it."""
+        return file if self.folder is None else str(self.folder / file)
 
 
 def step_name(updates: int, number: int = 1) -> str:
@@ -68,8 +74,11 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})
 
 
-def from_files(files: Mapping[str, Tensors], state: dict[str, Any]) -> Checkpoint:
-    """The checkpoint with these tensors by file."""
+def from_files(
+    files: Mapping[str, Tensors], state: dict[str, Any], folder: Path | None = None
+) -> Checkpoint:
+    """The checkpoint with these tensors by file; `folder` is where they were read."""
     names = filter(None, map(_OWN_NAME.fullmatch, files))
     averages = {name["average"]: files[name[0]] for name in names if name["average"]}
-    return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, files.get(METRICS, {}))
+    metrics = files.get(METRICS, {})
+    return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, metrics, folder)

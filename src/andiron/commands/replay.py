@@ -10,10 +10,11 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.build import components, configured_learner
+from andiron.checkpoint import contents
 from andiron.commands import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
-from andiron.learner import nonfinite
+from andiron.learner import nonfinite, plain_checks, saved_state
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -30,15 +31,19 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if "step" not in saved.state:
         below = RunFolder(Path("<run folder>")).nonfinite
         raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
-    recorded = saved.state["step"]
+    state = saved_state.checked(saved.state, saved.place(contents.STATE))
+    recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = run_record.config(RunFolder(folder.parents[1]), trusted)
     config = dataclasses.replace(config, checkpoint=None, render=None)
     built = components.build(config, trusted)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)
-        start = step.first_batch - 1
-        numbers = range(start, start + step.num_batches)
+        start, end = step.first_batch - 1, step.first_batch - 1 + step.num_batches
+        if not 0 <= start < end <= len(built.train) or not step.epoch:
+            file, allowed = saved.place(contents.STATE), f"within {len(built.train)} batches"
+            raise plain_checks.wrong(file, "step", [step.epoch, start + 1, end], allowed)
+        numbers = range(start, end)
         batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
         bad_modules = _watched(learner.model)
         with learner.training(built.train):

@@ -120,7 +120,7 @@ class Learner(AbstractContextManager["Learner"]):
 
         Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this
         too.
-        Raises: TypeError for a loader without epochs.
+        Raises: TypeError for a loader without epochs; MismatchError for one of too few batches.
         """
         check_loaders(train, *others)
         self._evaluation.close()
@@ -128,6 +128,7 @@ class Learner(AbstractContextManager["Learner"]):
         if not self.model.training:  # submodules that are frozen in evaluation mode stay so
             self.model.train()
         at = self.position
+        at.check_within(len(train))
         updates_per_epoch = math.ceil(len(train) / self.options.grads_accumulation)
         num_epochs = self._agenda.start(at, updates_per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over

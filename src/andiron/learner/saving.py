@@ -5,8 +5,9 @@ from pathlib import Path
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.learner import saved_state
 from andiron.learner.metric_log import Measured
-from andiron.learner.state import LearnerState, upgraded
+from andiron.learner.state import LearnerState
 
 
 class Saver:
@@ -63,6 +64,6 @@ class Saver:
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
         metric_log = self._state.metric_log
-        positions = upgraded(newest.state)["metric_log"]["writers"]
+        positions = saved_state.checked(newest.state)["metric_log"]["writers"]
         metric_log.writers.rewind(positions, self._state.position.updates)
         return folder

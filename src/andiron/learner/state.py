@@ -1,6 +1,6 @@
 """The state of a learner as a checkpoint, and back: named parts, each with its own `state_dict`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,17 +9,16 @@ from torch import Tensor, nn
 
 from andiron import errors, randomness, schedules
 from andiron.cadence import Ticker
-from andiron.checkpoint import Checkpoint
-from andiron.learner.early_stopping import StoppingRules
+from andiron.checkpoint import Checkpoint, contents
+from andiron.learner import plain_checks, saved_state
+from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.update import Position
-from andiron.optim import GroupedOptimizer
+from andiron.optim import GroupedOptimizer, model_weights, slot_checks
 from andiron.optim.averaging import WeightAverage
 from andiron.schedules import Schedule
 from andiron.serialization import layouts, matching
-
-FORMAT = 2  # 1: before states had named parts
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,11 @@ class LearnerState:
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         state = {
-            "format": FORMAT,
+            "format": saved_state.FORMAT,
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
+            "stateless": slot_checks.without_state(self.optimizer, optimizer),
             "schedules": [schedule.state_dict() for schedule in self._stateful_schedules()],
             "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},
@@ -78,10 +78,11 @@ class LearnerState:
         """Continues from a checkpoint of a learner that was built the same.
 
         Raises: OwnershipError if its optimizer state belongs to other groups; ValueError if other
-        metrics were measured, or if its weights or averages are those of another model.
+        metrics were measured, or if its weights or averages are those of another model; DataError
+        for values that a learner built the same cannot have.
         """
-        state = upgraded(saved.state)
-        self._check(saved)
+        state = saved_state.checked(saved.state, saved.place(contents.STATE))
+        self._check(saved, state)
         self.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         self.metric_log.load_state_dict(state["metric_log"], saved.metrics, device)
@@ -110,40 +111,58 @@ class LearnerState:
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from schedules.stateful(whole)
 
-    def _check(self, saved: Checkpoint) -> None:
-        """Refuses another model's state before anything is changed."""
+    def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
+        """Refuses what is not a state of this learner before anything is changed."""
+        self._check_model(saved)
+        missing = ", ".join(name for name in self.averages if name not in saved.averages)
+        if missing:
+            there = ", ".join(saved.averages) or "none"
+            remedy = f"the state has {there}; build the learner with those"
+            raise errors.MismatchError(f"averages {missing} are not in the state: {remedy}")
+        if self.optimizer.owners() == state["owners"]:  # else `continue_from` says what differs
+            found = slot_checks.problems(self.optimizer, saved.optimizer, state)
+            _refuse(saved.place(contents.OPTIMIZER), found)
+        for name, weights in saved.averages.items():
+            expected = self._expected_average(name)
+            if expected is not None:
+                file = saved.place(contents.AVERAGE.format(name))
+                _refuse(file, model_weights.differences(weights, expected))
+        _refuse(saved.place(contents.STATE), self._plain_problems(state))
+
+    def _expected_average(self, name: str) -> Mapping[str, Tensor] | None:
+        """Tensors of the names, shapes and dtypes of an average; None where this learner has none.
+        """
+        if name in self.averages:
+            return self.averages[name].state_dict()
+        has_best = any(rule.restores_best for rule in self.early_stopping.rules.values())
+        return model_weights.entries(self.model) if name == BEST and has_best else None
+
+    def _check_model(self, saved: Checkpoint) -> None:
         places = layouts.places(self.model, "torch")
         differences = matching.differences(places, saved.model)
         if differences:
             listed = matching.described(differences, places, saved.model)
             remedy = "build the model whose state it is"
             raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
-        missing = ", ".join(name for name in self.averages if name not in saved.averages)
-        if missing:
-            there = ", ".join(saved.averages) or "none"
-            remedy = f"the state has {there}; build the learner with those"
-            raise errors.MismatchError(f"averages {missing} are not in the state: {remedy}")
+        own = {name: place.own for name, place in places.items()}
+        _refuse(saved.place(contents.MODEL), model_weights.differences(saved.model, own))
+
+    def _plain_problems(self, state: Mapping[str, Any]) -> Iterator[str]:
+        """What a learner built like this cannot have written."""
+        for name in self.averages:
+            if name not in state["averages"]:
+                yield f"averages: {name!r} is missing"
+        stateful, seen = list(self._stateful_schedules()), state["schedules"]
+        for number, (schedule, found) in enumerate(zip(stateful, seen, strict=False)):
+            if len(stateful) == len(seen) and not plain_checks.is_alike(
+                found, schedule.state_dict()
+            ):
+                kind = type(schedule).__name__
+                yield f"schedules[{number}] is {str(found)[:60]}, no state of {kind}"
 
 
-def upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    """A state in the present format; format 1 counted epochs and had other names."""
-    if state.get("format") == FORMAT:
-        return state
-    validated = state["updates"] if state["batch"] == 0 else -1
-    return {
-        **state,
-        "metric_log": state["journal"],
-        "early_stopping": {name: _rule(rule) for name, rule in state["stopping"].items()},
-        "parts": {"nonfinite": state["guard"], "validation": {"last_update": validated}},
-    }
-
-
-def _rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """The state of an early stopping rule that counted epochs."""
-    return {
-        **rule,
-        "update_of_best": 0,
-        "is_best": 0 < rule["last_epoch"] == rule["epoch_of_best"],
-        "since_gain": rule["last_epoch"] - rule["epoch_of_gain"],
-        "last_update": 0,
-    }
+def _refuse(file: str, problems: Iterable[str]) -> None:
+    """Raises: DataError with all problems of a file."""
+    listed = "; ".join(problems)
+    if listed:
+        raise errors.DataError(f"{file}: {listed}; use another checkpoint")

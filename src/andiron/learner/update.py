@@ -39,6 +39,15 @@ class Position:
         vars(self).update({name: state[name] for name in self.state_dict()})
         self.first_batch = self.batch
 
+    def check_within(self, batches: int) -> None:
+        """Refuses an epoch of fewer batches than are taken from it: it would never end.
+
+        Raises: MismatchError.
+        """
+        if self.batch > batches:
+            taken = f"{self.batch} batches are taken from an epoch of {batches}"
+            raise errors.MismatchError(f"{taken}: the state is of other data; train on those")
+
     def next_epoch(self) -> None:
         """Moves to the first batch of the next epoch."""
         self.epoch += 1

@@ -11,11 +11,13 @@
 
 import operator
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from andiron.metrics import tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Metric, Parts, Values
 
@@ -52,26 +54,29 @@ class Tally:
 
     def close_window(self) -> Values:
         """The numbers since the last window was closed; empty if no batch was added."""
-        return self._values(self._move_window())
+        with self._explained():
+            return self._values(self._move_window())
 
     def close_epoch(self) -> Values:
         """The numbers since the last epoch was closed, an open window included."""
-        self._move_window()
-        parts = self._epoch
+        with self._explained():
+            self._move_window()
+            values = self._values(self._epoch)
         self.forget()
-        return self._values(parts)
+        return values
 
     def forget(self) -> None:
         """Drops what was counted since the last epoch was closed."""
         self._items: list[Any] = []  # of the window, not yet counted
         self._window: list[list[Parts]] = []  # of each batch, the parts of each metric
         self._epoch: list[Any] = [None] * len(self.metrics)
+        self._is_restored = False  # whether parts in it come from a file
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""
         self._count_items()
         tensors: dict[str, Tensor] = {}
-        window, epoch = (_plain(part, tensors) for part in (self._window, self._epoch))
+        window, epoch = (tally_state.plain(part, tensors) for part in (self._window, self._epoch))
         names = [metric.name for metric in self.metrics]
         return {"metrics": names, "window": window, "epoch": epoch}, tensors
 
@@ -80,16 +85,22 @@ class Tally:
     ) -> None:
         """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 
-        Raises: ValueError if the state is of other metrics.
+        Raises: ValueError if the state is of other metrics; DataError if it is none of a tally.
         """
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
             saved = f"saved while {', '.join(plain['metrics'])} were measured"
             raise ValueError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
+        tally_state.check(self.metrics, plain, tensors)
         self._window, self._epoch = (
-            _restored(plain[part], tensors, device) for part in ("window", "epoch")
+            tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
         )
+        self._is_restored = True
+
+    def _explained(self) -> AbstractContextManager[None]:
+        """While parts of a file are open, what fails is for parts that are no batch's of a run."""
+        return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
         return [
@@ -179,26 +190,3 @@ def _summed(parts: tuple[Tensor, ...]) -> Tensor:
     if stacked.device.type != "mps" and stacked.is_floating_point():
         stacked = stacked.double()
     return stacked.sum(0).cpu().double()
-
-
-def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
-    if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach()
-        return {"tensor": name, "device": value.device.type}
-    if isinstance(value, tuple):
-        return {"tuple": _plain([*value], tensors)}
-    return [_plain(inner, tensors) for inner in value] if isinstance(value, list) else value
-
-
-def _restored(plain: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The value given to `_plain`; a tensor that was not on the CPU is moved to `device`."""
-    if isinstance(plain, list):
-        return [_restored(inner, tensors, device) for inner in plain]
-    if not isinstance(plain, dict):
-        return plain
-    if "tuple" in plain:
-        return tuple(_restored(plain["tuple"], tensors, device))
-    tensor = tensors[plain["tensor"]]
-    return tensor.clone() if plain["device"] == "cpu" else tensor.to(device)

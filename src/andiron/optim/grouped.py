@@ -197,7 +197,7 @@ class GroupedOptimizer:
     def state_dict(self) -> dict[str, Tensor]:
         """The state of every optimizer as `<parameter>/<slot>` to tensor."""
         return {
-            key: tensor for each in self._optimizers() for key, tensor in each.state_dict().items()
+            key: tensor for each in self.optimizers for key, tensor in each.state_dict().items()
         }
 
     def load_state_dict(self, state: Tensors) -> None:
@@ -209,7 +209,7 @@ class GroupedOptimizer:
         for key, name in names.items():
             if name not in self.parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-        for each in self._optimizers():
+        for each in self.optimizers:
             owned = each.parameters
             each.load_state_dict({key: state[key] for key in state if names[key] in owned})
 
@@ -247,16 +247,18 @@ class GroupedOptimizer:
     def evaluated(self) -> Iterator[None]:
         """Inside it the parameters are the weights to evaluate, save and export."""
         with ExitStack() as stack:
-            for optimizer in self._optimizers():
+            for optimizer in self.optimizers:
                 stack.enter_context(optimizer.evaluated())
             yield
 
     @property
     def has_evaluation_weights(self) -> bool:
         """Whether `evaluated` changes any weights."""
-        return any(optimizer.has_evaluation_weights for optimizer in self._optimizers())
+        return any(optimizer.has_evaluation_weights for optimizer in self.optimizers)
 
-    def _optimizers(self) -> list[Optimizer]:
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """The optimizers of the groups that have one."""
         return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
 
     def _freeze(self, names: set[str]) -> None:

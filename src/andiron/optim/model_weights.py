@@ -22,6 +22,19 @@ def copy(source: Tensors, target: Tensors) -> None:
             target[name].copy_(tensor)
 
 
+def differences(found: Tensors, expected: Tensors) -> Iterator[str]:
+    """What keeps saved tensors from being values of the `expected` ones, a line for each name."""
+    for name in sorted(found.keys() ^ expected.keys()):
+        yield f"{name!r} is {'missing' if name in expected else 'not known'}"
+    for name in sorted(found.keys() & expected.keys()):
+        was, own = (
+            f"{str(each.dtype).removeprefix('torch.')} {list(each.shape)}"
+            for each in (found[name], expected[name])
+        )
+        if was != own:
+            yield f"{name!r} is {was}, not {own}"
+
+
 @contextmanager
 def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
     """Inside it `model` has the values of `tensors`; afterwards its own, bit for bit."""

@@ -80,6 +80,11 @@ class Plateau:
         return {"lr": self.lr, "best": self.best, **since}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` returned."""
+        """Continues from what `state_dict` returned.
+
+        Raises: ValueError for a negative learning rate.
+        """
+        if state["lr"] < 0:
+            raise ValueError(f"lr={state['lr']}: should be 0 or more, in the state of a Plateau")
         self.lr, self.best = state["lr"], state["best"]
         self.validations_without_gain = state["epochs_without_gain"]

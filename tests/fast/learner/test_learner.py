@@ -622,6 +622,7 @@ def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(t
                 }
             },
             "frozen": [],
+            "stateless": [],
             "schedules": [],
             "averages": {},
             "early_stopping": {},

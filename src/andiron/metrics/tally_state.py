@@ -1,0 +1,113 @@
+"""What a tally has counted as plain values and tensors, and back; a file's are checked before use.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+
+WHERE = "state.json: metric_log.tally"
+NUMBERS = (int, float)
+FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError)
+
+
+def plain(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach()
+        return {"tensor": name, "device": value.device.type}
+    if isinstance(value, tuple):
+        return {"tuple": plain([*value], tensors)}
+    return [plain(inner, tensors) for inner in value] if isinstance(value, list) else value
+
+
+def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    """The value given to `plain`; a tensor that was not on the CPU is moved to `device`."""
+    if isinstance(value, list):
+        return [restored(inner, tensors, device) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if "tuple" in value:
+        return tuple(restored(value["tuple"], tensors, device))
+    tensor = tensors[value["tensor"]]
+    return tensor.clone() if value["device"] == "cpu" else tensor.to(device)
+
+
+def check(
+    metrics: Sequence[Any], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Refuses parts that are not, for each metric, tensors and numbers of the same shapes.
+
+    Raises: DataError naming the place and what is wrong there.
+    """
+    for part, batches in ("window", state["window"]), ("epoch", [state["epoch"]]):
+        for number, batch in enumerate(batches):
+            where = f"{WHERE}.{part}[{number}]" if part == "window" else f"{WHERE}.epoch"
+            if not isinstance(batch, list) or len(batch) != len(metrics):
+                raise errors.DataError(f"{where} is no list of the parts of {len(metrics)} metrics")
+            for metric, parts in zip(metrics, batch, strict=True):
+                if parts is not None or part == "window":
+                    _check_parts(metric, parts, tensors, f"{where}, {metric.name}")
+    for metric, shapes in zip(metrics, _shapes(state, tensors), strict=True):
+        if hasattr(metric, "value") and not getattr(metric, "gathers", False) and len(shapes) > 1:
+            listed = " and ".join(map(str, sorted(shapes)))
+            raise errors.DataError(f"{WHERE}: the sums of {metric.name} have shapes {listed}")
+
+
+@contextmanager
+def failures_explained() -> Iterator[None]:
+    """What fails within is for parts in a file that are none of the metrics that are measured.
+
+    Raises: DataError.
+    """
+    try:
+        yield
+    except FAILURES as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise errors.DataError(
+            f"the sums of metrics in the checkpoint are none of those that are measured ({why}); "
+            "resume from another checkpoint"
+        ) from error
+
+
+def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
+    found = _listed(parts)
+    if found is None or (not hasattr(metric, "value") and len(found) != 2):
+        raise errors.DataError(f"{where}: {_shown(parts)} are no parts of this metric")
+    for each in found:
+        for leaf in each if isinstance(each, list) else [each]:
+            is_number = type(leaf) in NUMBERS
+            is_named = isinstance(leaf, dict) and leaf.keys() == {"tensor", "device"}
+            is_text = is_named and all(isinstance(each, str) for each in leaf.values())
+            if is_named and not (is_text and leaf["tensor"] in tensors):
+                raise errors.DataError(f"{where}: metrics.safetensors has no {_shown(leaf)}")
+            if not is_number and not is_named:
+                raise errors.DataError(f"{where}: {_shown(leaf)} is neither a number nor a tensor")
+
+
+def _listed(parts: Any) -> list[Any] | None:
+    """The parts of one metric, which are a list, or a tuple as `plain` writes it."""
+    if isinstance(parts, dict) and parts.keys() == {"tuple"}:
+        parts = parts["tuple"]
+    return parts if isinstance(parts, list) else None
+
+
+def _shapes(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> list[set[str]]:
+    """By metric, the shapes of its parts in each batch and in the epoch, as text."""
+    found: list[set[str]] = [set() for _ in state["epoch"]]
+    for batch in (*state["window"], state["epoch"]):
+        for shapes, parts in zip(found, batch, strict=True):
+            leaves = _listed(parts) or []
+            named = [leaf for leaf in leaves if isinstance(leaf, dict)]
+            if named:
+                shapes.add(str([list(tensors[leaf["tensor"]].shape) for leaf in named]))
+    return found
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]
