@@ -17,10 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron import errors
 from andiron.metrics import tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Metric, Parts, Values
 
+MOST_SHOWN = 300  # characters
 LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
 MOST_KEPT = 256  # items that may wait: 16 MiB together
 
@@ -85,12 +87,12 @@ class Tally:
     ) -> None:
         """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 
-        Raises: ValueError if the state is of other metrics; DataError if it is none of a tally.
+        Raises: MismatchError if the state is of other metrics; DataError if it is none of a tally.
         """
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
-            saved = f"saved while {', '.join(plain['metrics'])} were measured"
-            raise ValueError(f"{saved}, not {', '.join(names)}; measure the same")
+            saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
+            raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
         tally_state.check(self.metrics, plain, tensors)
         self._window, self._epoch = (

@@ -70,7 +70,7 @@ def failures_explained() -> Iterator[None]:
     except FAILURES as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise errors.DataError(
-            f"the sums of metrics in the checkpoint are none of those that are measured ({why}); "
+            f"{WHERE}: its sums in the checkpoint are none of the metrics that are measured ({why}); "
             "resume from another checkpoint"
         ) from error
 

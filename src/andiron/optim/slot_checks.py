@@ -119,7 +119,7 @@ def _in_values(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
         yield f"{key!r} is {_shown((tensor.dtype, tuple(tensor.shape)))}, not one number"
     elif slot.endswith(LENGTH) or slot.removesuffix(NUMBER) in COUNTERS:
         most = MOST_ITEMS if slot.endswith(LENGTH) else MOST_STEPS
-        value = float(tensor.double().max()) if tensor.numel() else 0.0
+        value = float(tensor.real.double().max()) if tensor.numel() else 0.0
         if not math.isfinite(value) or not 0 <= value <= most:
             yield f"{key!r} is {value:g}; it counts, from 0 to {most:,}"
 
