@@ -118,8 +118,7 @@ class Learner(AbstractContextManager["Learner"]):
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
         """Within it the model trains, progress is shown, and the run can be asked to stop.
 
-        Afterwards every checkpoint is on the disk. What makes updates without `fit` enters this
-        too.
+        Afterwards every checkpoint is on the disk. Updates without `fit` are made within this too.
         Raises: TypeError for a loader without epochs; MismatchError for one of too few batches.
         """
         check_loaders(train, *others)

@@ -93,8 +93,11 @@ class LearnerState:
             average.load_state_dict(saved.averages[name], state["averages"][name])
         stateful, seen = list(self._stateful_schedules()), state["schedules"]
         if len(stateful) == len(seen):  # else others were chosen since; they begin now
-            for schedule, each in zip(stateful, seen, strict=True):
-                schedule.load_state_dict(each)
+            for number, (schedule, each) in enumerate(zip(stateful, seen, strict=True)):
+                try:
+                    schedule.load_state_dict(each)
+                except ValueError as error:
+                    _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.put_others(state["random"])
         self.position.load_state_dict(state)

@@ -53,6 +53,9 @@ def check(
             for metric, parts in zip(metrics, batch, strict=True):
                 if parts is not None or part == "window":
                     _check_parts(metric, parts, tensors, f"{where}, {metric.name}")
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise errors.DataError(f"metrics.safetensors: {name!r} is {tensor.dtype}, and no sum")
     for metric, shapes in zip(metrics, _shapes(state, tensors), strict=True):
         if hasattr(metric, "value") and not getattr(metric, "gathers", False) and len(shapes) > 1:
             listed = " and ".join(map(str, sorted(shapes)))
@@ -70,8 +73,8 @@ def failures_explained() -> Iterator[None]:
     except FAILURES as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise errors.DataError(
-            f"{WHERE}: its sums in the checkpoint are none of the metrics that are measured ({why}); "
-            "resume from another checkpoint"
+            f"{WHERE}: the sums in the checkpoint are none of the metrics that are measured "
+            f"({why}); resume from another checkpoint"
         ) from error
 
 

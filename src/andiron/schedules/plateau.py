@@ -82,9 +82,10 @@ class Plateau:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from what `state_dict` returned.
 
-        Raises: ValueError for a negative learning rate.
+        Raises: ValueError for a negative learning rate, or a best value that is no number.
         """
-        if state["lr"] < 0:
-            raise ValueError(f"lr={state['lr']}: should be 0 or more, in the state of a Plateau")
+        if state["lr"] < 0 or isinstance(state["best"], str | list | dict):
+            problem = f"lr={state['lr']}, best={state['best']}: should be a rate and a number"
+            raise ValueError(f"{problem}, in the state of a Plateau")
         self.lr, self.best = state["lr"], state["best"]
         self.validations_without_gain = state["epochs_without_gain"]

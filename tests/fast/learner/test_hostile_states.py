@@ -23,8 +23,8 @@ from andiron.optim.averaging import Ema
 from andiron.schedules import Plateau, Warmup
 
 VALUES = (
-    -1, 7, 2**31, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, math.nan, math.inf, "", "x", "ff" * 2500,
-    None, True, [], {}, [[]], {"tensor": "99", "device": "cpu"}, {"tuple": [1]},
+    -1, 7, 2**31, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, math.nan, math.inf, "", "x",
+    "ff" * 2500, None, True, [], {}, [[]], {"tensor": "99", "device": "cpu"}, {"tuple": [1]},
 )  # fmt: skip
 SECONDS = 20
 STRIDE = 31  # every so many of 5,000 cases; all take six minutes, and all pass
@@ -120,7 +120,8 @@ def test_each_value_replaced_and_each_key_removed(saved, tmp_path):
             else:
                 owner[place[-1]] = value
             changed = Checkpoint(**vars(saved) | {"state": state})
-            yield (str(place[0]), "state", "measured", "loss", "update"), f"{place} = {str(value)[:40]}", changed
+            words = str(place[0]), "state", "measured", "loss", "update"
+            yield words, f"{place} = {str(value)[:40]}", changed
 
     faults = faults_of(attempts(), tmp_path)
     assert not faults, "\n".join(faults)
