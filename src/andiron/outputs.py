@@ -61,10 +61,10 @@ class MultiLabelClassificationOutput(SupervisedOutput):
 
 @dataclass(frozen=True)
 class RegressionOutput(SupervisedOutput):
-    """A batch of predicted values and their targets, both in the targets' unit."""
+    """A batch of predicted values or images and their targets, both in the targets' unit."""
 
-    output: Float[Tensor, "batch outputs"]
-    targets: Float[Tensor, "batch outputs"]
+    output: Float[Tensor, "batch outputs ..."]
+    targets: Float[Tensor, "batch outputs ..."]
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,18 @@ class SequenceOutput(SupervisedOutput):
 
 @dataclass(frozen=True)
 class AdversarialOutput(Detachable):
-    """Both losses of a GAN, and the discriminator's logits of real and of generated images."""
+    """Both losses of a GAN, and the discriminator's logits of real and of generated images.
+
+    The images themselves, in [-1, 1], are for metrics such as FID.
+    """
 
     loss: Scalar  # the generator's
     discriminator_loss: Scalar
     real: Float[Tensor, " batch"]
     generated: Float[Tensor, " batch"]
     weight: Weight
+    real_images: Float[Tensor, "batch channels height width"] | None = None
+    generated_images: Float[Tensor, "batch channels height width"] | None = None
 
 
 def known_targets(item: Any) -> Bool[Tensor, "..."] | None:

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from urllib.error import URLError
 
 import hydra.utils
 import torch
@@ -154,6 +155,10 @@ def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, 
         raise refused(option, node, why) from error
     for key, value in named_functions(known, arguments).items():
         arguments[key] = resolve(f"{option}.{key}", value)
+    if not node_checks.is_shipped(node["_target_"]):
+        for key, value in arguments.items():
+            if isinstance(value, list) and key in known and _is_tuple(known[key]):
+                arguments[key] = tuple(value)  # YAML has none, and torchmetrics tells them apart
     is_open = {key for key in known if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
@@ -173,8 +178,14 @@ def _with_objects(option: str, value: Any, offers: Iterator[Values]) -> Any:
 
 def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
     is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
-    with refusals_named(option, function) if is_shipped else nullcontext():
-        return function(**arguments)
+    try:
+        with refusals_named(option, function) if is_shipped else nullcontext():
+            return function(**arguments)
+    except ModuleNotFoundError as error:  # of an optional package, when it is first needed
+        raise refused(option, node, str(error)) from error
+    except URLError as error:
+        why = f"downloads weights, and that failed ({error.reason})"
+        raise refused(option, node, f"{why}; start the run where there is a network") from error
 
 
 def _check_arguments(
@@ -211,6 +222,11 @@ def _type_names(parameter: inspect.Parameter) -> set[str]:
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     allowed = typing.get_args(annotation) if is_union else (annotation,)
     return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
+
+
+def _is_tuple(parameter: inspect.Parameter) -> bool:
+    allowed = _type_names(parameter)
+    return "tuple" in allowed and not allowed & {"list", "Sequence", "Iterable"}
 
 
 def _remedy(name: str, cause: str) -> str:

@@ -1,117 +1,154 @@
 """Adapter for the metrics of the package torchmetrics, whose states become the parts."""
 
 import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron import outputs
+from andiron import errors
+from andiron.metrics.adapted import computed_values, packed_states, update_arguments
 from andiron.protocols import Parts, Result
 from andiron.ranges import Node
 
-ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
+REFUSALS = (IndexError, KeyError, RuntimeError, TypeError, ValueError)
 
 
 class Torchmetrics:
-    """The torchmetrics `metric` of (item.output, item.targets); its states are the parts.
+    """Any `metric` of torchmetrics; its states are the parts.
 
-    It gets the logits of a classifier as probabilities: it would convert them itself, except for a
-    batch whose logits all happen to lie in [0, 1]. Its own argument `ignore_index: -100` leaves out
-    IGNORED targets. Most metrics validate their inputs, which reads from the device at each batch;
-    `validate_args: false` avoids that. The metric is only the adapter's working memory.
-    Raises: ValueError if its states are neither all summed nor all concatenated, or its direction
-    is unknown.
+    It gets (item.output, item.targets): probabilities of a classifier, texts if it measures text,
+    of a GAN real and generated images. `inputs`, a function of the item, gives other arguments: a
+    tuple, a dict by name, or a list of such for several updates. Curves and matrices are pictures,
+    on validation data only, as is every metric with `validation_only`. Its own argument
+    `ignore_index: -100` leaves out IGNORED targets. Most metrics validate their inputs, which reads
+    from the device at each batch; `validate_args: false` avoids that. The metric is only the
+    adapter's working memory.
+    Raises: ValueError if it keeps more than its states, or its direction is unknown.
     """
 
     def __init__(
-        self, metric: Node, *, name: str | None = None, higher_is_better: bool | None = None
+        self,
+        metric: Node,
+        *,
+        name: str | None = None,
+        higher_is_better: bool | None = None,
+        inputs: Callable[[Any], Any] | None = None,
+        validation_only: bool = False,
+        vocabulary: Sequence[str] | None = None,
     ):
         self.metric = metric
         self.name = name or type(metric).__name__
-        self.gathers = _gathers(metric)
-        better = metric.higher_is_better if higher_is_better is None else higher_is_better
-        if better is None:
-            problem = f"{type(metric).__name__} does not say; give true or false"
-            raise ValueError(f"higher_is_better: {problem}")
-        self.higher_is_better: bool = better
+        self._owners = _owners(metric)
+        self._states = packed_states.states_of(self._owners)
+        self._innermost = update_arguments.innermost(self._owners)
+        self._inputs, self._vocabulary = inputs, vocabulary
+        self.gathers = not packed_states.are_sums(self._states)
+        self._gathers_arguments = packed_states.lacks_reduction(self._states)
+        self.validation_only = validation_only or computed_values.is_picture(metric)
+        self.higher_is_better = _direction(metric, higher_is_better)
 
     def __call__(self, item: Any) -> Parts:
-        self._move(item.output.device)
-        self.metric.reset()
-        self.metric.update(*_inputs(item))
-        states = self.metric.metric_state.values()
-        if not self.gathers:
-            return tuple(states)
-        # what the batch added to each list, with a dimension for the samples
-        lists = ([each if each.ndim else each[None] for each in state] for state in states)
-        return tuple(map(torch.cat, lists))
+        updates = self._updates(item)
+        self._prepare(item.loss.device)
+        with self._refusals_named(updates):
+            if self._gathers_arguments:
+                return update_arguments.tensors(updates)
+            for arguments, named in updates:
+                self.metric.update(*arguments, **named)
+            if self.gathers:
+                return tuple(packed_states.parts_of(self._states))
+        return tuple(getattr(state.owner, state.name) for state in self._states)
 
     def value(self, *parts: Tensor) -> Result:
-        """The metric's value: a number, or several by name or place; None for NaN.
+        """The metric's value: a number, several by name or place, or a picture; None for NaN.
 
-        Raises: TypeError for any other value, such as a curve.
+        Raises: TypeError for any other value, such as one for each pixel.
         """
-        self._move(torch.device("cpu"))
-        self.metric.reset()
-        for (state, default), part in zip(self.metric.metric_state.items(), parts, strict=True):
-            if self.gathers:
-                setattr(self.metric, state, [part])
-            else:  # counts as integers again; other sums stay float64
-                dtype = part.dtype if default.is_floating_point() else default.dtype
-                setattr(self.metric, state, part.to(dtype))
-        # unwrapped: without its cache and its exchange between ranks
-        result = inspect.unwrap(self.metric.compute)()
-        self.metric.reset()
-        return _values(self.name, result)
+        self._prepare(torch.device("cpu"))
+        with self._refusals_named():
+            if self._gathers_arguments:
+                self.metric.update(*parts)
+            elif self.gathers:
+                packed_states.set_gathered(self._states, parts)
+            else:
+                packed_states.set_sums(self._states, parts)
+            # unwrapped: without its cache and its exchange between ranks
+            result = inspect.unwrap(self.metric.compute)()
+        self._prepare(torch.device("cpu"))
+        return computed_values.value_of(self.name, self.metric, result)
 
-    def _move(self, device: torch.device) -> None:
+    def _updates(self, item: Any) -> list[update_arguments.Update]:
+        if self._inputs is not None:
+            return update_arguments.updates_by(self._inputs, item)
+        try:
+            return update_arguments.updates_of(*self._innermost, item, self._vocabulary)
+        except errors.MismatchError as error:
+            raise errors.MismatchError(f"{self.name}: {error}; {self._remedy}") from error
+
+    def _prepare(self, device: torch.device) -> None:
+        """Empties the metric, on this device."""
+        from torchmetrics import Metric  # here: it takes seconds to import, and is optional
+
         if self.metric.device != device:
             self.metric.to(device)
+        for owner in self._owners:
+            Metric.reset(owner)  # the class's own reset may keep something: FID its real features
+            # FID remembers the dtype of its features only to round its value to it
+            owner.orig_dtype = torch.float64
+
+    @property
+    def _remedy(self) -> str:
+        remedy = "give inputs: a function of the item that returns the arguments of its update"
+        return f"{remedy}, or leave it out: ~metrics.{self.name}"
+
+    @contextmanager
+    def _refusals_named(self, updates: Sequence[update_arguments.Update] = ()) -> Iterator[None]:
+        """What torchmetrics refuses becomes a MismatchError; errors of the user's own class stay.
+
+        Raises: MismatchError.
+        """
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise
+        except REFUSALS as error:
+            kind = type(self.metric)
+            if not kind.__module__.startswith("torchmetrics."):
+                raise
+            problem = f"{self.name}: {kind.__name__}: {' '.join(str(error).split())}"
+            if updates:
+                problem += f"; it got {update_arguments.described(updates[0])}; {self._remedy}"
+            raise errors.MismatchError(problem) from error
 
 
-def _gathers(metric: Any) -> bool:
-    """Whether the states are concatenated; False if they are summed."""
-    # here: it takes seconds to import, and is optional
-    from torchmetrics.utilities import dim_zero_cat, dim_zero_sum
+def _owners(metric: Any) -> list[Any]:
+    """The metric, and the metrics inside a wrapper.
 
-    name, reductions = type(metric).__name__, getattr(metric, "_reductions", {})
-    if not reductions:
+    Raises: ValueError if it is none, or keeps more than its states.
+    """
+    from torchmetrics import Metric
+    from torchmetrics.wrappers import MinMaxMetric, Running
+
+    name = type(metric).__name__
+    if not isinstance(metric, Metric):
         remedy = "give each metric of torchmetrics by itself"
         raise ValueError(f"metric={name}: has no states of its own to add up; {remedy}")
-    kinds = {*reductions.values()}
-    if kinds in ({dim_zero_sum}, {dim_zero_cat}):
-        return dim_zero_cat in kinds
-    found = ", ".join(
-        f"{state} by {getattr(how, '__name__', how)}" for state, how in reductions.items()
-    )
-    raise ValueError(
-        f"metric={name}: merges its states in a way that sums cannot follow ({found}); "
-        "all should be dim_zero_sum, or all dim_zero_cat: use another setting of it (thresholds), "
-        "or write a Statistic of your own"
-    )
+    owners = [each for each in metric.modules() if isinstance(each, Metric)]
+    for owner in owners:
+        if isinstance(owner, MinMaxMetric | Running):
+            kind = type(owner).__name__
+            remedy = "give the metric inside it: the best value of a run is in its summary"
+            raise ValueError(f"metric={name}: {kind} depends on the order of batches; {remedy}")
+    metric.eval()  # a feature network of the user's own measures every batch alike
+    return owners
 
 
-def _inputs(item: Any) -> tuple[Tensor, Tensor]:
-    """Outputs and targets in the shapes that torchmetrics expects."""
-    output, targets = item.output, item.targets
-    if isinstance(item, outputs.ClassificationOutput):
-        return output.softmax(dim=-1), targets
-    if isinstance(item, ANSWERS):
-        return output.sigmoid(), targets
-    if isinstance(item, outputs.RegressionOutput) and output.shape[1] == 1:
-        return output[:, 0], targets[:, 0]
-    return output, targets
-
-
-def _values(name: str, result: Any) -> Result:
-    if isinstance(result, Tensor) and result.ndim == 1 and len(result) != 1:
-        result = {str(number): each for number, each in enumerate(result)}
-    several = result if isinstance(result, dict) else {name: result}
-    if all(isinstance(each, Tensor) and each.numel() == 1 for each in several.values()):
-        numbers = {key: float(each) for key, each in several.items() if not each.isnan()}
-        return numbers if several is result else numbers.get(name)
-    is_tensor = isinstance(result, Tensor)
-    kind = f"a tensor {list(result.shape)}" if is_tensor else f"a {type(result).__name__}"
-    problem = f"torchmetrics computes {kind}; only numbers can be logged, not a curve"
-    raise TypeError(f"{name}: {problem}")
+def _direction(metric: Any, given: bool | None) -> bool:
+    better = metric.higher_is_better if given is None else given
+    if better is None and not computed_values.is_picture(metric):
+        problem = f"{type(metric).__name__} does not say; give true or false"
+        raise ValueError(f"higher_is_better: {problem}")
+    return bool(better)

@@ -113,7 +113,8 @@ class Adversarial(nn.Module):
         real, fake = self._judged(images), self._judged(generated)
         loss = _surprise(fake, is_real=1) if loss is None else loss
         discriminator_loss = _surprise(real, is_real=1) + _surprise(fake, is_real=0)
-        return AdversarialOutput(loss, discriminator_loss, real, fake, weight=len(images))
+        weight = len(images)
+        return AdversarialOutput(loss, discriminator_loss, real, fake, weight, images, generated)
 
     def _images(self, batch: Batch) -> Images:
         return torch.addcmul(self.offset, batch.inputs, self.slope)

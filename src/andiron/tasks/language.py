@@ -19,13 +19,12 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
+from andiron.metrics.sequence.decoded_text import BYTES, decoded
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.ranges import Count, NonNegative
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised, total_weight
-
-BYTES = 256
 
 
 class LanguageModel(Supervised):
@@ -98,7 +97,8 @@ class LanguageModel(Supervised):
         generator = torch.Generator(device=device).manual_seed(randomness.derive(0, "sample"))
         prompt = torch.tensor([self.prompt], device=device)
         tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
-        return {"sample": _code_block(self._decoded([*self.prompt, *tokens[0].tolist()]))}
+        text = decoded([*self.prompt, *tokens[0].tolist()], self.vocabulary)
+        return {"sample": _code_block(text)}
 
     def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
         """The bytes that the targets stand for; None without a vocabulary and 256 classes."""
@@ -109,11 +109,6 @@ class LanguageModel(Supervised):
         if logits.shape[-1] != BYTES:
             return None
         return (targets != IGNORED).sum() if has_ignored else targets.numel()
-
-    def _decoded(self, tokens: Sequence[int]) -> str:
-        if self.vocabulary is not None:
-            return "".join(self.vocabulary[token] for token in tokens)
-        return bytes(tokens).decode(errors="replace")
 
 
 def _encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:

@@ -50,7 +50,7 @@ class Regressor(Supervised):
     The network predicts standardised values z, and y = target_mean + target_std * z; the loss is
     that of z. Mean and standard deviation are those of the training targets, one number or one for
     each output; 0 and 1 if the run does not supply them. They have no part in `state_dict()`.
-    Targets [batch] are read as [batch 1].
+    Targets [batch] are read as [batch 1]; they may be images [batch channels height width] too.
     Raises: ValueError for a standard deviation that is not positive, or a loss of classes.
     """
 
@@ -89,11 +89,12 @@ class Regressor(Supervised):
         """
         standardised = self._standardised(batch.inputs)
         targets = _column(batch.targets.to(standardised.dtype))
-        if standardised.dim() != 2 or standardised.shape != targets.shape:
+        if standardised.dim() < 2 or standardised.shape != targets.shape:
             remedy = "should be a value for every target: num_outputs"
             raise checks.misfit(self, standardised, batch.targets, remedy)
         expected = (targets - self.target_mean) / self.target_std
-        if expected.shape != targets.shape:
+        is_scalar = len(self.target_mean) == len(self.target_std) == 1
+        if expected.shape != targets.shape or not (targets.dim() == 2 or is_scalar):
             raise errors.DataError(
                 f"target_mean has {len(self.target_mean)} numbers and target_std "
                 f"{len(self.target_std)} for {targets.shape[1]} outputs; "

@@ -28,6 +28,7 @@ CONF = Path(__file__).resolve().parents[3] / "conf"
 OWN_MODULE = '''
 """A module of a user's own, which no schema and no registry knows."""
 import os
+import urllib.error
 
 CONSTANT = 3
 
@@ -43,6 +44,18 @@ def network(width, num_classes=None):
 
 def anything(**options):
     return options
+
+
+def paired(sizes: tuple[int, int], either: tuple[int, ...] | float, many: list[int] | tuple):
+    return sizes, either, many
+
+
+def optional_package():
+    raise ModuleNotFoundError("this needs `nltk`: use `pip install nltk`")
+
+
+def offline():
+    raise urllib.error.URLError("no route to host")
 
 
 def outer(inner):
@@ -152,6 +165,23 @@ def test_missing_and_unknown_arguments_are_told_at_once(own):
         "model.input_shape: Network needs it; give one as +model.input_shape=...",
         "model.depth: Network needs it; give one as +model.depth=...",
     ]
+
+
+def test_a_list_is_a_tuple_where_the_users_callable_takes_nothing_else(own):
+    node = {"_target_": f"{own}.paired", "sizes": [1, 2], "either": [3], "many": [4]}
+    assert targets.build("metrics.mine", node) == ((1, 2), (3,), [4])
+    assert targets.build("metrics.mine", {**node, "either": 0.5})[1] == 0.5
+
+
+def test_a_package_that_a_constructor_lacks_is_said_at_the_option(own):
+    with pytest.raises(errors.ConfigError, match="metrics.mine._target_=.*: this needs `nltk`"):
+        targets.build("metrics.mine", {"_target_": f"{own}.optional_package"})
+
+
+def test_weights_that_cannot_be_downloaded_are_an_error_of_the_option(own):
+    words = r"downloads weights, and that failed \(no route to host\); start the run where"
+    with pytest.raises(errors.ConfigError, match=words):
+        targets.build("metrics.mine", {"_target_": f"{own}.offline"})
 
 
 def test_an_argument_without_a_name_is_refused(own):

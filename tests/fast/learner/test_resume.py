@@ -15,7 +15,7 @@ from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
 from andiron.learner.early_stopping import EarlyStopping
-from andiron.metrics import AUROC, Loss
+from andiron.metrics import AUROC, Loss, Torchmetrics
 from andiron.models import ConvNet
 from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Plateau, Warmup
@@ -84,6 +84,21 @@ def with_dropped_updates(made):
     return made
 
 
+def foreign_metrics():
+    """States of every kind: sums, a maximum and a list, and all arguments."""
+    torchmetrics = pytest.importorskip("torchmetrics")
+
+    def of(metric, inputs=None):
+        return Torchmetrics(metric, higher_is_better=True, inputs=inputs)
+
+    return (
+        of(torchmetrics.classification.MulticlassF1Score(10)),
+        of(torchmetrics.MaxMetric(), lambda item: item.output),
+        of(torchmetrics.classification.MulticlassCalibrationError(10)),
+        of(torchmetrics.PearsonCorrCoef(), lambda item: (item.output[:, 0], item.targets.float())),
+    )
+
+
 SETUPS = {
     "adam": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), LR),
     "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(
@@ -106,6 +121,9 @@ SETUPS = {
         m, Optimizer(torch.optim.Adam, m), LR
     ),
     "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(
+        m, Optimizer(torch.optim.Adam, m), LR
+    ),
+    "metrics of torchmetrics": lambda b, m: b.metric_train_numeric(*foreign_metrics()).build(
         m, Optimizer(torch.optim.Adam, m), LR
     ),
     "a validation every three updates": lambda b, m: (

@@ -77,6 +77,18 @@ def test_whole_numbers_are_targets_too():
     assert item.targets.tolist() == [[1.0], [2.0], [3.0]]
 
 
+def test_images_are_targets_too():
+    images = torch.rand(3, 1, 4, 4)
+    task = Regressor(nn.Conv2d(1, 1, 1), target_mean=0.5, target_std=0.25)
+    item = task.predict(Batch(images, images))
+    assert item.output.shape == item.targets.shape == images.shape
+    expected = functional.mse_loss(task.network(images), (images - 0.5) / 0.25)
+    assert torch.equal(item.loss, expected)
+    several = Regressor(nn.Conv2d(1, 1, 1), target_mean=[0.5] * 4, target_std=[0.25] * 4)
+    with pytest.raises(errors.DataError, match="^target_mean has 4 numbers and target_std 4 for 1"):
+        several.predict(Batch(images, images))
+
+
 @pytest.mark.parametrize(
     ("outputs", "shape"), [(3, (7,)), (3, (7, 1)), (1, (7, 3)), (2, (6, 2)), (2, (7, 2, 1))]
 )

@@ -1,0 +1,1 @@
+"""What the adapter of torchmetrics' metrics knows: their states, their arguments, their values."""

@@ -1,0 +1,83 @@
+"""What a torchmetrics metric computes, as the value of a metric: numbers, or a picture."""
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from andiron.protocols import Result
+
+MOST_NUMBERS = 1000  # more are no values to log, but a map or a value for each sample
+DRAWS = {"curve", "cmap"}  # what `plot` takes if the metric is a curve or a matrix
+
+
+def is_picture(metric: Any) -> bool:
+    """Whether torchmetrics draws what the metric computes, a curve or a matrix."""
+    draws = DRAWS & inspect.signature(metric.plot).parameters.keys()
+    # a class with its own `compute` and an inherited `plot` computes something else
+    return bool(draws) and _class_with(metric, "plot") is _class_with(metric, "compute")
+
+
+def value_of(name: str, metric: Any, result: Any) -> Result:
+    """The value: a number, several by name or place, or a picture; None for NaN.
+
+    Raises: TypeError for anything else, such as a map of each sample.
+    """
+    if is_picture(metric):
+        return _pictures(metric.plot, result)
+    numbers = dict(_numbers(name, "", result))
+    if [*numbers] == [""]:
+        number = numbers[""]
+        return None if math.isnan(number) else number
+    return {place: number for place, number in numbers.items() if not math.isnan(number)}
+
+
+def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
+    """Every number of the result by its place; that of a single number is empty."""
+    if isinstance(result, Tensor) and result.numel() == 1:
+        result = result.reshape(())
+    if isinstance(result, int | float) or (isinstance(result, Tensor) and result.ndim == 0):
+        yield place, float(result)
+        return
+    is_shown = isinstance(result, Mapping | list | tuple | Tensor)
+    size = len(result) if is_shown else 0
+    if not is_shown or (result.numel() if isinstance(result, Tensor) else size) > MOST_NUMBERS:
+        kind = (
+            f"a tensor {[*result.shape]}" if isinstance(result, Tensor) else type(result).__name__
+        )
+        problem = f"torchmetrics computes {kind}; only numbers can be logged: change its arguments"
+        raise TypeError(f"{name}: {problem}")
+    by_name = result if isinstance(result, Mapping) else dict(enumerate(result))
+    for key, inner in by_name.items():
+        yield from _numbers(name, f"{place}/{key}" if place else str(key), inner)
+
+
+def _class_with(metric: Any, method: str) -> type:
+    return next(each for each in type(metric).__mro__ if method in vars(each))
+
+
+def _pictures(plot: Callable[..., Any], result: Any) -> Result:
+    """One picture; of a matrix for each of several labels, one by its number."""
+    if isinstance(result, Tensor) and result.ndim == 3:
+        return {str(label): _picture(plot, each) for label, each in enumerate(result)}
+    return _picture(plot, result)
+
+
+def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:
+    """Drawn on a figure of its own, without a window."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes half a second
+    from matplotlib.figure import Figure
+
+    canvas: Any = FigureCanvasAgg(Figure())  # untyped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the drawing's own calls
+        plot(result, ax=canvas.figure.subplots())
+        canvas.draw()
+    pixels = torch.from_numpy(numpy.array(canvas.buffer_rgba()))
+    return pixels[:, :, :3].permute(2, 0, 1).contiguous()

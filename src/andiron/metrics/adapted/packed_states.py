@@ -1,0 +1,116 @@
+"""The states of a torchmetrics metric as parts of one batch, and merged parts as states again.
+
+Each batch is what torchmetrics calls a process: merging batches is its own merging of processes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+MOST_DIMENSIONS = 7  # of a tensor in a list; its shape is kept in one row of numbers
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of `owner`, which `reduction` merges; a list state keeps what was appended."""
+
+    owner: Any
+    name: str
+    reduction: Callable[[Any], Any] | None
+    default: Any
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.default, list)
+
+    def set(self, value: Any) -> None:
+        """Gives the owner this state, as if it had been updated."""
+        setattr(self.owner, self.name, value)
+        self.owner._update_count = 1  # else an inner metric warns that it was not updated
+
+
+def states_of(owners: Sequence[Any]) -> list[State]:
+    """The states of a metric and of the metrics inside it."""
+    return [
+        State(owner, name, reduction, owner._defaults[name])
+        for owner in owners
+        for name, reduction in owner._reductions.items()
+    ]
+
+
+def are_sums(states: Sequence[State]) -> bool:
+    """Whether each state is a sum, so that the parts can be added up and take no memory."""
+    from torchmetrics.utilities import dim_zero_sum  # here: it takes seconds, and is optional
+
+    return all(not state.is_list and state.reduction is dim_zero_sum for state in states)
+
+
+def lacks_reduction(states: Sequence[State]) -> bool:
+    """Whether a tensor is merged by the metric itself, in `compute`: running means, as of Pearson.
+
+    Some merge no more than two, so that such a metric is computed from all predictions at once.
+    """
+    return any(not state.is_list and state.reduction is None for state in states)
+
+
+def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
+    """The states after one batch, to be concatenated: a row for a tensor; values and shapes."""
+    for state in states:
+        value = getattr(state.owner, state.name)
+        if not state.is_list:
+            yield value[None]
+            continue
+        if not all(isinstance(each, Tensor) for each in value):
+            found = next(type(each).__name__ for each in value if not isinstance(each, Tensor))
+            raise TypeError(f"its state {state.name} has a {found}; a checkpoint saves tensors")
+        yield _flat(value)
+        yield _shapes(value)
+
+
+def set_sums(states: Sequence[State], parts: Sequence[Tensor]) -> None:
+    """Sums become states: counts as integers again, other sums stay float64."""
+    for state, part in zip(states, parts, strict=True):
+        is_float = state.default.is_floating_point() or state.default.is_complex()
+        state.set(part if is_float else part.to(state.default.dtype))
+
+
+def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
+    """Concatenated parts become states: rows merged by the reduction, lists as they were."""
+    remaining = iter(parts)
+    for state in states:
+        part = next(remaining)
+        state.set(_list(part, next(remaining)) if state.is_list else _merged(state, part))
+
+
+def _merged(state: State, rows: Tensor) -> Tensor:
+    from torchmetrics.utilities import dim_zero_sum
+
+    if len(rows) == 1:
+        return rows[0]
+    if state.reduction is dim_zero_sum and rows.is_floating_point():
+        return rows.double().sum(0)  # many batches: as exact as sums without gathering
+    merged: Tensor = state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
+    return merged
+
+
+def _flat(values: Sequence[Tensor]) -> Tensor:
+    if not values:
+        return torch.empty(0, dtype=torch.bool)  # joined with any other, it takes its dtype
+    return torch.cat([each.flatten() for each in values])
+
+
+def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
+    """The number of dimensions of each tensor, its sizes, and zeros."""
+    unused = ([0] * (MOST_DIMENSIONS - each.ndim) for each in values)
+    rows = [[each.ndim, *each.shape, *zeros] for each, zeros in zip(values, unused, strict=True)]
+    return torch.tensor(rows, dtype=torch.long).reshape(-1, 1 + MOST_DIMENSIONS)
+
+
+def _list(flat: Tensor, shapes: Int[Tensor, "values 8"]) -> list[Tensor]:
+    sizes = [tuple(sizes[:dimensions]) for dimensions, *sizes in shapes.tolist()]
+    pieces = torch.split(flat, [torch.Size(size).numel() for size in sizes])
+    return [piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True)]

@@ -1,0 +1,150 @@
+"""What a torchmetrics metric is updated with: the arguments of one batch, from the task's item."""
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from andiron import errors, outputs
+from andiron.metrics.sequence import decoded_text
+from andiron.outputs import AdversarialOutput, RegressionOutput, SequenceOutput
+
+Update = tuple[tuple[Any, ...], Mapping[str, Any]]
+Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
+ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
+
+
+def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
+    """The metric that is updated and what its `update` needs; a wrapper takes and passes on any."""
+    for owner in owners:
+        known = inspect.signature(owner.update).parameters.values()
+        if not any(each.kind is each.VAR_POSITIONAL for each in known):
+            needed = (each for each in known if each.kind is not each.VAR_KEYWORD)
+            return owner, {each.name: each for each in needed if each.default is each.empty}
+    return owners[0], {}
+
+
+def updates_by(inputs: Callable[[Any], Any], item: Any) -> list[Update]:
+    """The updates that a function of the user's own gives for an item.
+
+    It returns the arguments as a tuple or, by name, as a dict; or a list of these for several
+    updates; anything else is the only argument.
+    """
+    given = inputs(item)
+    return [_update(each) for each in (given if isinstance(given, list) else [given])]
+
+
+def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
+    """The arguments of the only update, which are concatenated over the batches.
+
+    Raises: TypeError if there are several updates, or anything else than tensors by place.
+    """
+    (arguments, named), *others = updates
+    if others or named or not all(isinstance(each, Tensor) for each in arguments):
+        raise TypeError("is computed from all batches at once, which takes tensors by place alone")
+    return arguments
+
+
+def described(update: Update) -> str:
+    """The kinds and shapes of the arguments, for messages."""
+    arguments, named = update
+    shown = (
+        f"{str(each.dtype).removeprefix('torch.')} {[*each.shape]}"
+        if isinstance(each, Tensor)
+        else type(each).__name__
+        for each in (*arguments, *named.values())
+    )
+    return " and ".join(shown)
+
+
+def updates_of(
+    metric: Any, takes: Parameters, item: Any, vocabulary: Sequence[str] | None
+) -> list[Update]:
+    """The updates for an item: predictions and targets, real and generated images, or texts.
+
+    Parameters beyond the first two are attributes of the item with their name.
+    Raises: MismatchError if the item lacks what the metric takes.
+    """
+    names = [*takes]
+    if isinstance(item, AdversarialOutput):
+        return _of_images(metric, names, item)
+    if isinstance(item, SequenceOutput) and _takes_text(takes):
+        predictions, targets = decoded_text.predictions_and_targets(item, vocabulary)
+        several = _takes_references([*takes.values()][1].annotation)
+        return [((predictions, [[each] for each in targets] if several else targets), {})]
+    first = _of_outputs(metric, item)[: len(names) or None]
+    missing = [name for name in names[2:] if not hasattr(item, name)]
+    if missing:
+        raise _misfit(metric, item, f"also takes {', '.join(missing)}, which are not in")
+    return [(first, {name: getattr(item, name) for name in names[2:]})]
+
+
+def _update(given: Any) -> Update:
+    if isinstance(given, Mapping):
+        return (), given
+    return (given if isinstance(given, tuple) else (given,)), {}
+
+
+def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
+    """Outputs and targets in the form that the metric expects."""
+    if not (hasattr(item, "output") and hasattr(item, "targets")):
+        raise _misfit(metric, item, "takes predictions and targets, which are not in")
+    output, targets = item.output, item.targets
+    if isinstance(item, outputs.ClassificationOutput):
+        if _is_of("torchmetrics.clustering", metric):
+            return output.argmax(dim=-1), targets
+        return output.softmax(dim=-1), targets
+    if isinstance(item, ANSWERS):
+        return output.sigmoid(), targets
+    if isinstance(item, RegressionOutput) and output.ndim == 2 and output.shape[1] == 1:
+        return output[:, 0], targets[:, 0]
+    if isinstance(item, SequenceOutput) and not _is_of("torchmetrics.text", metric):
+        return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
+    return output, targets
+
+
+def _of_images(metric: Any, names: Sequence[str], item: AdversarialOutput) -> list[Update]:
+    if item.real_images is None or item.generated_images is None:
+        raise _misfit(metric, item, "takes images, which are not in")
+    generated = _pixels(metric, item.generated_images)
+    if "real" in names:
+        real = _pixels(metric, item.real_images)
+        return [((real,), {"real": True}), ((generated,), {"real": False})]
+    if len(names) == 1:
+        return [((generated,), {})]
+    raise _misfit(metric, item, f"takes {', '.join(names)}, and there are no pairs in")
+
+
+def _pixels(metric: Any, images: Float[Tensor, "batch channels height width"]) -> Tensor:
+    """Images in [-1, 1] as bytes, or in [0, 1] for a metric that normalises; grey ones as RGB.
+
+    A feature network of the user's own gets the channels that there are.
+    """
+    unit = ((images.float() + 1) / 2).clamp(0, 1)
+    if images.shape[1] == 1 and not getattr(metric, "used_custom_model", True):
+        unit = unit.expand(-1, 3, -1, -1)
+    return unit if getattr(metric, "normalize", True) else (unit * 255).round().to(torch.uint8)
+
+
+def _takes_text(takes: Parameters) -> bool:
+    """Whether predictions and targets are annotated as strings."""
+    kinds = [each.annotation for each in takes.values()]
+    return len(kinds) == 2 and all(kind is str or "[str]" in str(kind) for kind in kinds)
+
+
+def _takes_references(kind: Any) -> bool:
+    """Whether the targets are several references for each prediction, and nothing else."""
+    inner = typing.get_args(kind)
+    return len(inner) == 1 and typing.get_origin(inner[0]) is Sequence
+
+
+def _is_of(package: str, metric: Any) -> bool:
+    return any(each.__module__.startswith(package) for each in type(metric).__mro__)
+
+
+def _misfit(metric: Any, item: Any, lack: str) -> errors.MismatchError:
+    return errors.MismatchError(f"{type(metric).__name__} {lack} the {type(item).__name__}")
