@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import import_state_dict, replay, rerun, train
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
 from proofs.attempt import SECRET, Outcome, attempt
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
+BUILDING = (CHANGED, AGAIN)  # a finished run that is resumed alone builds nothing
 START, IMPORT = "start_from", "import_state_dict"
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name('executed').touch()
@@ -123,7 +126,8 @@ def _targets() -> Iterator[Case]:
     for place, held in PLACES.items():
         for node in itertools.islice(nodes, 7):
             name = f"{node['_target_']} as {place}"
-            yield Case(name, _config(lambda node=node, held=held: held(node)))
+            change = _config(lambda node=node, held=held: held(node))
+            yield Case(name, change, (RESUME, CHANGED, AGAIN, REPLAY))
     yield Case(
         "a network as scheduler",
         _config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
@@ -134,9 +138,8 @@ def _targets() -> Iterator[Case]:
     )
     for function in ("os.system", "builtins.exec", "torch.load", "evil.f", "shutil.rmtree"):
         node = {"_target_": "andiron.metrics.Mean", "of": function, "higher_is_better": True}
-        yield Case(
-            f"{function} by name", _config(lambda node=node: {"metrics": {"mine": node}})
-        )
+        change = _config(lambda node=node: {"metrics": {"mine": node}})
+        yield Case(f"{function} by name", change, BUILDING)
     for writer in (
         {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
         {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
@@ -145,9 +148,11 @@ def _targets() -> Iterator[Case]:
         {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"},
     ):
         name = f"{writer['_target_']} elsewhere"
-        yield Case(name, _config(lambda writer=writer: {"writers": {"mine": writer}}))
+        change = _config(lambda writer=writer: {"writers": {"mine": writer}})
+        yield Case(name, change, BUILDING)
     data = {"_target_": "andiron.data.mnist", "root": "{outside}/new", "valid": 0.1}
-    yield Case("a download", _config(lambda: {"data": {**data, "split_seed": 0}}))
+    change = _config(lambda: {"data": {**data, "split_seed": 0}})
+    yield Case("a download", change, BUILDING)
 
 
 def _texts() -> Iterator[Case]:
@@ -160,7 +165,9 @@ def _texts() -> Iterator[Case]:
         "an unknown option": {secret: 1},
         "start_from": {"start_from": f"{{folder}}/{secret}"},
     }.items():
-        yield Case(f"an interpolation in {name}", _config(lambda options=options: options))
+        commands = (AGAIN,) if name == "start_from" else (RESUME, CHANGED, AGAIN)
+        change = _config(lambda options=options: options)
+        yield Case(f"an interpolation in {name}", change, commands)
     escape = "\x1b]0;owned\x07\x1b[2J"
     for name, options in {
         "a target": {"model": {"_target_": f"os.{escape}"}},
@@ -381,6 +388,7 @@ def _filled(text: str, folder: Path) -> str:
 
 def _sign(folder: Path) -> None:
     """Makes the manifest of the run agree with its files, as a stranger can."""
+    run_record.accept(RunFolder(folder))
 
 
 def command(name: str, folder: Path) -> Callable[[], int]:
@@ -391,7 +399,7 @@ def command(name: str, folder: Path) -> Callable[[], int]:
         RESUME: (_train, [f"resume={folder}"]),
         CHANGED: (_train, [f"resume={folder}", "num_epochs=3", "render=plain"]),
         AGAIN: (rerun.main, [str(folder), "--into", str(into)]),
-        REPLAY: (replay.main, [str(folder / "nonfinite" / "update-1")]),
+        REPLAY: (replay.main, [str(next(folder.glob("nonfinite/*"), folder))]),
         START: (_train, [f"start_from={weights}", "num_epochs=1", f"hydra.run.dir={into}"]),
         IMPORT: (import_state_dict.main, [str(weights), str(into / "weights.safetensors")]),
     }
@@ -437,11 +445,14 @@ def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome
 
 
 def finished_run(folder: Path) -> Path:
-    """A run of two epochs of the digits, to make hostile copies of."""
-    sys.argv = ["train", "num_epochs=2", "render=plain", f"hydra.run.dir={folder}"]
-    made = attempt(_train, may_write=[folder], forbidden=folder / "none", seconds=120)
-    if made.code:
-        raise RuntimeError(made.output)
+    """A run of two epochs of the digits, to make hostile copies of, with an update to replay."""
+    failed = folder.with_name("failed")
+    for run_dir, options, code in ((folder, ("num_epochs=2",), 0), (failed, ("optimizer=sgd", "lr=1e9"), 1)):
+        sys.argv = ["train", *options, "render=plain", f"hydra.run.dir={run_dir}"]
+        made = attempt(_train, may_write=[run_dir], forbidden=folder / "none", seconds=120)
+        if made.code != code:
+            raise RuntimeError(made.output)
+    shutil.copytree(failed / "nonfinite", folder / "nonfinite")
     return folder
 
 
