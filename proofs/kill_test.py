@@ -22,8 +22,9 @@ from andiron import errors, files
 from andiron.checkpoint import directory, manifest
 from andiron.config import composition
 from andiron.run import comparison
-from proofs import observed_phase
-from proofs.kill_times import AIMS, Aim, LATE, Lengths
+from proofs import kill_ways, observed_phase
+from proofs.kill_times import AIMS, LATE, Aim, Lengths
+from proofs.kill_ways import Terminal, Way
 from proofs.observed_phase import ObservedProcess
 from andiron.run import status as run_status
 from andiron.run_folder import RunFolder
@@ -51,10 +52,9 @@ OWN = (
     "--multirun",
 )
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
-REQUEUED, TERMINATED = 75, 143  # exit codes after and before the configuration is read
+REQUEUED = 75  # the exit code after a signal, once the configuration is read
 SECONDS_BETWEEN_LOOKS = 0.001
 SECONDS_AT_MOST = 600.0  # a process that takes longer hangs
-SIGTERM_SHARE = 0.2  # of the signals
 
 
 @dataclass(frozen=True)
@@ -181,15 +181,16 @@ def killed(trial: Trial, number: int, run_dir: Path, lengths: Lengths) -> Outcom
     chosen = sorted(draw.choices(trial.at, k=trial.kills), key=LATE.__contains__)
     outcome = Outcome(number)
     for aim in [*(AIMS[name](draw, lengths) for name in chosen), None]:
-        by = signal.SIGTERM if draw.random() < SIGTERM_SHARE else signal.SIGKILL
+        way = kill_ways.drawn(draw)
         with tempfile.TemporaryFile() as said:
-            process = _started(trial, run_dir, said)
-            hit = _hit(process, ObservedProcess(run_dir, process.pid), aim, by)
+            terminal = Terminal() if way.on_terminal and aim is not None else None
+            process = _started(trial, run_dir, said, terminal)
+            hit = _hit(process, ObservedProcess(run_dir, process.pid), aim, way, terminal, said)
             text = _text(said)
         code = process.returncode
         outcome.hits += [hit] if hit else []
         outcome.problems += _not_whole(run_dir)
-        if code not in _expected(hit):
+        if code not in _expected(hit, way):
             outcome.problems.append(
                 f"a process ended with exit code {code} ({hit or 'by itself'}):\n{text}"
             )
@@ -202,7 +203,9 @@ def _hit(
     process: "subprocess.Popen[bytes]",
     observed: ObservedProcess,
     aim: Aim | None,
-    by: signal.Signals,
+    way: Way,
+    terminal: Terminal | None,
+    said: IO[bytes],
 ) -> Hit | None:
     """Waits for the end of the process; returns how it was killed, if it was."""
     phase = None
@@ -213,34 +216,36 @@ def _hit(
                 time.sleep(aim.seconds_late)
                 observed.look()
                 phase = observed.phase
-                process.send_signal(by)
+                way.hit(process, terminal)
+            if terminal is not None:
+                terminal.drain(said)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     finally:
+        if terminal is not None:
+            terminal.close()
         if process.poll() is None:
             process.kill()
         process.wait()
     observed.look()
-    if phase is None or process.returncode == 0:
+    if phase is None or (process.returncode == 0 and way.name != kill_ways.CONTINUES):
         return None
     # after SIGKILL the files show what the process was doing
-    return Hit(by.name, observed.phase if by == signal.SIGKILL else phase)
+    return Hit(way.name, observed.phase if way.name == kill_ways.KILL else phase)
 
 
-def _expected(hit: Hit | None) -> tuple[int, ...]:
-    """The exit codes of a process that was killed so."""
+def _expected(hit: Hit | None, way: Way) -> tuple[int, ...]:
+    """The exit codes of a process that was hit so."""
     if hit is None:
         return (0,)
-    if hit.signal == "SIGKILL":
-        return (-signal.SIGKILL,)
-    # no handler is installed at the start, nor at the end
-    return (
-        (REQUEUED, TERMINATED, -signal.SIGTERM)
-        if hit.phase in (observed_phase.START, observed_phase.AFTER)
-        else (REQUEUED,)
-    )
+    if way.name in (kill_ways.KILL, kill_ways.CONTINUES):
+        return way.codes
+    # no handler is installed at the start
+    return (REQUEUED, *way.codes) if hit.phase == observed_phase.START else (REQUEUED,)
 
 
-def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _started(
+    trial: Trial, run_dir: Path, said: IO[bytes], terminal: Terminal | None = None
+) -> "subprocess.Popen[bytes]":
     package = str(
         Path(__file__).resolve().parents[1] / "src"
     )  # a plain checkout needs no install of its own
@@ -249,13 +254,19 @@ def _started(trial: Trial, run_dir: Path, said: IO[bytes]) -> "subprocess.Popen[
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
     place = f"hydra.run.dir={composition.quoted(str(run_dir))}"
     overrides = [*DEFAULT, *trial.overrides, "restart=requeued", place]
-    return subprocess.Popen(
+    own = None if terminal is None else terminal.theirs
+    process = subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, *overrides],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=said,
+        stdin=subprocess.DEVNULL if own is None else own,
+        stdout=subprocess.DEVNULL if own is None else own,
+        stderr=said if own is None else own,
         env=environment,
+        start_new_session=terminal is not None,
+        preexec_fn=terminal.adopt if terminal is not None else None,
     )
+    if own is not None:
+        os.close(own)
+    return process
 
 
 def _text(said: IO[bytes]) -> str:

@@ -32,6 +32,8 @@ SAME, RESUMED, REFUSED = "same bits", "same bits once resumed", "a clear error"
 PRELUDE = f"""
 train="{sys.executable} {ROOT}/train.py {OVERRIDES} hydra.run.dir=run"
 terminal="{sys.executable} -m proofs.terminal"
+echo 'import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])' > unblocked.py
+unblocked="{sys.executable} unblocked.py"
 trains() {{ until [ -s run/metrics.jsonl ]; do kill -0 $pid || return; sleep 0.01; done; }}
 starts() {{ until [ -e run/status.json ]; do kill -0 $pid || return; sleep 0.001; done; }}
 """
@@ -69,9 +71,12 @@ STREAMS = (
     ),
     Surrounding(
         "a sweep on a full device",
-        "$train hydra.sweep.dir=sweep -m seed=42,7 > /dev/full 2>&1 && mv sweep/0 run",
+        "${train/ model/ -m model} seed=42,7 hydra.sweep.dir=sweep > /dev/full 2>&1 && mv sweep/0 run",
     ),
-    Surrounding("non-blocking output", "(exec 3>&1; $terminal cat) < /dev/null; $train"),
+    Surrounding(
+        "output that does not wait for its reader",
+        "$unblocked $train log_every=1 | (sleep 9; cat > /dev/null); exit ${PIPESTATUS[0]}",
+    ),
 )
 TERMINALS = (
     Surrounding("a terminal", "$terminal $train"),
@@ -79,9 +84,7 @@ TERMINALS = (
     Surrounding("a terminal of one column", "$terminal --size 1 1 $train"),
     Surrounding("a dumb terminal", "TERM=dumb $terminal $train"),
     Surrounding("a terminal that vanishes", "$terminal --vanishes-after 3 $train", RESUMED),
-    Surrounding(
-        "a terminal that vanishes at once", "$terminal --vanishes-after 1 $train", RESUMED
-    ),
+    Surrounding("a terminal that vanishes at once", "$terminal --vanishes-after 1 $train", RESUMED),
     Surrounding(
         "nohup, and the terminal vanishes", "$terminal --vanishes-after 3 nohup $train render=plain"
     ),
@@ -90,7 +93,9 @@ TERMINALS = (
         """$terminal --vanishes-after 3 bash -c "trap '' HUP; exec $train" """,
     ),
     Surrounding(
-        "another session, the terminal vanishes", "$terminal --vanishes-after 3 setsid -w $train"
+        "another session, the terminal vanishes",
+        "$terminal --vanishes-after 3 setsid -w $train; until grep -q done run/status.json; "
+        "do sleep 0.1; done",
     ),
 )
 SIGNALS = (
@@ -136,13 +141,17 @@ SIGNALS = (
     Surrounding("timeout", "timeout 5 $train num_workers=0", RESUMED),
 )
 LIMITS = (
-    Surrounding("no file may have a byte", "ulimit -f 0; $train", REFUSED),
+    Surrounding(
+        "no file may have a byte",
+        "(ulimit -f 0; $train) 2>&1 | cat; exit ${PIPESTATUS[0]}",
+        REFUSED,
+    ),
     Surrounding("files of 4 KiB", "ulimit -f 4; $train", REFUSED),
     Surrounding("files of 12 KiB", "ulimit -f 12; $train", REFUSED),
-    Surrounding("files smaller than a checkpoint", "ulimit -f 20; $train", REFUSED),
+    Surrounding("files smaller than a checkpoint", "ulimit -f 16; $train log_every=1000", REFUSED),
     Surrounding("20 open files, with workers", "ulimit -n 20; $train num_workers=2", REFUSED),
     Surrounding("64 open files, with workers", "ulimit -n 64; $train num_workers=2"),
-    Surrounding("10 open files", "ulimit -n 10; $train", REFUSED),
+    Surrounding("10 open files", "ulimit -n 10; $train"),
     Surrounding("a hundred thousand workers", "$train num_workers=100000", REFUSED),
     Surrounding("2 GB of addresses", "ulimit -v 2000000; $train", REFUSED),
     Surrounding(
@@ -159,9 +168,7 @@ ENVIRONMENT = (
     Surrounding("a git folder that is missing", "GIT_DIR=/nonexistent $train"),
     Surrounding("TMPDIR is missing", "TMPDIR=/nonexistent $train"),
     Surrounding("the C locale", "LC_ALL=C LANG=C $train"),
-    Surrounding(
-        "the C locale without UTF-8", "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 $train"
-    ),
+    Surrounding("the C locale without UTF-8", "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 $train"),
     Surrounding("output in ASCII", "PYTHONIOENCODING=ascii $train"),
     Surrounding("output in UTF-16", "PYTHONIOENCODING=utf-16 $train"),
     Surrounding("one column", "COLUMNS=1 $train"),
@@ -175,12 +182,16 @@ ENVIRONMENT = (
     Surrounding("the default folder is unwritable", "cd /proc; $train hydra.run.dir=run", REFUSED),
     Surrounding("a directory that was removed", "mkdir d; cd d; rmdir ../d; $train", REFUSED),
     Surrounding("a directory with a name of its own", "mkdir 'ä b'; cd 'ä b'; $train; mv run .."),
-    Surrounding("a directory that is no text", "cd $(mkdir $'\\xff' && echo $'\\xff'); $train", REFUSED),
+    Surrounding(
+        "a directory that is no text", "cd $(mkdir $'\\xff' && echo $'\\xff'); $train", REFUSED
+    ),
     Surrounding("an argument that is no text", "$train data=$'\\xff'", REFUSED),
     Surrounding("torchrun", "WORLD_SIZE=2 RANK=1 LOCAL_RANK=1 $train", REFUSED),
     Surrounding("mpirun", "OMPI_COMM_WORLD_SIZE=2 $train", REFUSED),
     Surrounding(
-        "a configuration that cannot be read", "mkdir -p run/config.json; $train resume=run", REFUSED
+        "a configuration that cannot be read",
+        "mkdir -p run/config.json; $train resume=run",
+        REFUSED,
     ),
     Surrounding("a new session", "setsid -w $train"),
     Surrounding("no standard input", "$train < /dev/null"),
@@ -237,7 +248,16 @@ def _ran(bash: str, folder: Path) -> tuple[int | None, str]:
     with (folder / "said").open("w+b") as said:
         try:
             code = subprocess.run(
-                ["timeout", "--foreground", "-k", "5", str(SECONDS_AT_MOST), "bash", "-c", PRELUDE + bash],
+                [
+                    "timeout",
+                    "--foreground",
+                    "-k",
+                    "5",
+                    str(SECONDS_AT_MOST),
+                    "bash",
+                    "-c",
+                    PRELUDE + bash,
+                ],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

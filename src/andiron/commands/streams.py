@@ -64,17 +64,15 @@ def lasting() -> Iterator[None]:
     """Within it standard output and error never raise an error; also a decorator."""
     _fill_closed_descriptors()
     before = sys.stdout, sys.stderr
-    streams = [
-        stream or open(os.devnull, "w", encoding="utf-8")  # None: closed before Python started
-        for stream in before
-    ]
-    made = sys.stdout, sys.stderr = LastingStream(streams[0]), LastingStream(streams[1])
-    try:
-        yield
-    finally:
-        for stream in made:
-            stream.end()
-        sys.stdout, sys.stderr = before
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        # None: it was closed before Python started
+        made = sys.stdout, sys.stderr = [LastingStream(stream or nowhere) for stream in before]
+        try:
+            yield
+        finally:
+            for stream in made:
+                stream.end()
+            sys.stdout, sys.stderr = before
 
 
 def notify(text: str) -> None:

@@ -1,0 +1,91 @@
+"""What a command refuses before it does anything."""
+
+import os
+import signal
+
+import pytest
+from in_process import called
+
+from andiron import errors
+from andiron.commands import process, train
+from andiron.commands.signals import Signals, heard
+from andiron.interrupter import Interrupter
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}, "WORLD_SIZE=2: "),
+        ({"WORLD_SIZE": "2", "RANK": "1"}, "WORLD_SIZE=2 RANK=1: "),
+        ({"OMPI_COMM_WORLD_SIZE": "4"}, "OMPI_COMM_WORLD_SIZE=4: "),
+    ],
+)
+def test_one_of_several_processes_is_refused_by_name(variables, named):
+    (problem,) = process.problems([], variables)
+    assert problem.startswith(named) and "torchrun" in problem
+
+
+def test_a_process_alone_is_no_group():
+    assert process.problems([], {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": ""}) == []
+
+
+def test_arguments_that_are_no_text_are_refused():
+    (problem,) = process.problems(["lr=1", "data=\udcff"], {})
+    assert problem == r"data=\udcff: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
+
+
+def test_a_removed_directory_is_refused(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    here = os.getcwd()
+    os.chdir(gone)
+    try:
+        gone.rmdir()
+        (problem,) = process.problems([], {})
+    finally:
+        os.chdir(here)
+    assert problem.startswith("the current directory cannot be used (No such file or directory)")
+
+
+def test_torchrun_trains_nothing(here, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    ended = called(train.main, "num_epochs=1", cwd=here)
+    assert ended.code == 2 and "WORLD_SIZE=2" in ended.errors
+    assert list(here.iterdir()) == []
+
+
+def test_signals_are_ignored_on_the_way_out_of_a_process():
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with heard(Signals(Interrupter(), until_exit=True)):
+            pass
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+        assert callable(signal.getsignal(signal.SIGINT))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def test_an_interruption_waits_for_work_that_must_not_be_left():
+    interrupter, done = Interrupter(), []
+    with pytest.raises(errors.Interrupted), interrupter.held_back():
+        interrupter.stop("SIGTERM")
+        done.append("the rest of it")
+    assert done == ["the rest of it"] and not interrupter.is_heard
+
+
+def test_a_run_stopped_before_its_first_update_leaves_nothing(here, monkeypatch):
+    def recorded(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(train, "_record", recorded)
+    arguments = ("num_epochs=1", "hydra.run.dir=run", "restart=requeued")
+    ended = called(train.main, *arguments, cwd=here)
+    assert ended.code == 75
+    assert ended.errors.splitlines()[-1] == (
+        f"interrupted; nothing was trained, and nothing is left in {here / 'run'}: start it again"
+    )
+    assert not (here / "run").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert called(train.main, *arguments, cwd=here).code == 0

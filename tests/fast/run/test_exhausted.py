@@ -1,0 +1,61 @@
+"""What is used up is named with what to lower."""
+
+import errno
+import json
+
+import pytest
+import torch
+
+from andiron import errors
+from andiron.config.schema import Train
+from andiron.run import exhausted
+
+
+@pytest.fixture
+def config():
+    nodes = {name: {} for name in ("data", "task", "model", "metrics", "optimizer", "scheduler")}
+    return Train(lr=0.1, batch_size=64, num_workers=2, **nodes)
+
+
+def allocated():
+    torch.empty(2**50, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("fail", "named"),
+    [
+        (allocated, ["out of memory", "batch_size=64", "smaller model"]),
+        (MemoryError, ["out of memory", "MemoryError"]),
+        (lambda: torch.OutOfMemoryError("CUDA out of memory. Tried"), ["out of memory"]),
+        (lambda: RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), ["batch_size=64"]),
+        (
+            lambda: ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+            ["out of memory"],
+        ),
+        (
+            lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
+            ["num_workers=2", "killed by signal: Killed", "/dev/shm"],
+        ),
+        (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
+    ],
+)
+def test_an_error_names_what_to_lower(config, fail, named):
+    with pytest.raises(errors.ExhaustedError) as raised, exhausted.explained(config):
+        error = fail()
+        raise error if isinstance(error, Exception) else error()
+    assert [each for each in named if each not in str(raised.value)] == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.ENOSPC, "full")])
+def test_other_errors_stay_as_they_are(config, error):
+    with pytest.raises(type(error)) as raised, exhausted.explained(config):
+        raise error
+    assert raised.value is error
+
+
+def test_a_run_without_memory_has_failed(command, here):
+    ended = command("model.hidden=[4000000,4000000]", "hydra.run.dir=run")
+    assert ended.code == 1 and "out of memory on device auto" in ended.errors
+    assert "Traceback" not in ended.errors
+    status = json.loads((here / "run" / "status.json").read_text())
+    assert status["status"] == "failed" and "lower batch_size=64" in status["reason"]
