@@ -1,4 +1,4 @@
-"""How a training process is hit: killed, told to stop once or twice, halted, its terminal closed."""
+"""How a training process is hit: killed, told to stop, halted, or its terminal closed."""
 
 import fcntl
 import os

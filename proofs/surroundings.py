@@ -3,7 +3,7 @@
     python -m proofs.surroundings [--only TEXT] [--jobs N] [--keep FOLDER]
 
 Each surrounding is a line of bash around a real `python train.py`, in a folder of its own: standard
-streams that are closed, full or broken, terminals that vanish, signals, limits and odd environments.
+streams that are closed, full or broken, terminals that vanish, signals, limits, odd environments.
 """
 
 import argparse
@@ -32,7 +32,8 @@ SAME, RESUMED, REFUSED = "same bits", "same bits once resumed", "a clear error"
 PRELUDE = f"""
 train="{sys.executable} {ROOT}/train.py {OVERRIDES} hydra.run.dir=run"
 terminal="{sys.executable} -m proofs.terminal"
-echo 'import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])' > unblocked.py
+echo 'import os, sys; os.set_blocking(1, False); os.write(1, bytes(2**16))
+os.execv(sys.argv[1], sys.argv[1:])' > unblocked.py
 unblocked="{sys.executable} unblocked.py"
 trains() {{ until [ -s run/metrics.jsonl ]; do kill -0 $pid || return; sleep 0.01; done; }}
 starts() {{ until [ -e run/status.json ]; do kill -0 $pid || return; sleep 0.001; done; }}
@@ -71,11 +72,12 @@ STREAMS = (
     ),
     Surrounding(
         "a sweep on a full device",
-        "${train/ model/ -m model} seed=42,7 hydra.sweep.dir=sweep > /dev/full 2>&1 && mv sweep/0 run",
+        "${train/ model/ -m model} seed=42,7 hydra.sweep.dir=sweep > /dev/full 2>&1 && "
+        "mv sweep/0 run",
     ),
     Surrounding(
         "output that does not wait for its reader",
-        "$unblocked $train log_every=1 | (sleep 9; cat > /dev/null); exit ${PIPESTATUS[0]}",
+        "$unblocked $train | (sleep 9; cat > /dev/null); exit ${PIPESTATUS[0]}",
     ),
 )
 TERMINALS = (
@@ -151,7 +153,7 @@ LIMITS = (
     Surrounding("files smaller than a checkpoint", "ulimit -f 16; $train log_every=1000", REFUSED),
     Surrounding("20 open files, with workers", "ulimit -n 20; $train num_workers=2", REFUSED),
     Surrounding("64 open files, with workers", "ulimit -n 64; $train num_workers=2"),
-    Surrounding("10 open files", "ulimit -n 10; $train"),
+    Surrounding("24 open files", "ulimit -n 24; $train"),
     Surrounding("a hundred thousand workers", "$train num_workers=100000", REFUSED),
     Surrounding("2 GB of addresses", "ulimit -v 2000000; $train", REFUSED),
     Surrounding(

@@ -177,14 +177,15 @@ def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_ha
         immutable(run_dir / "checkpoints")
         process.until(lambda: "COULD NOT BE WRITTEN" in process.output)
         saved = updates_saved(run_dir)
-        assert process.end() == 0
-        said = process.output
+        assert process.end() == 1
+        said, last_words = process.output, process.errors
     shelf = run_dir / "checkpoints"
     assert (
         f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there "
         "is step-" in said
     )
     assert saved and updates_saved(run_dir) == saved
+    assert last_words.startswith(f"error: {shelf}: the newest checkpoint could not be written; ")
     assert (
         "not written, and lost when this process ends: step-"
         in (run_dir / "experiment.log").read_text()

@@ -39,7 +39,7 @@ def test_ctrl_c_on_a_real_terminal_ends_the_run_and_gives_the_terminal_back(tmp_
     with subprocess.Popen(command, **streams, env=environment, start_new_session=True) as process:
         drawn = read_until(ours, " left")
         os.write(ours, b"\x03")
-        drawn += read_until(ours, "interrupted; what was saved is in the run folder")
+        drawn += read_until(ours, "resumes the run from its newest checkpoint")
         assert process.wait(timeout=60) == 130
     after = termios.tcgetattr(theirs)
     os.close(theirs)

@@ -252,7 +252,7 @@ def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, res
         assert process.errors.splitlines()[1:] == [
             f"{name}: the current update will be finished and saved; Ctrl-C again ends the run "
             "at once",
-            "interrupted; what was saved is in the run folder; resume=<run folder> resumes the run",
+            f"interrupted; resume={run_dir} resumes the run from its newest checkpoint",
         ]
     assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", name]
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
