@@ -48,7 +48,7 @@ class Torchmetrics:
         self.gathers = not packed_states.are_sums(self._states)
         self._gathers_arguments = packed_states.lacks_reduction(self._states)
         self.validation_only = validation_only or computed_values.is_picture(metric)
-        self.higher_is_better = _direction(metric, higher_is_better)
+        self.higher_is_better = _direction(metric, self._innermost[0], higher_is_better)
 
     def __call__(self, item: Any) -> Parts:
         updates = self._updates(item)
@@ -146,8 +146,12 @@ def _owners(metric: Any) -> list[Any]:
     return owners
 
 
-def _direction(metric: Any, given: bool | None) -> bool:
-    better = metric.higher_is_better if given is None else given
+def _direction(metric: Any, innermost: Any, given: bool | None) -> bool:
+    """The direction given, or the metric's own; of a wrapper that of the metric inside it."""
+    from torchmetrics.wrappers.abstract import WrapperMetric
+
+    own = innermost if isinstance(metric, WrapperMetric) else metric
+    better = own.higher_is_better if given is None else given
     if better is None and not computed_values.is_picture(metric):
         problem = f"{type(metric).__name__} does not say; give true or false"
         raise ValueError(f"higher_is_better: {problem}")

@@ -161,6 +161,13 @@ def test_a_vocabulary_of_an_unknown_text_is_asked_for():
         adapted(text.BLEUScore())(SequenceOutput(LOSS, torch.zeros(2, 3, 5), targets))
 
 
+def test_text_of_an_item_without_tokens_is_refused():
+    item = ClassificationOutput(LOSS, torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
+    message = "^theirs: BLEUScore takes text, which is not in the ClassificationOutput; give inputs"
+    with pytest.raises(errors.MismatchError, match=message):
+        adapted(text.BLEUScore())(item)
+
+
 def test_tokens_are_bytes_or_words_of_the_vocabulary():
     assert decoded([0xC3, 0xA9]) == "é" and decoded([0xC3]) == "\N{REPLACEMENT CHARACTER}"
     assert decoded([2, 0], ["a", "b", "cd"]) == "cda"

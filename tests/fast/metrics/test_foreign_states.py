@@ -186,6 +186,13 @@ def test_a_deep_copy_shares_nothing():
     assert twin.value(*parts) == metric.value(*parts)
 
 
+def test_a_wrapper_has_the_direction_of_the_metric_inside_it():
+    wrapped = wrappers.MultioutputWrapper(regression.MeanSquaredError(), 2)
+    assert Torchmetrics(wrapped).higher_is_better is False
+    with pytest.raises(ValueError, match="^higher_is_better: CompositionalMetric does not say"):
+        Torchmetrics(1 - regression.MeanSquaredError())
+
+
 @pytest.mark.parametrize("wrap", [wrappers.MinMaxMetric, wrappers.Running])
 def test_a_wrapper_that_depends_on_the_order_of_batches_is_refused(wrap):
     name = wrap.__name__

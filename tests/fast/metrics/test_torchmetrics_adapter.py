@@ -272,6 +272,16 @@ def test_a_collection_is_refused():
     )
 
 
+def test_a_configuration_names_the_function_that_gives_the_arguments():
+    metric = adapted("regression.MeanSquaredError", inputs=f"{__name__}.first_logit_and_target")
+    item = ClassificationOutput(LOSS, torch.eye(3), torch.zeros(3, dtype=torch.long))
+    assert measured(metric, [item]) == {"theirs": pytest.approx(1 / 3)}
+
+
+def first_logit_and_target(item):
+    return item.output[:, 0], item.targets.float()
+
+
 def test_a_metric_without_a_direction_needs_higher_is_better():
     assert problems("regression.PearsonCorrCoef", higher_is_better=None) == (
         "higher_is_better: PearsonCorrCoef does not say; give true or false"

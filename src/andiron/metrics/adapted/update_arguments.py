@@ -72,7 +72,9 @@ def updates_of(
     names = [*takes]
     if isinstance(item, AdversarialOutput):
         return _of_images(metric, names, item)
-    if isinstance(item, SequenceOutput) and _takes_text(takes):
+    if _takes_text(takes) and isinstance(getattr(item, "output", None), Tensor):
+        if not isinstance(item, SequenceOutput):
+            raise _misfit(metric, item, "takes text, which is not in")
         predictions, targets = decoded_text.predictions_and_targets(item, vocabulary)
         several = _takes_references([*takes.values()][1].annotation)
         return [((predictions, [[each] for each in targets] if several else targets), {})]
