@@ -5,7 +5,6 @@ import os
 import random
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -52,6 +51,8 @@ OWN = (
     "--multirun",
 )
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
+# a process of a new session adopts its standard input as its controlling terminal
+ON_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 REQUEUED = 75  # the exit code after a signal, once the configuration is read
 SECONDS_BETWEEN_LOOKS = 0.001
 SECONDS_AT_MOST = 600.0  # a process that takes longer hangs
@@ -256,13 +257,12 @@ def _started(
     overrides = [*DEFAULT, *trial.overrides, "restart=requeued", place]
     own = None if terminal is None else terminal.theirs
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, *overrides],
+        [sys.executable, "-P", "-c", PROGRAM if own is None else ON_TERMINAL + PROGRAM, *overrides],
         stdin=subprocess.DEVNULL if own is None else own,
         stdout=subprocess.DEVNULL if own is None else own,
         stderr=said if own is None else own,
         env=environment,
-        start_new_session=terminal is not None,
-        preexec_fn=terminal.adopt if terminal is not None else None,
+        start_new_session=own is not None,
     )
     if own is not None:
         os.close(own)

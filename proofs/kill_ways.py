@@ -1,12 +1,10 @@
 """How a training process is hit: killed, told to stop, halted, or its terminal closed."""
 
-import fcntl
 import os
 import random
 import select
 import signal
 import subprocess
-import termios
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,10 +21,6 @@ class Terminal:
 
     def __init__(self) -> None:
         self.ours, self.theirs = os.openpty()
-
-    def adopt(self) -> None:
-        """Makes it the controlling terminal of the process that is being started."""
-        fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
 
     def drain(self, said: IO[bytes]) -> None:
         """Reads what was shown: a process waits for its reader."""

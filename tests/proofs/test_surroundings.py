@@ -1,4 +1,4 @@
-"""Every surrounding that breaks."""
+"""A third of the surroundings that break; `python -m proofs.surroundings` runs them all."""
 
 import pytest
 
@@ -7,5 +7,6 @@ from proofs import surroundings
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_runs_end_as_they_should_in_every_surrounding(tmp_path, capsys):
-    assert surroundings.show(surroundings.SURROUNDINGS, tmp_path, jobs=2) == 0, capsys.readouterr()
+def test_runs_end_as_they_should_in_their_surroundings(tmp_path, capsys):
+    chosen = surroundings.SURROUNDINGS[::3]
+    assert surroundings.show(chosen, tmp_path, jobs=2) == 0, capsys.readouterr()
