@@ -167,6 +167,11 @@ def _described_end(folder: RunFolder, config: Train) -> str:
 def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
     """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
     if config.resume != "auto":
+        if status.read(folder).get("status") != "done" and not folder.checkpoints.exists():
+            raise errors.RunFolderError(
+                f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
+                f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
+            )
         return True
     if not folder.holds_run():
         return False

@@ -14,6 +14,7 @@ from andiron.run_folder import RunFolder
 
 EVENTS = "events.out.tfevents.*"
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
+SAVED, PLAIN = ("step-", "update-"), (CHECKPOINT_MANIFEST, "state.json")
 HYDRA_FILES = ("config.yaml", "hydra.yaml", "overrides.yaml")
 log = logging.getLogger("andiron")
 
@@ -53,8 +54,13 @@ class ReplacedRun:
 
 
 def own_entries(folder: RunFolder) -> list[Path]:
-    """The files and folders at the top of a run's folder that have the name of one of its own."""
-    return [path for path in sorted(folder.path.iterdir()) if folder.owns(path.name)]
+    """The files and folders at the top of a run's folder that have the name of one of its own.
+
+    Those that a killed process left half written are among them.
+    """
+    final_names = files.partials(folder.path)
+    entries = sorted(folder.path.iterdir())
+    return [path for path in entries if folder.owns(final_names.get(path, path.name))]
 
 
 def remove(folder: RunFolder) -> None:
@@ -80,6 +86,8 @@ def _written(folder: RunFolder) -> Iterator[Path]:
             yield parent / LATEST
             for saved in parent.iterdir():
                 yield from _listed(saved)
+            for partial, name in files.partials(parent).items():
+                yield from _half_written(partial, name)
 
 
 def _listed(saved: Path) -> list[Path]:
@@ -89,6 +97,15 @@ def _listed(saved: Path) -> list[Path]:
         return []
     names = [name for name in listed if isinstance(name, str) and Path(name).name == name]
     return [saved / name for name in (*names, CHECKPOINT_MANIFEST)]
+
+
+def _half_written(partial: Path, name: str) -> list[Path]:
+    """What a killed process left of a checkpoint or of the name of the newest."""
+    if name == LATEST:
+        return [partial]
+    if partial.is_symlink() or not partial.is_dir() or not name.startswith(SAVED):
+        return []
+    return [path for path in partial.iterdir() if path.match("*.safetensors") or path.name in PLAIN]
 
 
 def _remove_empty(path: Path) -> None:

@@ -86,6 +86,16 @@ def test_a_run_stopped_before_its_first_update_leaves_nothing(here, monkeypatch)
         f"interrupted; nothing was trained, and nothing is left in {here / 'run'}: start it again"
     )
     assert not (here / "run").exists()
-    monkeypatch.undo()
-    monkeypatch.chdir(here)
-    assert called(train.main, *arguments, cwd=here).code == 0
+
+
+def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here, monkeypatch):
+    def killed(*_):
+        raise SystemExit(1)
+
+    monkeypatch.setattr(train, "_import_experiment", killed)
+    assert called(train.main, "num_epochs=1", "hydra.run.dir=run", cwd=here).code == 1
+    ended = called(train.main, "resume=run", cwd=here)
+    assert ended.errors == (
+        f"error: {here / 'run'}: the run ended before its first checkpoint, so there is nothing to "
+        f"resume; hydra.run.dir={here / 'run'} overwrite=true starts it again\n"
+    )

@@ -86,6 +86,24 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_overwriting_removes_what_a_killed_process_left_half_written(tmp_path):
+    with claim.claimed(RunFolder(tmp_path)) as begins:
+        begins()
+    checkpoints = tmp_path / "checkpoints"
+    for name in ("checkpoints/.step-0.0123abcd.partial", "nonfinite/.update-3.0123abcd.partial"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "model.safetensors").write_text("half")
+    (checkpoints / ".latest.json.0123abcd.partial").write_text("half")
+    (tmp_path / ".config.json.0123abcd.partial").write_text("half")
+    other = checkpoints / ".step-0.0123abcd.partial" / "notes.txt"
+    other.write_text("mine")
+
+    with claim.claimed(RunFolder(tmp_path), overwrite=True) as begins:
+        begins()
+    left = [path for path in tmp_path.rglob("*") if "partial" in str(path) and path.is_file()]
+    assert left == [other]
+
+
 def test_a_replaced_run_is_put_back_if_the_new_one_does_not_begin(tmp_path):
     run = tmp_path / "run"
     make_run(run)
