@@ -15,6 +15,8 @@ from pydantic_core import PydanticCustomError
 
 Class = TypeVar("Class", bound=type)
 
+MOST = 10**12  # of anything counted: a million updates a second take 12 days to make them
+
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -22,8 +24,9 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 Proportion = Annotated[float, Field(gt=0, lt=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(gt=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Index = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Index = Annotated[int, Field(ge=0, le=MOST)]
+Layers = Annotated[int, Field(ge=1, le=10_000)]  # ten times the deepest: arXiv:2203.00555
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Validation = Proportion | Literal["test"]  # part of the training data, or the test set itself
 Direction = Literal["lowest", "highest"]
@@ -88,16 +91,25 @@ def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> Pl
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 1
+    return type(value) is int and 1 <= value <= MOST
 
 
 def _is_text(value: Any, pattern: re.Pattern[str]) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
+def _check_most(value: Any) -> None:
+    """Refuses a whole number of updates, or the number in a text such as 2epochs, beyond MOST."""
+    found = EVERY.fullmatch(value) if isinstance(value, str) else None
+    number = float(found[1]) if found else value
+    if (found or type(value) is int) and number > MOST:
+        raise PydanticCustomError("kind", f"Input should be less than or equal to {MOST}")
+
+
 def _is_horizon(value: Any) -> bool:
     if type(value) is int and value < 1:
         raise PydanticCustomError("kind", "Input should be greater than or equal to 1")
+    _check_most(value)
     return _is_count(value) or _is_text(value, EPOCHS)
 
 
@@ -112,9 +124,12 @@ def _in_updates(value: Any, info: Any) -> Any:
 
 
 def _is_cadence(value: Any) -> bool:
+    _check_most(value)
     if isinstance(value, dict) and value.keys() <= {"updates", "epochs", "minutes"}:
         numbers = [each for each in value.values() if each is not None]
-        return bool(numbers) and all(type(each) in (int, float) and each > 0 for each in numbers)
+        return bool(numbers) and all(
+            type(each) in (int, float) and 0 < each <= MOST for each in numbers
+        )
     return _is_count(value) or _is_text(value, EVERY)
 
 

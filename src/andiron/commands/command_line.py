@@ -7,6 +7,7 @@ from pathlib import Path
 
 from andiron import __version__, errors
 from andiron.commands.signals import Signals, exit_code, heard, outcome
+from andiron.config import arguments as command_arguments
 from andiron.config import composition, trust
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -29,13 +30,13 @@ def main(
     `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
     a run.
     """
-    if "--version" in arguments:
+    if command_arguments.asks_version(arguments):
         print(f"andiron {__version__}")  # Hydra would print its own
         return 0
-    sys.argv[1:] = arguments  # Hydra reads them there
     conf_dir = conf_dir or default_conf_dir()
     _show_log()
     try:
+        arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
         with heard(signals or Signals(Interrupter())):
             if resumes:
                 resume_arguments.run(task, conf_dir, arguments)

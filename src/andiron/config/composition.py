@@ -15,9 +15,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
+from andiron.config import arguments as command_arguments
 from andiron.config import diagnosis, schema
 
 Task = Callable[[schema.Train, Path, dict[str, str]], None]
@@ -57,10 +57,14 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     a single run; SweepError for a sweep with failed runs.
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
-    failures: list[Exception] = []
+    user_dirs = diagnosis.user_dirs(arguments)
+    command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
+    jobs, failures = 0, list[Exception]()
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
 
     def composed(config: DictConfig) -> None:
+        nonlocal jobs
+        jobs += 1
         sys.argv = as_called
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
@@ -72,16 +76,19 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
 
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
-    except OSError as error:  # from creating the folder
-        option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*arguments} else "hydra.run.dir"
+    except OSError as error:  # from creating the folder, or one of Hydra's own
+        if isinstance(error, HydraException):
+            raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
+        option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
         raise errors.RunFolderError(
-            f"{os.path.abspath(error.filename)} cannot be made ({error.strerror}); "
-            f"choose another place with {option}=..."
+            f"{os.path.abspath(error.filename or '')} cannot be made ({error.strerror or error}); "
+            f"choose another place with hydra.{option}.dir=..."
         ) from error
+    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
+        raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
     finally:
         sys.argv = as_called
+    command_arguments.check_jobs(arguments, jobs)
     if len(failures) == 1:
         raise failures[0]
     if failures:

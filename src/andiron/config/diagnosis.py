@@ -1,10 +1,11 @@
 """Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
-from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -13,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
+from andiron.config import arguments as command_arguments
 from andiron.config import schema
 from andiron.config.leaves import leaves
 
@@ -25,8 +27,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     Each override is checked alone first: its syntax and its group. The valid ones are then composed
     with unknown keys allowed, so that the schema reports all of those in its own words.
     """
-    options = get_args_parser().parse_args(arguments)
-    searched = user_dirs(arguments)
+    options = command_arguments.parsed(arguments)
+    searched = [folder for folder in user_dirs(arguments) if folder.is_dir()]
     known = groups(conf_dir, *searched)
     found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in searched]
     for text in options.overrides:
@@ -36,17 +38,45 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             why = str(unreadable).splitlines()[0]
             found.append(f"{text}: cannot be read as option=value: {why}")
             continue
-        complaint = _group_problem(override, known)
+        complaint = _sweep_problem(override) or _group_problem(override, known)
         if complaint:
             found.append(complaint)
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(_forced(override, known))
-    return (found + _schema_problems(valid, conf_dir)) or [_message(error)]
+    files = _unreadable(error, searched)
+    if files:  # nothing can be composed with them
+        return found + files
+    return (found + _schema_problems(valid, conf_dir)) or [_flags(options) + _message(error)]
+
+
+def _flags(options: Namespace) -> str:
+    """The flags that say where the configuration is, before a message that may be about them."""
+    names = "config_dir", "config_name", "config_path"
+    given = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+    return "".join(f"{flag}={value}: " for flag, value in given.items() if value is not None)
+
+
+def _unreadable(error: Exception, folders: list[Path]) -> list[str]:
+    """What is wrong with a file that cannot be read as YAML, if `error` comes from one."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        return [_message(error)]
+    found: list[str] = []
+    if not isinstance(error, UnicodeDecodeError | RecursionError):
+        return found
+    for path in sorted(file for folder in folders for file in folder.rglob("*.yaml")):
+        try:
+            if path.is_file():
+                OmegaConf.load(path)
+        except (UnicodeDecodeError, RecursionError) as unreadable:
+            found.append(f"{path}: cannot be read: {unreadable}")
+        except (OSError, yaml.YAMLError, OmegaConfBaseException):
+            continue  # not what this error is about
+    return found
 
 
 def user_dirs(arguments: list[str]) -> list[Path]:
     """The folder of `--config-dir`, whose files count beside those of `conf/`."""
-    options, _ = get_args_parser().parse_known_args(arguments)
+    options = command_arguments.parsed(arguments)
     return [Path(options.config_dir).absolute()] if options.config_dir else []
 
 
@@ -90,6 +120,21 @@ def groups(*conf_dirs: Path) -> Groups:
     return found
 
 
+def _sweep_problem(override: Override) -> str | None:
+    if override.is_interval_sweep():
+        remedy = "give values, such as lr=0.1,0.2 with -m, or choose one as hydra/sweeper=..."
+        return f"{override.input_line}: an interval needs a sweeper that searches it; {remedy}"
+    try:
+        _first_value(override)
+    except (ValueError, TypeError, HydraException) as error:
+        return f"{override.input_line}: cannot be swept over: {error}"
+    return None
+
+
+def _first_value(override: Override) -> str:
+    return next(override.sweep_string_iterator(), "null") if override.is_sweep_override() else ""
+
+
 def _group_problem(override: Override, known: Groups) -> str | None:
     group = override.key_or_group
     if group not in known or override.is_delete():
@@ -115,7 +160,7 @@ def _forced(override: Override, known: Groups) -> str:
     if override.is_delete():
         return str(override.input_line)
     if override.is_sweep_override():
-        value = next(override.sweep_string_iterator())
+        value = _first_value(override)
     else:
         value = override.get_value_element_as_str()
     key = override.get_key_element()
@@ -127,12 +172,18 @@ def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
     try:
         with initialize_config_dir(str(conf_dir), version_base="1.3"):
             return problems(compose("train", overrides=overrides))
-    except (HydraException, ValueError) as error:
+    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [_message(error)]
 
 
 def _message(error: Exception) -> str:
-    """The message of Hydra or OmegaConf on one line, after the option where they name it."""
+    """The message of Hydra or OmegaConf on one line, after the option or file that it names."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}"
+        return f"{mark.name}: no YAML: {place}: {error.problem}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply, or a defaults list that includes itself: choose another file"
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
     return " ".join(str(error).split())

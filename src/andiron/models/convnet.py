@@ -4,14 +4,18 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from andiron.models import shapes
 from andiron.models.dropout import Dropout
 from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count, Fraction
+
+SMALLEST = 5  # pixels a side that two 3x3 convolutions need
 
 
 class ConvNet(nn.Module):
     """3x3 convolutions of 8 and 16 channels, average pool to 8x8, two linear layers, dropout.
 
+    Raises: ValueError if input_shape is not a shape of images of at least 5x5.
     Source: the Burn book, "Basic workflow: from training to inference", model section.
     """
 
@@ -24,8 +28,14 @@ class ConvNet(nn.Module):
         dropout: Fraction = 0.5,
     ):
         super().__init__()
+        channels, height, width = shapes.of_images(input_shape, "ConvNet")
+        if min(height, width) < SMALLEST:
+            raise ValueError(
+                f"input_shape={tuple(input_shape)}: ConvNet reads images of at least "
+                f"{SMALLEST}x{SMALLEST}; choose larger ones, or another network, such as MLP"
+            )
         self.features = nn.Sequential(
-            nn.Conv2d(input_shape[0], 8, 3), Dropout(dropout),
+            nn.Conv2d(channels, 8, 3), Dropout(dropout),
             nn.Conv2d(8, 16, 3), Dropout(dropout), nn.ReLU(),
             nn.AdaptiveAvgPool2d(8), nn.Flatten(),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from andiron import inference
 from andiron.models import transformer
 from andiron.models.dropout import Dropout
-from andiron.ranges import Count, Fraction
+from andiron.ranges import Count, Fraction, Layers
 
 
 class GPT(nn.Module):
@@ -24,7 +24,7 @@ class GPT(nn.Module):
         vocabulary_size: int,
         context_length: int,
         *,
-        layers: Count,
+        layers: Layers,
         heads: Count,
         dim: Count,
         dropout: Fraction = 0.0,

@@ -13,7 +13,7 @@ from andiron.models import shapes
 from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count
 
-Depth = Annotated[int, Field(ge=8)]  # and 6n + 2, which the constructor checks
+Depth = Annotated[int, Field(ge=8, le=10_000)]  # and 6n + 2, which the constructor checks
 
 
 class ResNet(nn.Module):

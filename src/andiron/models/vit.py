@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from andiron.models import shapes, transformer
 from andiron.models.dropout import Dropout
 from andiron.models.shapes import Images, Logits
-from andiron.ranges import Count, Fraction, Positive
+from andiron.ranges import Count, Fraction, Layers, Positive
 
 
 class ViT(nn.Module):
@@ -30,7 +30,7 @@ class ViT(nn.Module):
         *,
         patch: Count = 4,
         dim: Count = 128,
-        depth: Count = 6,
+        depth: Layers = 6,
         heads: Count = 4,
         mlp_ratio: Positive = 4,
         dropout: Fraction = 0.0,

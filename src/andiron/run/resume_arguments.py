@@ -9,11 +9,10 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from andiron import errors
+from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
@@ -54,7 +53,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     recorded = _recorded_overrides(folder, conf_dirs, trusted)
     kept = _without(recorded, *map(_key, overrides))
     run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
-    all_arguments = [*flags, *kept, *overrides, run_dir]
+    all_arguments = [*kept, *overrides, run_dir, *flags]
     composition.run(task, conf_dir, all_arguments, check=partial(_changed, config, recorded))
 
 
@@ -100,7 +99,7 @@ def _changed(config: Train, recorded: list[str], composed: DictConfig) -> Train:
 def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
     """The folder of the run that `resume` names."""
     target = given["resume"]
-    if {"-m", "--multirun"} & {*arguments}:
+    if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(
             [
                 f"resume={target}: resumes one run; leave -m out, or give resume=auto, which "
@@ -161,12 +160,10 @@ def _values(arguments: list[str]) -> dict[str, Any]:
     """The value of each readable override by key, of a sweep its text; Hydra reports the others."""
     values = {}
     for argument in filter(_is_override, arguments):
-        try:
-            parsed = OverridesParser.create().parse_override(argument)
-        except HydraException:
-            continue
-        text = argument.partition("=")[2]
-        values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
+        parsed = command_arguments.parsed_override(argument)
+        if parsed is not None:
+            text = argument.partition("=")[2]
+            values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
     return values
 
 

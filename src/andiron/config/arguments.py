@@ -1,0 +1,143 @@
+"""The arguments of a command: overrides, and Hydra's flags in any place among them.
+
+>>> in_order(["lr=1", "-m", "seed=1,2", "--config-dir", "mine"])
+['lr=1', 'seed=1,2', '-m', '--config-dir', 'mine']
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, RangeSweep
+from hydra.errors import HydraException
+
+from andiron import errors
+
+FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+MOST_JOBS = 100_000  # of one sweep; each takes a second at least
+
+
+def in_order(arguments: list[str]) -> list[str]:
+    """The overrides, then the flags: Hydra reads none behind a flag that stands among them.
+
+    Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
+    """
+    options, unknown = _parser().parse_known_intermixed_args(arguments)
+    found = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
+    if options.experimental_rerun is not None:
+        why = "would read a pickle; resume=<run folder> resumes a run, scripts/rerun.py repeats one"
+        found.append(f"--experimental-rerun={options.experimental_rerun}: {why}")
+    if found:
+        raise errors.ConfigError(found)
+    overrides, flags = list(options.overrides), []
+    for argument in arguments:  # overrides keep their order, so the first left is the next
+        is_next = bool(overrides) and argument == overrides[0]
+        flags += [] if is_next else [argument]
+        overrides = overrides[is_next:]
+    return [*options.overrides, *flags]
+
+
+def parsed(arguments: list[str]) -> Namespace:
+    """Hydra's flags by name, and `overrides`.
+
+    Raises: ConfigError for a flag that lacks its value.
+    """
+    return _parser().parse_known_intermixed_args(arguments)[0]
+
+
+def asks_version(arguments: list[str]) -> bool:
+    """Whether `--version` is among them; Hydra's parser takes its first letters too."""
+    return any(len(each) > 2 and "--version".startswith(each) for each in arguments)
+
+
+def parsed_override(text: str) -> Override | None:
+    """What an argument overrides; None if it cannot be read."""
+    try:
+        return OverridesParser.create().parse_override(text)
+    except (HydraException, RecursionError):
+        return None
+
+
+def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
+    """Refuses what Hydra would take silently, and not as it was meant.
+
+    A run in no folder would be in the current one; of a choice named twice the second would replace
+    the first; the jobs of an endless sweep would fill the memory. `groups` gives the names of the
+    config groups.
+    Raises: ConfigError with every such override.
+    """
+    overrides = list(filter(None, map(parsed_override, parsed(arguments).overrides)))
+    twice = [each for each in overrides if _repeats(each)]
+    known = groups() if twice else ()
+    found = [f"{each.input_line}: {why}" for each in overrides if (why := _misread(each))]
+    found += [
+        f"{each.input_line}: names a choice twice, which is made once; leave one out"
+        for each in twice
+        if str(each.key_or_group) in known
+    ]
+    if found:
+        raise errors.ConfigError(found)
+
+
+def _misread(override: Override) -> str:
+    """Why Hydra would misread an override; empty if it does not."""
+    option, value = str(override.key_or_group), override.value()
+    if not _length(value) <= MOST_JOBS:  # or NaN
+        return f"should have at most {MOST_JOBS} values; narrow the range"
+    if override.is_sweep_override():
+        return ""
+    if option in FOLDERS and not _is_folder(value):
+        return "no folder; give one, or leave it out"
+    if option == "hydra.output_subdir" and value is not None:
+        return "Andiron writes Hydra's record to .hydra; leave it out"
+    return ""
+
+
+def _is_folder(value: object) -> bool:
+    """Whether a value can be the path of a folder; Hydra makes text of a number."""
+    text = "" if value is None else str(value)
+    return bool(text.strip()) and "\0" not in text and not isinstance(value, list | dict)
+
+
+def _repeats(override: Override) -> bool:
+    value = None if override.is_sweep_override() else override.value()
+    texts = list(map(str, value)) if isinstance(value, list) else []
+    return len({*texts}) < len(texts)
+
+
+def _length(value: object) -> float:
+    """The number of values in a range; 1 for any other value, and where Hydra refuses the step."""
+    if not (isinstance(value, RangeSweep) and value.step):
+        return 1
+    return (float(value.stop or 0) - float(value.start or 0)) / float(value.step)
+
+
+def check_jobs(arguments: list[str], jobs: int) -> None:
+    """Refuses a sweep that had no job; Hydra's flags that print something have none either.
+
+    Raises: ConfigError.
+    """
+    options = parsed(arguments)
+    prints = options.help or options.hydra_help or options.cfg or options.info
+    if options.multirun and not (jobs or prints or options.shell_completion):
+        sweeps = filter(None, map(parsed_override, options.overrides))
+        texts = [str(each.input_line) for each in sweeps if each.is_sweep_override()]
+        why = "no combination of values, so nothing was trained; give some"
+        raise errors.ConfigError([f"{' '.join(texts)}: {why}"])
+
+
+def _parser() -> ArgumentParser:
+    parser = get_args_parser()
+    parser.error = _refuse  # type: ignore[method-assign]
+    return parser
+
+
+def _refuse(message: str) -> NoReturn:
+    raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
+
+
+def _nearest(flag: str) -> str:
+    flags = [name for action in _parser()._actions for name in action.option_strings]
+    return errors.nearest(flag.partition("=")[0], flags) or "; --hydra-help lists them"
