@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from andiron import errors, randomness
+from andiron import errors, mismatch, randomness
 from andiron.data import prefetch, worker_limits
 from andiron.data.augment.sample_random import Augmentation, Draws
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
@@ -190,7 +190,7 @@ class DataLoader:
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
         for raw in self._iterated(workers):
-            if isinstance(raw, errors.DataError):
+            if isinstance(raw, errors.DataError | errors.MismatchError):
                 raise raw
             yield raw
             if self._upcoming.requests is not plain:
@@ -256,15 +256,26 @@ class _Gather:
         if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
             raw = RawBatch(*raw)
         for augmentation in self.augmentations:
-            raw = augmentation(raw, Draws(self.seed, request.epoch, indices))
+            raw = _augmented(augmentation, raw, Draws(self.seed, request.epoch, indices))
         return raw
 
     def __getitem__(self, request: Request) -> Any:
         """The same in a worker process: an error as a value, as torch would add its traceback."""
         try:
             return self(request)
-        except errors.DataError as error:
+        except (errors.DataError, errors.MismatchError) as error:
             return error
+
+
+def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
+    try:
+        return augmentation(raw, draws)
+    except Exception as error:
+        given = mismatch.shown(inputs=getattr(raw, "inputs", None)) or type(raw).__name__
+        name = getattr(augmentation, "name", type(augmentation).__name__)
+        what = f"augmentation: {name} cannot change {given}"
+        mismatch.explain(error, what, "leave it out, or choose data that it is for")
+        raise
 
 
 def _prepare_worker(worker: int) -> None:

@@ -147,16 +147,17 @@ class LearnerBuilder:
         if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
             remedy = "wrap it in a task, such as Classifier(network)"
             raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
-        self._check_metrics()
         options, model = self._options, model.to(self._device)
         if not isinstance(optimizer, GroupedOptimizer):
             optimizer = GroupedOptimizer.of(optimizer, model)
+        schedule = schedules.from_value(lr)
+        self._check_metrics(optimizer, schedule)
         precision = Precision(options.precision, self._device)
         nonfinite = Nonfinite(options.on_nonfinite, precision, self._folder.nonfinite)
         state = LearnerState(
             model,
             optimizer,
-            schedules.from_value(lr),
+            schedule,
             {name: WeightAverage(rule, model) for name, rule in self._averages.items()},
             StoppingRules(self._early_stopping, model),
             self._metric_log(nonfinite),
@@ -171,7 +172,7 @@ class LearnerBuilder:
         updater = Updater(
             model,
             optimizer,
-            state.schedule,
+            schedule,
             precision,
             nonfinite,
             transformations.chained(transforms, options.seed),
@@ -192,8 +193,8 @@ class LearnerBuilder:
             device=self._device,
         )
 
-    def _check_metrics(self) -> None:
-        """Refuses early stopping rules and strategies that wait for what nobody measures.
+    def _check_metrics(self, optimizer: GroupedOptimizer, whole: Schedule) -> None:
+        """Refuses early stopping, schedules and strategies that wait for what nobody measures.
 
         Raises: ConfigError with all of them.
         """
@@ -203,6 +204,12 @@ class LearnerBuilder:
         for strategy in getattr(self._strategy, "strategies", [self._strategy]):
             if isinstance(strategy, KeepBest):
                 waiting["checkpoint"] = strategy
+        groups = optimizer.groups.items()
+        own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
+        for option, schedule in {"scheduler": whole, **own}.items():
+            found = schedules.stateful(schedule) if schedule else []
+            plateaus = [each for each in found if hasattr(each, "observe")]
+            waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
         splits = ["valid", *(f"valid-{name}" for name in self._averages)]
         measured = {"train": self._train_metrics} | dict.fromkeys(splits, self._valid_metrics)
         direction.check_measured(

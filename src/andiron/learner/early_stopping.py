@@ -191,6 +191,12 @@ class StoppingRules:
         reasons = [stop.reason for stop in stops if stop]
         return Stop("; ".join(reasons)) if reasons else None
 
+    @property
+    def restored_epoch(self) -> int | None:
+        """The epoch whose weights the run comes back with; None where no rule restores any."""
+        rules = [rule for rule in self.rules.values() if rule.restores_best and self.best]
+        return rules[0].observed.epoch_of_best if rules else None
+
     def observe(self, latest: Mapping[str, Values], *, epoch: int, updates: int) -> None:
         """Shows a validation to every rule, and keeps the weights if they are the best."""
         for rule in self.rules.values():

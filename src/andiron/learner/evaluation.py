@@ -11,6 +11,7 @@ from andiron import errors, inference, randomness
 from andiron.interrupter import Interrupter
 from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
+from andiron.learner.update import explain_step
 from andiron.metrics import Tally
 from andiron.protocols import Loader, Shows, Values
 
@@ -37,6 +38,9 @@ def measure(
                     item = model.valid_step(batch)  # type: ignore[operator]
             except errors.SampleError as error:
                 raise error.located(loader, 0, number) from error
+            except Exception as error:
+                explain_step(error, model, batch)
+                raise
             tally.add(item, batch)
     return tally.close_epoch()
 

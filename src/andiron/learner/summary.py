@@ -10,11 +10,19 @@ from andiron.learner.metric_log import MetricLog
 
 
 def summarise(
-    metric_log: MetricLog, model: nn.Module, param_groups: Mapping[str, Any]
+    metric_log: MetricLog,
+    model: nn.Module,
+    param_groups: Mapping[str, Any],
+    restored_epoch: int | None = None,
 ) -> dict[str, Any]:
-    """What was trained for how long by which optimizers; best and last of every split's metrics."""
+    """What was trained for how long by which optimizers; best and last of every split's metrics.
+
+    The test set was measured with the weights of `restored_epoch`, if early stopping restored some.
+    """
+    tested = {"epoch_of_best": restored_epoch, "last_epoch": restored_epoch}
     rows = [
         {"split": split, "metric": name, **asdict(standing)}
+        | (tested if restored_epoch is not None and split == "test" else {})
         for split, named in metric_log.history.standings.items()
         for name, standing in named.items()
     ]

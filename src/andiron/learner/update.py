@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import errors, randomness
+from andiron import errors, mismatch, randomness
 from andiron.checkpoint import Checkpoint
 from andiron.gradients import Gradients
 from andiron.learner.group_statistics import GroupStatistics
@@ -154,10 +154,13 @@ class Updater:
             try:
                 with self._context():
                     output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
+                items.append(output.item)
             except errors.SampleError as error:
                 first = position.first_batch
                 raise error.located(loader, position.epoch, first + number) from error
-            items.append(output.item)
+            except Exception as error:
+                explain_step(error, self.model, batch)
+                raise
             if accumulator is not None:
                 accumulator.add(output.gradients, output.weight)
         mean = output.gradients if accumulator is None else accumulator.mean()
@@ -165,6 +168,19 @@ class Updater:
             with perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items
+
+
+def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
+    """Raises a MismatchError for what a step of `model` could not compute with `batch`.
+
+    Returns for an error of the user's own code, and for one that is clear already.
+    """
+    network = type(getattr(model, "network", model)).__name__
+    inputs, targets = getattr(batch, "inputs", None), getattr(batch, "targets", None)
+    given = mismatch.shown(inputs=inputs, targets=targets) or type(batch).__name__
+    what = f"task {type(model).__name__} with model {network} cannot be computed for {given}"
+    remedy = "choose a model, a task, a loss and data that fit each other"
+    mismatch.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
 
 
 def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:

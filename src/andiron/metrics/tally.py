@@ -1,7 +1,8 @@
 """The values of several metrics over a window of batches, and over the epoch the windows make up.
 
 >>> from andiron.metrics import Accuracy, Loss
->>> from andiron.outputs import ClassificationOutput
+>>> from andiron import mismatch
+from andiron.outputs import ClassificationOutput
 >>> tally = Tally([Loss(), Accuracy()])
 >>> logits, targets = torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])
 >>> tally.add(ClassificationOutput(torch.tensor(0.75), logits, targets))
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, mismatch
 from andiron.metrics import tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Metric, Parts, Values
@@ -105,10 +106,15 @@ class Tally:
         return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
-        return [
-            metric(item, batch) if getattr(metric, "needs_batch", False) else metric(item)
-            for metric in self.metrics
-        ]
+        parts: list[Parts] = []
+        for metric in self.metrics:
+            try:
+                needs_batch = getattr(metric, "needs_batch", False)
+                parts.append(metric(item, batch) if needs_batch else metric(item))
+            except Exception as error:
+                _explain(error, metric, item)
+                raise
+        return parts
 
     def _count_items(self) -> None:
         """Counts the waiting items one by one: those of a long window, and before it is saved."""
@@ -122,7 +128,7 @@ class Tally:
             batches = [[metric.count_items(items) for metric in self.metrics]]
         if not batches:
             return [None] * len(self.metrics)
-        parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
+        parts = list(map(_merged_parts, self.metrics, zip(*batches, strict=True)))
         self._epoch = [
             new if old is None else type(new)(map(operator.add, old, new))
             for old, new in zip(self._epoch, parts, strict=True)
@@ -158,6 +164,29 @@ def _is_small(item: Any) -> bool:
         and item.loss.is_cpu
         and not (item.loss.requires_grad or item.output.requires_grad)
     )
+
+
+def _explain(error: Exception, metric: Metric, item: Any) -> None:
+    """Raises a MismatchError for what the metric cannot measure, but for the user's own errors."""
+    output, targets = getattr(item, "output", None), getattr(item, "targets", None)
+    given = mismatch.shown(output=output, targets=targets)
+    what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
+    mismatch.explain(error, what, f"leave it out: ~metrics.{metric.name}")
+
+
+def _merged_parts(metric: Metric, batches: Sequence[Parts]) -> Any:
+    """As `_merged`; parts that cannot be merged are the metric's fault, which is named."""
+    try:
+        return _merged(metric, batches)
+    except Exception as error:
+        what = f"metrics.{metric.name}: gives {_shortened(batches[0])} for a batch"
+        mismatch.explain(error, what, "return (total, count), or tensors for a method value")
+        raise
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from andiron import gradients, randomness
+from andiron import errors, gradients, randomness
 from andiron.gradients import Gradients
 from andiron.ranges import NonNegative, Positive
 
@@ -114,6 +114,9 @@ def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
     def transformed(found: Gradients, update: int) -> Gradients:
         for link in links:
             found = link(found, update)
+        if not isinstance(found, Gradients):
+            remedy = "return gradients.replaced({name: tensor})"
+            raise errors.MismatchError(f"gradients: the last one gives {found!r:.60}; {remedy}")
         return found
 
     return transformed

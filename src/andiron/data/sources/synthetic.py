@@ -1,5 +1,6 @@
 """Random samples of classes that overlap as much as wanted: for tests and benchmarks, no file."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -8,11 +9,11 @@ from jaxtyping import Shaped
 from pydantic import Field
 from torch import Tensor
 
-from andiron import randomness
+from andiron import memory, randomness
 from andiron.data import fingerprint, splits
 from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.ranges import Count, Positive, Proportion, Seed, Validation
+from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
 
 # a pixel is GREY + STEP x, so that four standard deviations fit between 0 and 255
 GREY, STEP = 128.0, 32.0
@@ -23,7 +24,7 @@ def synthetic(
     *,
     num_samples: Count,
     input_shape: Sequence[Count],
-    num_classes: Annotated[int, Field(ge=2)],
+    num_classes: Annotated[int, Field(ge=2, le=MOST)],
     separation: Positive = 8.0,
     dtype: Literal["uint8", "float32"] = "uint8",
     seed: Seed = 0,
@@ -40,6 +41,11 @@ def synthetic(
     Raises: DataError if a part would be empty.
     """
     shape = tuple(input_shape)
+    if not shape:
+        raise ValueError("input_shape=[]: should have one side at least; give [1, 28, 28]")
+    each = math.prod(shape)  # the centre of a class is made in float32
+    _check_memory(num_samples, each * (1 if dtype == "uint8" else 4) + 8, "num_samples")
+    _check_memory(num_classes, each * 4, "num_classes")
     stream = randomness.stream(seed, "synthetic targets")
     targets = torch.randperm(num_samples, generator=stream) % num_classes
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)
@@ -66,6 +72,10 @@ def centers(
         num_classes, *input_shape, generator=randomness.stream(seed, "synthetic classes")
     )
     return torch.nn.functional.normalize(drawn.flatten(1)).view_as(drawn)
+
+
+def _check_memory(number: int, bytes_of_each: int, name: str) -> None:
+    memory.check(f"{name}={number}", number * bytes_of_each)
 
 
 def _inputs(

@@ -1,0 +1,57 @@
+"""The memory of this machine, and errors that say that it is not enough.
+
+>>> in_words(3 * 2**30)
+'3.0 GiB'
+"""
+
+import os
+import re
+from pathlib import Path
+
+CGROUPS = (  # limits of containers and batch systems, version 2 and 1
+    Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)  # fmt: skip
+REQUEST = re.compile(r"allocate (\d+) bytes")  # in a message of torch's
+
+
+def of_machine() -> int:
+    """Bytes of memory that this process can have at most."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in CGROUPS:
+        try:
+            sizes.append(int(path.read_text()))
+        except (OSError, ValueError):  # another version, or no limit: "max"
+            continue
+    return min(sizes)
+
+
+def check(what: str, num_bytes: int) -> None:
+    """Refuses what cannot be held.
+
+    Raises: ValueError that begins with `what`.
+    """
+    if num_bytes > of_machine():
+        why = f"takes {in_words(num_bytes)}, and this machine has {in_words(of_machine())}"
+        raise ValueError(f"{what}: {why}; make it smaller")
+
+
+def shortage(error: BaseException) -> str | None:
+    """What an error says about memory in a few words; None if it is about something else."""
+    text = str(error).partition("\n")[0]
+    requested = REQUEST.search(text)
+    if requested:
+        has = in_words(of_machine())
+        return f"asks for {in_words(int(requested[1]))} of memory at once, where there is {has}"
+    is_size = isinstance(error, RuntimeError) and "overflow" in text.lower()
+    if is_size or isinstance(error, MemoryError):
+        return f"asks for more memory than the {in_words(of_machine())} of this machine"
+    return None
+
+
+def in_words(num_bytes: float) -> str:
+    """A size in the largest unit that it has one of."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if num_bytes < 1024:
+            return f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1024
+    return f"{num_bytes:,.1f} TiB"
