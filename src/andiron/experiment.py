@@ -2,7 +2,8 @@
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from andiron.build import components, configured_learner, resume_point
 from andiron.build.components import Components
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
+from andiron.data import DataLoader
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
@@ -33,9 +35,16 @@ class Experiment:
     components: Components
     learner: Learner
 
-    def run(self) -> nn.Module:
-        """The trained model; the summary and all weights are written to the folder."""
-        loaders = self.components.train, self.components.valid, self.components.test
+    def run(self, begins: Callable[[], None] | None = None) -> nn.Module:
+        """The trained model; the summary and all weights are written to the folder.
+
+        `begins` is called once an update is made: what cannot be trained at all has failed by then.
+        """
+        train, valid, test = self.components.train, self.components.valid, self.components.test
+        loaders = train, valid, test
+        if begins is not None:
+            per_update = self.learner.options.grads_accumulation
+            loaders = typing.cast(DataLoader, _Announcing(train, begins, per_update)), valid, test
         writers = self.learner.metric_log.writers
         with self._written(), ExitStack() as at_end:
             for loader in loaders:
@@ -84,6 +93,33 @@ class Experiment:
                 paths.append(self.folder.weights(name))
                 serialization.save_tensors(paths[-1], weights)
             run_record.add(self.folder, *paths)
+
+
+class _Announcing:
+    """A training loader that calls `begins` once the batches of the first update have been used."""
+
+    def __init__(self, loader: DataLoader, begins: Callable[[], None], per_update: int):
+        self._loader = loader
+        self._begins: list[Callable[[], None]] = [begins]
+        self._per_update = per_update
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    @property
+    def num_items(self) -> int:
+        return self._loader.num_items
+
+    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
+        for number, batch in enumerate(self._loader.epoch(epoch, first_batch)):
+            if number == self._per_update and self._begins:
+                self._begins.pop()()
+            yield batch
+        if self._begins:
+            self._begins.pop()()
 
 
 def build(

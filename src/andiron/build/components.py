@@ -3,6 +3,7 @@
 
 import dataclasses
 import math
+import typing
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,7 @@ from andiron.build import grouped_optimizer, network, recorded, targets
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
+from andiron.data.augment.sample_random import Augmentation
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 
@@ -56,6 +58,8 @@ def _built(config: Train) -> Components:
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
     lengths = horizons(config, len(train))
     model = network.model(config, splits).to(device)
+    schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
+    targets.check_rate("scheduler", config.scheduler, schedule)
     return Components(
         splits,
         train,
@@ -64,7 +68,7 @@ def _built(config: Train) -> Components:
         device,
         model,
         grouped_optimizer.build(config, model, **lengths),
-        targets.build_schedule("scheduler", config.scheduler, **lengths),
+        schedule,
         **lengths,
     )
 
@@ -99,8 +103,15 @@ def _loader(config: Train, splits: Splits, name: str, device: torch.device) -> D
         batch_size = max(config.batch_size, splits.evaluation_batch_size)
         return builder.batch_size(batch_size).build(dataset)
     augmentations = [
-        targets.build(f"augmentation.{each}", node, name=each, **splits.offered)
+        _augmentation(f"augmentation.{each}", node, splits)
         for each, node in (config.augmentation or {}).items()
     ]
     training = builder.batch_size(config.batch_size).shuffle(config.seed)
     return training.augment(*augmentations).build(dataset)
+
+
+def _augmentation(option: str, node: targets.Node, splits: Splits) -> Augmentation:
+    made = targets.build(option, node, name=option.partition(".")[2], **splits.offered)
+    takes = "a function of a raw batch and its draws, which gives the batch"
+    targets.check_kind(option, node, made, callable(made), takes)
+    return typing.cast(Augmentation, made)

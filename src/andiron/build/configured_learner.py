@@ -14,7 +14,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import direction
 from andiron.optim import averaging
-from andiron.protocols import Metric, Writer
+from andiron.protocols import Metric, Renderer, Writer
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -41,7 +41,7 @@ def learner(
         .options(config)
         .averages(**_averages(config, built))
         .early_stopping(
-            **{name: _waiting(f"early_stopping.{name}", ends[name], metrics) for name in ends}
+            **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
         )
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
@@ -53,7 +53,11 @@ def learner(
         run = run_record.identity(RunFolder(run_dir))
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
-        builder.renderer(targets.build("render", config.render))
+        renderer = targets.build("render", config.render)
+        is_renderer = isinstance(renderer, Renderer)
+        takes = "an object with start, epoch_ended, stop and show"
+        targets.check_kind("render", config.render, renderer, is_renderer, takes)
+        builder.renderer(renderer)
     return builder.build(built.model, built.optimizer, built.schedule)
 
 
@@ -79,6 +83,9 @@ def checkpoint_store(config: Train, checkpoints: Path) -> Store:
 
 def _checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
     made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
+    takes = "a function from the saved checkpoints to the names that are kept"
+    targets.check_kind("checkpoint", node, made, callable(made) or isinstance(made, Checkpointing),
+                       takes)  # fmt: skip
     return made if isinstance(made, Checkpointing) else Checkpointing(made)
 
 
@@ -99,9 +106,19 @@ def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
     return targets.build(option, node, direction=own or "lowest")
 
 
+def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
+    rule = _waiting(option, node, metrics)
+    is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
+    targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
+    return rule
+
+
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
     rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
+    for name, rule in rules.items():
+        is_rule, takes = isinstance(rule, averaging.Rule), "an object with weight(updates, count)"
+        targets.check_kind(f"averages.{name}", nodes[name], rule, is_rule, takes)
     idle = [
         name
         for name, rule in rules.items()

@@ -1,5 +1,6 @@
 """The optimizers that a configuration names: one for each group of parameters."""
 
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +44,24 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
         why = "the groups freeze all of it; leave something to train"
         remedy = why if groups else "choose a model that has some"
         raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
+    _check_trained(groups, lengths["num_updates"])
     return GroupedOptimizer(model, groups)
+
+
+def _check_trained(groups: list[Group], num_updates: int) -> None:
+    """Refuses groups none of which is trained: in the first update, or in the whole run.
+
+    Raises: ConfigError.
+    """
+    trained = [group for group in groups if group.optimizer]
+    if all(group.frozen_updates for group in trained):
+        names = ", ".join(f"{group.name}.frozen={group.frozen_updates}" for group in trained)
+        why = "no parameter is trained in the first update; leave one group to train from there"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+    if all(group.every > num_updates for group in trained):
+        names = ", ".join(f"{group.name}.every={group.every}" for group in trained)
+        why = f"no parameter is trained in the {num_updates} updates of this run; lower it"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
 
 
 def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> list[Transformation]:
@@ -51,10 +69,16 @@ def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> li
 
     A node names a function of gradients, with its other arguments, or a function that makes one.
     """
-    return [
-        targets.build_function(f"{option}.{name}", node, num_given=1, named=("seed", "update"))
+    made = {
+        f"{option}.{name}": targets.build_function(
+            f"{option}.{name}", node, num_given=1, named=("seed", "update")
+        )
         for name, node in (nodes or {}).items()
-    ]
+    }
+    for name, each in zip(made, (nodes or {}).values(), strict=True):
+        takes = "a function of the gradients, which gives gradients"
+        targets.check_kind(name, each, made[name], callable(made[name]), takes)
+    return [*made.values()]
 
 
 def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
@@ -62,8 +86,17 @@ def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, node in groups.items():
         is_maker, option = "_target_" in node, f"param_groups.{name}"
-        found |= targets.build(option, node, model=model) if is_maker else {name: node}
+        found |= _made(option, node, model) if is_maker else {name: node}
     return found
+
+
+def _made(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
+    made = targets.build(option, node, model=model)
+    are_rules = isinstance(made, Mapping) and all(
+        isinstance(each, Mapping) and "match" in each for each in made.values()
+    )
+    targets.check_kind(option, node, made, are_rules, "a function of the model to rules by name")
+    return typing.cast(Mapping[str, Any], made)
 
 
 def _rule(node: targets.Node) -> Rule:
@@ -72,14 +105,13 @@ def _rule(node: targets.Node) -> Rule:
 
 
 def _match(match: str | Mapping[str, Any]) -> Match:
-    """The criteria; one value stands for a tuple of one."""
-    criteria = {"name": match} if isinstance(match, str) else match
-    several = {
-        name: tuple(value) if isinstance(value, list | tuple) else (value,)
+    criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
         for name, value in criteria.items()
-        if name != "name" and value is not None
+        if value is not None
     }
-    return Match(name=criteria.get("name"), **several)
+    return Match(**given)
 
 
 def _group(
@@ -100,12 +132,21 @@ def _group(
         parameters=parameters,
         schedule=schedule and targets.build_schedule(f"{option}.schedule", schedule, **lengths),
         optimizer=None if frozen is True else _optimizer(name, node, [*parameters], config, model),
-        lr_scale=lr / config.lr if lr is not None else node.get("lr_scale") or 1.0,
+        lr_scale=lr / _top_rate(schedule or config.scheduler, config.lr)
+        if lr is not None
+        else node.get("lr_scale") or 1.0,
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
         frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
         settings={key: node[key] for key in SHOWN if node.get(key) is not None},
     )
+
+
+def _top_rate(schedule: Mapping[str, Any], lr: float) -> float:
+    """The highest rate that the node of a schedule names; `lr` where it names none."""
+    named = [schedule.get(name) for name in ("initial_lr", "max_lr", "lr", "final_lr")]
+    rates = [float(each) for each in named if isinstance(each, int | float) and each > 0]
+    return max(rates, default=lr)
 
 
 def _optimizer(

@@ -1,22 +1,30 @@
 """The configured network in its task, with its first weights."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from andiron import errors, randomness
+from andiron import errors, memory, randomness
 from andiron.build import start_from, targets
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.models import activation_checkpointing
+from andiron.protocols import TrainStep, ValidStep
 from andiron.tasks import Adversarial
 
 TASKS_OF = {  # by the fact of the data that they need
     "num_classes": "task=classification",
     "num_outputs": "task=regression, or task=multilabel",
 }
+TAKEN_AS_TASK = (
+    "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
+    "andiron.tasks.Classifier"
+)
 
 
 def model(config: Train, splits: Splits) -> nn.Module:
@@ -25,7 +33,10 @@ def model(config: Train, splits: Splits) -> nn.Module:
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
-    network = targets.build("model", config.model, **(splits.offered | own_facts))
+    with _weights_counted(config.model):
+        network = targets.build("model", config.model, **(splits.offered | own_facts))
+    is_module = isinstance(network, nn.Module)
+    targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -38,9 +49,37 @@ def model(config: Train, splits: Splits) -> nn.Module:
     task: nn.Module = targets.build(
         "task", config.task, network=network, loss=loss, **splits.offered
     )
+    has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
+    has_steps &= isinstance(task, nn.Module)
+    targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
     if config.start_from is not None:
         start_from.load(Path(config.start_from), task)
     return task
+
+
+@contextmanager
+def _weights_counted(node: targets.Node) -> Iterator[None]:
+    """Refuses a network larger than memory before its weights are initialised.
+
+    Until then torch has only reserved their memory. Each needs its own size for its gradient too.
+    Raises: ConfigError.
+    """
+    limit, sizes = memory.of_machine(), dict[int, int]()
+
+    def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
+        if weight is not None and not weight.is_meta:
+            sizes[id(weight)] = weight.numel() * weight.element_size()
+        if 2 * sum(sizes.values()) > limit:
+            total, largest = (memory.in_words(f(sizes.values())) for f in (sum, max))
+            found = f"takes {total} and more for weights ({largest} for the largest) and as much"
+            has = f"for their gradients, and this machine has {memory.in_words(limit)}"
+            raise targets.refused("model", node, f"{found} {has}; make it smaller")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _check_task(config: Train, kind: Any, splits: Splits) -> None:

@@ -6,6 +6,8 @@
 import functools
 import inspect
 import itertools
+import logging
+import math
 import sys
 import types
 import typing
@@ -18,13 +20,14 @@ import hydra.utils
 import torch
 from hydra.errors import HydraException
 
-from andiron import errors, schedules
+from andiron import errors, memory, schedules
 from andiron.config import node_checks
 from andiron.config.foreign_ranges import EXTRAS
 from andiron.ranges import DOTTED_NAME, EPOCHS
 
 Node = Mapping[str, Any]
 Values = Mapping[str, Any]  # by parameter name
+log = logging.getLogger("andiron")
 
 
 def resolve(option: str, name: str) -> Any:
@@ -45,6 +48,15 @@ def resolve(option: str, name: str) -> Any:
 def refused(option: str, node: Node, why: str) -> errors.ConfigError:
     """The error that the target of a node is of no use here."""
     return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
+
+
+def check_kind(option: str, node: Node, made: Any, is_right: bool, takes: str) -> None:
+    """Refuses an object that the place of its node has no use for; `takes` is what it takes.
+
+    Raises: ConfigError.
+    """
+    if not is_right:
+        raise refused(option, node, f"gives {_shown(made)}; {option} takes {takes}")
 
 
 @contextmanager
@@ -73,7 +85,14 @@ def build(option: str, node: Node, **offered: Any) -> Any:
         with refusals_named(option, function):
             lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
         offers = ({"num_updates": length} for length in lengths)
-    return _called(option, node, function, _with_objects(option, arguments, offers))
+    made = _called(option, node, function, _with_objects(option, arguments, offers))
+    if isinstance(made, schedules.Step) and made.step_size >= offered["num_updates"]:
+        log.warning(
+            "%s.step_size=%d: the first step lies after the %d updates that it has, so that its "
+            "rate stays as it is; give fewer updates, or epochs (0.5epochs)",
+            option, made.step_size, offered["num_updates"],
+        )  # fmt: skip
+    return made
 
 
 def build_schedule(
@@ -88,10 +107,21 @@ def build_schedule(
     node = in_updates(node, updates_per_epoch)
     with refusals_named(option):  # of a user's own class
         schedule = build(option, node, num_updates=num_updates)
-    if callable(schedule):
-        return typing.cast(schedules.Schedule, schedule)
-    why = f"gives {schedule!r}, no schedule; return a function of the completed updates"
-    raise refused(option, node, why)
+    takes = "a function of the completed updates, which gives the learning rate"
+    is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
+    check_kind(option, node, schedule, is_function, takes)
+    return typing.cast(schedules.Schedule, schedule)
+
+
+def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
+    """Refuses a schedule that gives no learning rate for the first update.
+
+    Raises: ConfigError.
+    """
+    lr: Any = schedule(0)
+    if not (isinstance(lr, int | float) and lr >= 0 and math.isfinite(lr)):
+        why = f"gives {lr!r} for the first update; a learning rate is a finite number of 0 or more"
+        raise refused(option, node, why)
 
 
 def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
@@ -186,6 +216,16 @@ def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
     except URLError as error:
         why = f"downloads weights, and that failed ({error.reason})"
         raise refused(option, node, f"{why}; start the run where there is a network") from error
+    except (RuntimeError, MemoryError) as error:
+        shortage = memory.shortage(error)
+        if shortage is None:
+            raise
+        raise refused(option, node, f"{shortage}; make it smaller") from error
+
+
+def _shown(made: Any) -> str:
+    is_plain = made is None or isinstance(made, bool | int | float | str)
+    return repr(made) if is_plain else f"an object of {type(made).__name__}"
 
 
 def _check_arguments(

@@ -64,6 +64,7 @@ def _start(
     trusted: Trust | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
+    replaces = folder.holds_run()
     with ExitStack() as at_end, exhausted.explained(config):
         with interrupter.held_back():
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
@@ -72,8 +73,9 @@ def _start(
         experiment = _import_experiment(interrupter)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
-        begins()
-        built.run()
+        if not replaces:
+            begins()
+        built.run(begins if replaces else None)
 
 
 def _resume(
@@ -209,9 +211,9 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     With `until_exit` the process ends with it, and no signal ends it before.
     """
     signals, arguments = Signals(Interrupter(), until_exit=until_exit), sys.argv[1:]
-    conf_dirs = [conf_dir or command_line.default_conf_dir(), *diagnosis.user_dirs(arguments)]
 
     def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
+        conf_dirs = [conf_dir or command_line.default_conf_dir(), *diagnosis.user_dirs(arguments)]
         signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         is_recorded = config.resume not in (None, "auto")
         trusted = trust.of_user(conf_dirs, config.trust, arguments) if is_recorded else None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from andiron.config import violations
+from andiron.config import trust, violations
 from andiron.config.foreign_ranges import FOREIGN_RANGES
 from andiron.config.signatures import signature
 from andiron.config.violations import Options, Problems
@@ -41,6 +41,11 @@ def problems(path: str, node: Any) -> Problems:
             option: f"{option}={target}: names no class or function; "
             "give its dotted name, such as torch.optim.Adam"
         }
+    place, places = trust.place_of(path), trust.places_of(target)
+    if places and place not in places:
+        option, there = f"{path}._target_", trust.listed_at(place)
+        why = f"is of the place {' or '.join(places)}; {place} takes {there}, or one of your own"
+        return {option: f"{option}={target}: {why}"}
     own = ("_target_", "_partial_")
     arguments = {key: value for key, value in node.items() if key not in own}
     return argument_problems(target, arguments, path) | inner_problems(path, arguments)

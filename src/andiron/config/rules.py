@@ -1,7 +1,6 @@
 """The rules of parameter groups, checked before there is a model to apply them to."""
 
 import dataclasses
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -87,11 +86,11 @@ def _match_problems(path: str, match: str | Options) -> Problems:
 
 @cache
 def _criteria() -> Signature:
-    """The criteria of `andiron.optim.Match`; one value may stand for a tuple of one."""
+    """The criteria of `andiron.optim.Match`, each of which may be null."""
     found = signature("andiron.optim.Match")
     kinds = {name: each.kind for name, each in found.parameters.items()} if found else {}
     return Signature(
-        {name: Parameter(kind | typing.get_args(kind)[0] | None) for name, kind in kinds.items()}
+        {name: Parameter(kind | None) for name, kind in kinds.items()}
     )
 
 

@@ -166,10 +166,33 @@ def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
         for group, options in (value if isinstance(value, dict) else {}).items():
             if isinstance(options, dict) and "_target_" not in options:
                 for key, inner in options.items():
-                    place = key if key in LISTED else name
-                    yield from _nodes(inner, f"{name}.{group}.{key}", place)
+                    yield from _nodes(inner, f"{name}.{group}.{key}", _of_setting(key))
             else:
                 yield from _nodes(options, f"{name}.{group}", name)
+
+
+def place_of(path: str) -> str:
+    """The place of the node at a dotted option: its group, or that of a group's own setting."""
+    group, _, inner = path.partition(".")
+    setting = inner.split(".")[1:2]
+    return _of_setting(*setting) if group == "param_groups" and setting else group
+
+
+def places_of(name: str) -> list[str]:
+    """The places that list one of Andiron's own classes or functions."""
+    ours = name.startswith("andiron.")
+    return [place for place in LISTED if ours and _is_listed(place, name)]
+
+
+def listed_at(place: str) -> str:
+    """What a place takes of Andiron's own, in words."""
+    modules = [module for module in LISTED.get(place, {}) if module.startswith("andiron.")]
+    own = [*modules, *(module for module in LISTED.get(place, {}) if module not in modules)]
+    return f"what is in {' or '.join(own[:2])}" if own else "something else"
+
+
+def _of_setting(setting: str) -> str:
+    return {"schedule": "scheduler"}.get(setting, setting if setting in LISTED else "param_groups")
 
 
 def _nodes(value: Any, option: str, place: str) -> Iterator[Option]:

@@ -6,8 +6,9 @@
 ['0.bias']
 """
 
+import typing
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -17,19 +18,29 @@ from andiron import patterns
 from andiron.ranges import Index
 
 Module = TypeVar("Module", bound=nn.Module)
+Ranks = tuple[int, ...]
 TAGS = "_andiron_tags"
 FIRST, HIDDEN, LAST = "first", "hidden", "last"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """Parameters that meet every given criterion; any of several values meets a criterion."""
+    """Parameters that meet every given criterion; any of several values meets a criterion.
+
+    One value stands for a tuple of one.
+    """
 
     name: str | None = None  # a regular expression, searched for in the parameter's name
-    parameters: tuple[str, ...] = ()  # full names
-    module: tuple[str, ...] = ()  # the class of the module that holds it, or a base class of that
-    rank: tuple[Index, ...] = ()  # number of dimensions
-    tag: tuple[str, ...] = ()
+    parameters: tuple[str, ...] | str = ()  # full names
+    module: tuple[str, ...] | str = ()  # the class of the module that holds it, or a base of that
+    rank: tuple[Index, ...] | Index = ()  # number of dimensions
+    tag: tuple[str, ...] | str = ()
+
+    def __post_init__(self) -> None:
+        for criterion in ("parameters", "module", "rank", "tag"):
+            value = getattr(self, criterion)
+            several = tuple(value) if isinstance(value, Iterable) else (value,)
+            object.__setattr__(self, criterion, (value,) if isinstance(value, str) else several)
 
     def __call__(self, parameter: "Described") -> bool:
         """Whether the parameter, under any of its names, meets the criteria.
@@ -40,7 +51,7 @@ class Match:
             (self.name is None or bool(patterns.searched(self.name, parameter.names)))
             and (not self.parameters or bool({*self.parameters} & {*parameter.names}))
             and (not self.module or bool({*self.module} & parameter.modules))
-            and (not self.rank or parameter.tensor.dim() in self.rank)
+            and (self.rank == () or parameter.tensor.dim() in typing.cast(Ranks, self.rank))
             and (not self.tag or bool({*self.tag} & parameter.tags))
         )
 

@@ -454,9 +454,8 @@ def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path(
 
 def test_what_is_no_schedule_is_refused(own):
     assert refused({"_target_": f"{own}.anything", "rate": 0.5}) == (
-        "scheduler._target_=users_own.anything: gives {'rate': 0.5}, no schedule; return a "
-        "function of the "
-        "completed updates"
+        "scheduler._target_=users_own.anything: gives an object of dict; scheduler takes a "
+        "function of the completed updates, which gives the learning rate"
     )
 
 
