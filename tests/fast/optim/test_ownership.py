@@ -267,3 +267,12 @@ def test_first_hidden_and_last_are_where_the_matrices_stand():
     assert {
         group: {name.partition(".")[0] for name in names} for group, names in owned.items()
     } == {"first": {"1"}, "hidden": {"0", "2", "3", "5"}, "last": {"4"}}
+
+
+@pytest.mark.parametrize(
+    "criteria", [{"tag": "last"}, {"module": "Linear"}, {"rank": 1}, {"parameters": "0.weight"}]
+)
+def test_one_value_of_a_criterion_stands_for_a_tuple_of_one(criteria):
+    ((name, value),) = criteria.items()
+
+    assert Match(**criteria) == Match(**{name: (value,)})
