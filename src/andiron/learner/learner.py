@@ -254,10 +254,9 @@ class Learner(AbstractContextManager["Learner"]):
 
     def summary(self) -> dict[str, Any]:
         """What was trained for how long and by which optimizers; best and last of every metric."""
-        owners, schedule = self.optimizer.groups, self.updater.schedule
-        groups = group_table.param_groups(owners, self.rates, schedule)
-        restored = self.early_stopping.restored_epoch
-        return summary.summarise(self.metric_log, self.model, groups, restored)
+        schedule, epoch = self.updater.schedule, self.early_stopping.restored_epoch
+        groups = group_table.param_groups(self.optimizer.groups, self.rates, schedule)
+        return summary.summarise(self.metric_log, self.model, groups, epoch)
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, in memory of its own."""

@@ -9,6 +9,7 @@ import torch
 from andiron import errors
 from andiron.config.schema import Train
 from andiron.run import exhausted
+from andiron.tasks import Classifier
 
 
 @pytest.fixture
@@ -53,8 +54,12 @@ def test_other_errors_stay_as_they_are(config, error):
     assert raised.value is error
 
 
-def test_a_run_without_memory_has_failed(command, here):
-    ended = command("model.hidden=[4000000,4000000]", "hydra.run.dir=run")
+def test_a_run_without_memory_has_failed(command, here, monkeypatch):
+    def step(self, batch):
+        torch.empty(10**15)
+
+    monkeypatch.setattr(Classifier, "train_step", step)
+    ended = command("hydra.run.dir=run")
     assert ended.code == 1 and "out of memory on device auto" in ended.errors
     assert "Traceback" not in ended.errors
     status = json.loads((here / "run" / "status.json").read_text())
