@@ -11,9 +11,14 @@ from andiron.metrics import Torchmetrics
 from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, RegressionOutput
 
 torchmetrics = pytest.importorskip("torchmetrics")
-from torchmetrics import classification, clustering, image, regression, retrieval, wrappers
-from torchmetrics import segmentation
-from torchmetrics.image.kid import KernelInceptionDistance
+classification = pytest.importorskip("torchmetrics.classification")
+clustering = pytest.importorskip("torchmetrics.clustering")
+image = pytest.importorskip("torchmetrics.image")
+regression = pytest.importorskip("torchmetrics.regression")
+retrieval = pytest.importorskip("torchmetrics.retrieval")
+segmentation = pytest.importorskip("torchmetrics.segmentation")
+wrappers = pytest.importorskip("torchmetrics.wrappers")
+KernelInceptionDistance = pytest.importorskip("torchmetrics.image.kid").KernelInceptionDistance
 
 
 class Pair:

@@ -4,11 +4,14 @@ import pytest
 import torch
 from foreign_metrics import LOSS, adapted, batches, numbers, stream, tallied
 
+from andiron import errors
 from andiron.metrics import Torchmetrics
 from andiron.outputs import ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput
 
 torchmetrics = pytest.importorskip("torchmetrics")
-from torchmetrics import classification, image
+classification = pytest.importorskip("torchmetrics.classification")
+image = pytest.importorskip("torchmetrics.image")
+fid = pytest.importorskip("torchmetrics.image.fid")
 
 CLASSES = torch.randint(4, (37,), generator=stream())
 LOGITS = torch.randn(37, 4, generator=stream())
@@ -66,12 +69,8 @@ def test_a_value_that_torchmetrics_refuses_to_compute_is_an_error_of_the_metric(
         def forward(self, images):
             return images.flatten(1)
 
-    from torchmetrics.image.fid import FrechetInceptionDistance
-
-    from andiron import errors
-
     distance = adapted(
-        FrechetInceptionDistance(One(), normalize=True),
+        fid.FrechetInceptionDistance(One(), normalize=True),
         inputs=lambda item: [(item.output, True), (item.output, False)],
     )
     one = RegressionOutput(LOSS, torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2))
