@@ -14,13 +14,14 @@ from pathlib import Path
 
 from andiron import files
 
-NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+# Windows has neither; opening a pipe without a reader would wait for one
+FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
 
 
 def _not_through_links(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | NO_FOLLOW, 0o666)
+    return os.open(path, flags | FLAGS, 0o666)
 
 
 class AppendOnlyFile:

@@ -165,7 +165,7 @@ def resume(
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
     built = components.build(dataclasses.replace(config, start_from=None), trusted)
-    metadata.check_data(folder, built.splits)
+    metadata.check_data(folder, built.splits, changes)
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
     saved = resume_point.newest(config, built, store, changes, run_record.identity(folder))
     with _assembled(config, folder, built, interrupter) as made:

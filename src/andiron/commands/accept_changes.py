@@ -27,5 +27,6 @@ def main() -> int:
     except (errors.AndironError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    print("\n".join(f"accepted: {name}" for name in changed) or "nothing was changed")
+    listed = "\n".join(f"accepted: {name}" for name in changed)
+    print(errors.printable(listed) or "nothing was changed")
     return EXIT_DONE

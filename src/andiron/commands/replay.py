@@ -48,11 +48,12 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         bad_modules = _watched(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
-        print(f"{step}\n{nonfinite.diagnosis(step, learner.model, gradients, batches)}")
+        found = nonfinite.diagnosis(step, learner.model, gradients, batches)
+        print(errors.printable(f"{step}\n{found}"))
     first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
-    print(first or "every module's output is finite")
+    print(errors.printable(first) or "every module's output is finite")
     replayed = nonfinite.fingerprint(gradients)
-    print(_comparison(replayed, recorded["gradients"]))
+    print(errors.printable(_comparison(replayed, recorded["gradients"])))
     return bool(replayed == recorded["gradients"])
 
 

@@ -38,7 +38,8 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     folder = comparison.finished(path)
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
-    print("\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}")
+    listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
+    print(errors.printable(listed))
     signals = Signals(Interrupter())
     with heard(signals):
         train.train(config, into, {}, signals.interrupter, trusted)
@@ -46,8 +47,9 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     if not found:
         print(f"exact: {comparison.counts(path)} are the same bits")
         return True
-    print(f"not exact: {found[0]}\nand {len(found) - 1:,} more")
-    print(f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE)
+    print(errors.printable(f"not exact: {found[0]}\nand {len(found) - 1:,} more"))
+    cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
+    print(errors.printable(cause))
     return False
 
 
@@ -57,8 +59,7 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     now, patch = metadata.origin_of(config, built.splits, built.device)
     then = provenance.read(folder)
     yield from _in_code(then.get("git") or {}, now["git"] or {})
-    recorded = folder.uncommitted.read_bytes() if folder.uncommitted.exists() else b""
-    if recorded != patch:
+    if metadata.read_patch(folder.uncommitted) != patch:
         yield f"the uncommitted changes ({folder.uncommitted.name}) are different"
     before, after = ({name: each.get(name) for name in COMPARED} for each in (then, now))
     for name, (was, is_now) in by_name(differences(before, after)).items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, files
 
 
 def of_tensors(*tensors: Tensor) -> str:
@@ -28,9 +28,10 @@ def of_file(path: Path) -> str:
     Raises: DataError if the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise errors.DataError(
-            f"{path}: cannot be read ({error.strerror}); name a file with data.path"
+            f"{path}: cannot be read ({why}); name a file with data.path"
         ) from error

@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 
+from andiron import errors
 from andiron.render import text
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
@@ -22,15 +23,16 @@ def show(summary: dict[str, Any], console: Console) -> None:
     """Prints a row for each split and metric, the parameter groups, and where everything is."""
     headers = "split", "metric", right("best"), right("epoch of best"), right("last")
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
-    rows = Table(*headers, title=f"{summary['model']}, {size}")
+    rows = Table(*headers, title=_plain(f"{summary['model']}, {size}"))
     for row in summary["metrics"]:
         if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
             continue
         best, last = text.number(row["best"]), text.number(row["last"])
-        rows.add_row(row["split"], Text(row["metric"]), best, str(row["epoch_of_best"]), last)
+        names = _plain(row["split"]), _plain(row["metric"])
+        rows.add_row(*names, best, str(row["epoch_of_best"]), last)
     duration = text.duration(summary["seconds"])
     lines = f"trained in {duration}; everything about the run is in\n  {summary['run_dir']}"
-    console.print(Group(rows, groups(summary["param_groups"]), Text(lines, overflow="fold")))
+    console.print(Group(rows, groups(summary["param_groups"]), _plain(lines, overflow="fold")))
 
 
 def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
@@ -44,14 +46,19 @@ def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
     inside = shared[: shared.rfind(".") + 1]  # `network.` where a task holds the network
     for name, group in param_groups.items():
         rows.add_row(
-            Text(name),
-            Text(_optimizer(group)),
+            _plain(name),
+            _plain(_optimizer(group)),
             "frozen" if group["lr"] is None else f"{group['lr']:.3g}",
             f"{group['num_tensors']}",
             f"{group['num_parameters']:,}",
-            Text(_members(group["parameters"], inside), no_wrap=True),
+            _plain(_members(group["parameters"], inside), no_wrap=True),
         )
     return rows
+
+
+def _plain(content: str, **options: Any) -> Text:
+    """Text that may come from a file of somebody else: no markup, nothing a terminal would obey."""
+    return Text(errors.printable(content), **options)
 
 
 def _optimizer(group: dict[str, Any]) -> str:

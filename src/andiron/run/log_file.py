@@ -45,7 +45,7 @@ class LogFile(logging.Handler):
         if self._file.is_closed:  # a message about closing this very file
             return
         try:
-            line = self.format(record)
+            line = errors.printable(self.format(record))
         except (TypeError, ValueError, KeyError):  # arguments that do not fit their message
             self.handleError(record)
             return

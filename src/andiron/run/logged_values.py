@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron import errors
+from andiron import errors, files
 from andiron.run_folder import RunFolder
 
+MOST_BYTES = 2**30  # of metrics.jsonl: a million log points
 OF_THE_MACHINE = ("time/", "system/")  # differ in every run
 
 
@@ -30,7 +31,10 @@ def lines(folder: RunFolder) -> Logged:
     Raises: DataError naming a line that is damaged.
     """
     path, logged = folder.metrics, Logged()
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    try:
+        text = files.read_text(path, MOST_BYTES) if path.exists() else ""
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
     for number, content in enumerate(text.splitlines(), 1):
         try:
             line = json.loads(content)
@@ -55,8 +59,8 @@ def curves(folder: RunFolder) -> Logged:
     # TensorBoard warns that a resumed run was purged, as it should be
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
     logged = Logged()
-    files = folder.tensorboard.rglob("events.out.tfevents.*")
-    for below in sorted({path.parent for path in files}):
+    events_files = folder.tensorboard.rglob("events.out.tfevents.*")
+    for below in sorted({path.parent for path in events_files}):
         split = below.relative_to(folder.path).as_posix()
         events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all
         tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith(OF_THE_MACHINE)]

@@ -24,6 +24,7 @@ DECISIVE = (  # facts of code and machine that results may differ with, beside t
     "git.revision", "hardware.threads", "hardware.device", "hardware.device_name",
     "hardware.cuda", "python",
 )  # fmt: skip
+MOST_PATCH_BYTES = 64 * 2**20
 Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
@@ -54,17 +55,26 @@ def record_start(
     session.start_session(hyperparameters(config), texts)
 
 
-def check_data(folder: RunFolder, splits: Splits) -> None:
-    """Refuses data other than the run was trained on.
+def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
+    """Refuses data other than the run was trained on, or other parts of them.
 
-    Raises: DataError if the checksums differ.
+    Raises: DataError if the checksums differ, or the sizes although no change of the data is asked.
     """
-    recorded = provenance.read(folder)["data"]["sha256"]
+    origin = provenance.read(folder)
+    recorded = origin["data"]["sha256"]
     if recorded != splits.fingerprint:
         raise errors.DataError(
             f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
             f"was trained on {recorded}: it cannot be resumed with other data; restore them, or "
             "start another run, with start_from=<run folder> for its weights"
+        )
+    newest = [each["data"] for each in (origin, *origin["resumes"]) if "data" in each][-1]
+    sizes, now = newest.get("sizes") if isinstance(newest, dict) else None, _sizes(splits)
+    is_asked = any(name.partition(".")[0] == "data" for name in changes)
+    if sizes not in (None, now) and not is_asked:
+        raise errors.DataError(
+            f"data {splits.name}: its parts have {now} samples, and the run in {folder.path} was "
+            f"trained with {sizes}; split them as then"
         )
 
 
@@ -139,17 +149,34 @@ def origin_of(
     config: Train, splits: Splits, device: torch.device
 ) -> tuple[dict[str, Any], bytes]:
     """The content of provenance.json, and the patch of what is not committed."""
-    sizes = {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
-    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes}
+    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)}
     origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
     return origin, patch.encode(errors="surrogateescape")
+
+
+def _sizes(splits: Splits) -> dict[str, int]:
+    return {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
 
 
 def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
     """The patch of uncommitted code when the run last started or resumed; may be empty."""
     names = [entry["patch"] for entry in resumes if "patch" in entry]
-    path = folder.path / (names[-1] or "") if names else folder.uncommitted
-    return path.read_bytes() if path.is_file() else b""
+    if names and not (isinstance(names[-1], str) and folder.owns(names[-1])):
+        return b""
+    return read_patch(folder.path / names[-1] if names else folder.uncommitted)
+
+
+def read_patch(path: Path) -> bytes:
+    """The content of a patch on record; empty if there is none.
+
+    Raises: DataError for one that is larger than a patch is, or no file.
+    """
+    try:
+        return files.read_bytes(path, MOST_PATCH_BYTES)
+    except FileNotFoundError:
+        return b""
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
 
 
 def _fenced(value: Any) -> str:

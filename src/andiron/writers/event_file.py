@@ -24,6 +24,8 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util import tensor_util
 from torch import Tensor
 
+from andiron import files
+
 from andiron.append_only import AppendOnlyFile
 
 PREFIX = "events.out.tfevents."
@@ -109,7 +111,7 @@ def whole_records(path: Path, size: int) -> int:
     content in 4.
     """
     end = 0
-    with path.open("rb") as file:
+    with files.opened(path) as file:
         while len(head := file.read(12)) == 12:
             length, checksum = struct.unpack("<QI", head)
             if checksum != masked_crc32c(head[:8]) or end + 16 + length > size:

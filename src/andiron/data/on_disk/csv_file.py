@@ -2,6 +2,7 @@
 
 import array
 import csv as csv_format
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data import fingerprint
 from andiron.data.on_disk import columns, table_splits
 from andiron.data.splits import Splits
@@ -100,7 +101,8 @@ def read(
 def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, each with the number of its line, counted from 1."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        content = io.TextIOWrapper(files.opened(path), encoding="utf-8-sig", newline="")
+        with content as file:
             reader = csv_format.reader(file, delimiter=delimiter, strict=True)
             for row in reader:
                 if row:

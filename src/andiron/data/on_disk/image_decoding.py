@@ -10,7 +10,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data.dataset import Classes, Indices, RawBatch
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
@@ -68,7 +68,7 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
     from PIL import Image, ImageOps  # 40 ms, so only a folder of images imports it
 
     try:
-        with Image.open(path) as image:
+        with files.opened(path) as file, Image.open(file) as image:
             if image.mode.startswith(WIDE):
                 raise ValueError("it has more than 8 bits a pixel: convert it")
             image.load()

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data.dataset import Indices, RawBatch, Samples
 from andiron.serialization import safetensors_codec
 
@@ -36,10 +36,12 @@ class StoredFile:
     def __init__(self, path: Path, sent: tuple[int, int] | None = None):
         self.path = path.absolute()
         try:
-            self._descriptor = os.open(self.path, os.O_RDONLY)
-        except OSError as error:
+            with files.opened(self.path) as file:
+                self._descriptor = os.dup(file.fileno())
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             raise errors.DataError(
-                f"{self.path}: cannot be read ({error.strerror}); put the file there"
+                f"{self.path}: cannot be read ({why}); put the file there"
             ) from error
         weakref.finalize(self, os.close, self._descriptor)
         stat = os.fstat(self._descriptor)

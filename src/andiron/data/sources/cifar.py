@@ -16,6 +16,7 @@ from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
 
 SHAPE = (3, 32, 32)
+MOST_BYTES = 2**28  # of a file: the larger archive has 154 MB in one
 PIXELS = 3 * 32 * 32  # bytes of an image: all of its red, then green, then blue
 
 
@@ -120,7 +121,7 @@ def _download(archive: _Archive, folder: Path) -> None:
 
 
 def _class_names(archive: _Archive, folder: Path) -> list[str]:
-    names = (folder / archive.names).read_text(encoding="utf-8", errors="replace").split()
+    names = _content(folder, archive.names).decode(errors="replace").split()
     if len(names) != archive.num_classes:
         raise _damaged(
             folder, f"{archive.names} has {len(names)} names instead of {archive.num_classes}"
@@ -132,7 +133,7 @@ def _read(archive: _Archive, folder: Path, parts: Mapping[str, int]) -> ArrayDat
     row = archive.label_bytes + PIXELS
     content = bytearray()
     for file, number in parts.items():
-        of_file = (folder / file).read_bytes()
+        of_file = _content(folder, file)
         if len(of_file) != number * row:
             raise _damaged(folder, f"{file} has {len(of_file)} bytes instead of {number * row}")
         content += of_file
@@ -143,6 +144,13 @@ def _read(archive: _Archive, folder: Path, parts: Mapping[str, int]) -> ArrayDat
         raise _damaged(folder, f"{classes}, and one is {int(targets.max())}")
     images = everything[:, archive.label_bytes :].reshape(-1, *SHAPE).contiguous()
     return ArrayDataset(images, targets)
+
+
+def _content(folder: Path, name: str) -> bytes:
+    try:
+        return files.read_bytes(folder / name, MOST_BYTES)
+    except ValueError as error:
+        raise _damaged(folder, f"{name} {error}") from error
 
 
 def _damaged(folder: Path, what: str) -> errors.DataError:
