@@ -6,7 +6,6 @@ prints what each did that it must not.
 
 import argparse
 import dataclasses
-import gzip
 import itertools
 import json
 import os
@@ -16,41 +15,26 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import torch
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import import_state_dict, replay, rerun, train
-from andiron.run import run_record
-from andiron.run_folder import RunFolder
+from proofs import hostile_bytes
 from proofs.attempt import SECRET, Outcome, attempt
+from proofs.hostile_bytes import Runs
+from proofs.hostile_case import (
+    AGAIN, CHANGED, CONFIGURED, IMPORT, REPLAY, RESUME, START, Case, Change, config,
+    each_checkpoint, recorded, replaced, socket_at, sparse, written,
+)  # fmt: skip
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
-Change = Callable[[Path], None]
-RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
 BUILDING = (CHANGED, AGAIN)  # a finished run that is resumed alone builds nothing
-START, IMPORT = "start_from", "import_state_dict"
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name('executed').touch()
 def f(*a, **k): pass
 """
-
-
-class Case(NamedTuple):
-    """A hostile change of a finished run's folder, and the commands that must refuse it."""
-
-    name: str
-    change: Change
-    commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
-
-
-class _Runs:
-    """Pickles as a call of a function."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any):
-        self.call = function, arguments
-
-    def __reduce__(self) -> Any:
-        return self.call
 
 
 def cases() -> Iterator[Case]:
@@ -61,7 +45,7 @@ def cases() -> Iterator[Case]:
     yield from _kinds_of_file()
     yield from _contents()
     yield from _checkpoints()
-    yield from _weights()
+    yield from hostile_bytes.cases()
 
 
 PLACES = {  # by place: how a configuration holds the node
@@ -126,19 +110,19 @@ def _targets() -> Iterator[Case]:
     for place, held in PLACES.items():
         for node in itertools.islice(nodes, 7):
             name = f"{node['_target_']} as {place}"
-            change = _config(lambda node=node, held=held: held(node))
+            change = config(lambda node=node, held=held: held(node))
             yield Case(name, change, (RESUME, CHANGED, AGAIN, REPLAY))
     yield Case(
         "a network as scheduler",
-        _config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
+        config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
     )
     yield Case(
         "a schedule as model",
-        _config(lambda: {"model": {"_target_": "andiron.schedules.Constant", "lr": 0.1}}),
+        config(lambda: {"model": {"_target_": "andiron.schedules.Constant", "lr": 0.1}}),
     )
     for function in ("os.system", "builtins.exec", "torch.load", "evil.f", "shutil.rmtree"):
         node = {"_target_": "andiron.metrics.Mean", "of": function, "higher_is_better": True}
-        change = _config(lambda node=node: {"metrics": {"mine": node}})
+        change = config(lambda node=node: {"metrics": {"mine": node}})
         yield Case(f"{function} by name", change, BUILDING)
     for writer in (
         {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
@@ -148,10 +132,10 @@ def _targets() -> Iterator[Case]:
         {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"},
     ):
         name = f"{writer['_target_']} elsewhere"
-        change = _config(lambda writer=writer: {"writers": {"mine": writer}})
+        change = config(lambda writer=writer: {"writers": {"mine": writer}})
         yield Case(name, change, BUILDING)
     data = {"_target_": "andiron.data.mnist", "root": "{outside}/new", "valid": 0.1}
-    change = _config(lambda: {"data": {**data, "split_seed": 0}})
+    change = config(lambda: {"data": {**data, "split_seed": 0}})
     yield Case("a download", change, BUILDING)
 
 
@@ -166,7 +150,7 @@ def _texts() -> Iterator[Case]:
         "start_from": {"start_from": f"{{folder}}/{secret}"},
     }.items():
         commands = (AGAIN,) if name == "start_from" else (RESUME, CHANGED, AGAIN)
-        change = _config(lambda options=options: options)
+        change = config(lambda options=options: options)
         yield Case(f"an interpolation in {name}", change, commands)
     escape = "\x1b]0;owned\x07\x1b[2J"
     for name, options in {
@@ -174,7 +158,7 @@ def _texts() -> Iterator[Case]:
         "the device": {"device": escape},
         "an unknown option": {escape: 1},
     }.items():
-        yield Case(f"terminal escapes in {name}", _config(lambda options=options: options))
+        yield Case(f"terminal escapes in {name}", config(lambda options=options: options))
 
 
 def _overrides() -> Iterator[Case]:
@@ -201,7 +185,7 @@ def _overrides() -> Iterator[Case]:
         "model._target_=os.system",
         "\x1b[2J",
     ):
-        yield Case(f"override {override!r}", _recorded([override]), (CHANGED,))
+        yield Case(f"override {override!r}", recorded([override]), (CHANGED,))
     for name, text in {
         "a Python object": "- !!python/object/apply:os.system ['touch {canary}']",
         "an alias bomb": "a: &a [x,x]\n" + "".join(
@@ -212,7 +196,8 @@ def _overrides() -> Iterator[Case]:
         "deep nesting": "[" * 100_000,
         "no text": "\0\1\2",
     }.items():  # fmt: skip
-        yield Case(f"overrides.yaml with {name}", _text(".hydra/overrides.yaml", text), (CHANGED,))
+        change = written(".hydra/overrides.yaml", text)
+        yield Case(f"overrides.yaml with {name}", change, (CHANGED,))
 
 
 FILES = {  # of a run's folder, and the commands that need each
@@ -228,11 +213,12 @@ def _kinds_of_file() -> Iterator[Case]:
             "a pipe": lambda path: os.mkfifo(path),
             "a device": lambda path: path.symlink_to("/dev/zero"),
             "a folder": lambda path: path.mkdir(),
-            "a sparse file of 100 GB": lambda path: _sparse(path, 10**11),
+            "a socket": socket_at,
+            "a sparse file of 100 GB": lambda path: sparse(path, 10**11),
             "a broken link": lambda path: path.symlink_to("nowhere"),
             "a link to itself": lambda path: path.symlink_to(path.name),
         }.items():
-            yield Case(f"{file} is {name}", _replaced(file, change), commands)
+            yield Case(f"{file} is {name}", replaced(file, change), commands)
 
 
 def _contents() -> Iterator[Case]:
@@ -248,7 +234,7 @@ def _contents() -> Iterator[Case]:
             "infinity": '{"lr": Infinity}',
             "no UTF-8": "\udcff",
         }.items():
-            yield Case(f"{file} holds {name}", _text(file, text), FILES[file])
+            yield Case(f"{file} holds {name}", written(file, text), FILES[file])
     for options in (
         {"batch_size": 10**30},
         {"num_workers": -1},
@@ -260,7 +246,7 @@ def _contents() -> Iterator[Case]:
         {"data": {"_target_": "andiron.data.synthetic", "num_samples": 10**13}},
         {"metrics": {"": {"_target_": "andiron.metrics.Loss"}, "\0": None}},
     ):
-        yield Case(f"options {options}", _config(lambda options=options: options))
+        yield Case(f"options {options}", config(lambda options=options: options))
 
 
 def _checkpoints() -> Iterator[Case]:
@@ -288,107 +274,11 @@ def _checkpoints() -> Iterator[Case]:
         for name, change in {
             "a pipe": lambda path: os.mkfifo(path),
             "a device": lambda path: path.symlink_to("/dev/zero"),
-            "a sparse file": lambda path: _sparse(path, 10**11),
+            "a socket": socket_at,
+            "a sparse file": lambda path: sparse(path, 10**11),
         }.items():
-            apply = _each_checkpoint(file, change)
+            apply = each_checkpoint(file, change)
             yield Case(f"{file} of checkpoints is {name}", apply, (CHANGED,))
-
-
-def _weights() -> Iterator[Case]:
-    """Files of weights to start from and to import."""
-    evil = pickle.dumps(_Runs(os.system, "touch executed"))
-    header = (2**62).to_bytes(8, "little")
-    overlapping = b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,1000000000000]}}'
-    bomb = gzip.compress(b"[" + b"0," * 50_000_000 + b"0]")
-    for name, content in {
-        "weights.pt": evil,
-        "weights.pkl": evil,
-        "weights.safetensors": header + b"{}",
-        "overlapping.safetensors": len(overlapping).to_bytes(8, "little") + overlapping,
-        "bomb.json.gz": bomb,
-        "deep.json": b"[" * 200_000,
-        "long.mpk": b"\xdd\xff\xff\xff\xff",
-        "deep.mpk": b"\x91" * 200_000,
-        "empty.safetensors": b"",
-        "text.safetensors": b"x" * 100,
-    }.items():
-        yield Case(f"weights {name}", _file(name, content), (START, IMPORT))
-    for name in ("pipe.pt", "pipe.safetensors", "pipe.json", "pipe.mpk"):
-        yield Case(
-            f"weights in a pipe, {name}",
-            lambda folder, name=name: os.mkfifo(folder / name),
-            (START, IMPORT),
-        )
-    yield Case(
-        "weights in a device",
-        lambda folder: (folder / "w.safetensors").symlink_to("/dev/zero"),
-        (START,),
-    )
-
-
-def _config(options: Callable[[], dict[str, Any]]) -> Change:
-    def apply(folder: Path) -> None:
-        path = folder / "config.json"
-        text = json.dumps(json.loads(path.read_text()) | options())
-        path.write_text(_filled(text, folder))
-        _sign(folder)
-
-    return apply
-
-
-def _recorded(overrides: list[str]) -> Change:
-    return _text(".hydra/overrides.yaml", json.dumps(overrides))
-
-
-def _text(file: str, text: str) -> Change:
-    def apply(folder: Path) -> None:
-        content = _filled(text, folder).encode(errors="surrogateescape")
-        (folder / file).write_bytes(content)
-        _sign(folder)
-
-    return apply
-
-
-def _file(name: str, content: bytes) -> Change:
-    def apply(folder: Path) -> None:
-        (folder / name).write_bytes(content)
-
-    return apply
-
-
-def _replaced(file: str, change: Callable[[Path], object]) -> Change:
-    def apply(folder: Path) -> None:
-        (folder / file).unlink()
-        change(folder / file)
-
-    return apply
-
-
-def _each_checkpoint(file: str, change: Callable[[Path], object]) -> Change:
-    def apply(folder: Path) -> None:
-        for path in folder.glob("checkpoints/step-*"):
-            _replaced(file, change)(path)
-
-    return apply
-
-
-def _sparse(path: Path, size: int) -> None:
-    with path.open("wb") as file:
-        file.truncate(size)
-
-
-def _filled(text: str, folder: Path) -> str:
-    """The text with the places that only this copy knows."""
-    outside = folder.parent / "outside"
-    names = {"canary": outside / "canary", "outside": outside, "folder": folder}
-    for name, path in names.items():
-        text = text.replace(f"{{{name}}}", str(path))
-    return text
-
-
-def _sign(folder: Path) -> None:
-    """Makes the manifest of the run agree with its files, as a stranger can."""
-    run_record.accept(RunFolder(folder))
 
 
 def command(name: str, folder: Path) -> Callable[[], int]:
@@ -401,6 +291,10 @@ def command(name: str, folder: Path) -> Callable[[], int]:
         AGAIN: (rerun.main, [str(folder), "--into", str(into)]),
         REPLAY: (replay.main, [str(next(folder.glob("nonfinite/*"), folder))]),
         START: (_train, [f"start_from={weights}", "num_epochs=1", f"hydra.run.dir={into}"]),
+        CONFIGURED: (
+            _train,
+            [f"--config-dir={folder / 'conf'}", "model=mine", f"hydra.run.dir={into}"],
+        ),
         IMPORT: (import_state_dict.main, [str(weights), str(into / "weights.safetensors")]),
     }
     function, arguments = commands[name]
@@ -431,7 +325,7 @@ def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome
         else:
             shutil.copytree(finished, folder)
             (folder / "evil.py").write_text(EVIL)
-            (folder / "evil.pickle").write_bytes(pickle.dumps(_Runs(os.system, "true")))
+            (folder / "evil.pickle").write_bytes(pickle.dumps(Runs(os.system, "true")))
             (folder / "evil.yaml").write_text("# @package hydra.job\nenv_set: {A: b}\n")
         case.change(folder)
         os.chdir(work)
@@ -447,7 +341,8 @@ def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome
 def finished_run(folder: Path) -> Path:
     """A run of two epochs of the digits, to make hostile copies of, with an update to replay."""
     failed = folder.with_name("failed")
-    for run_dir, options, code in ((folder, ("num_epochs=2",), 0), (failed, ("optimizer=sgd", "lr=1e9"), 1)):
+    made_by = (folder, ("num_epochs=2",), 0), (failed, ("optimizer=sgd", "lr=1e9"), 1)
+    for run_dir, options, code in made_by:
         sys.argv = ["train", *options, "render=plain", f"hydra.run.dir={run_dir}"]
         made = attempt(_train, may_write=[run_dir], forbidden=folder / "none", seconds=120)
         if made.code != code:
@@ -463,6 +358,7 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="take every n-th of them")
     options = parser.parse_args()
     number, faulty = 0, 0
+    torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
     with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
         finished = finished_run(Path(scratch) / "finished")
         for case in [each for each in cases() if options.only in each.name][:: options.step]:

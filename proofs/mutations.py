@@ -21,11 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
-from andiron.checkpoint import manifest as checkpoint_manifest
 from andiron.commands import train
-from andiron.run import run_record
-from andiron.run_folder import RunFolder
 from proofs.attempt import Outcome, attempt
+from proofs.hostile_case import sign
 from proofs.hostile_folders import CONF
 
 SMALL = [
@@ -50,8 +48,7 @@ class Damage(NamedTuple):
 
 def damage(folder: Path, numbers: random.Random, *, is_signed: bool) -> Damage:
     """Damages one file of a run's folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    path = numbers.choice(files)
+    path = numbers.choice(_files(folder, numbers))
     kind, change = numbers.choice(KINDS)
     before = path.read_bytes()
     after = change(before, numbers)
@@ -62,6 +59,15 @@ def damage(folder: Path, numbers: random.Random, *, is_signed: bool) -> Damage:
     if is_signed:
         sign(folder)
     return Damage(path.relative_to(folder).as_posix(), kind, is_signed)
+
+
+def _files(folder: Path, numbers: random.Random) -> list[Path]:
+    """The files to choose from: half of the time those that a resume reads first."""
+    if numbers.random() < 0.5:
+        newest = max(folder.glob("checkpoints/step-*"), key=lambda path: int(path.name[5:]))
+        record = folder / "config.json", folder / "provenance.json", folder / "manifest.json"
+        return sorted([*newest.iterdir(), *record])
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _flipped(content: bytes, numbers: random.Random) -> bytes:
@@ -150,28 +156,6 @@ KINDS: list[tuple[str, Callable[[bytes, random.Random], bytes | None]]] = [
     ("a key removed", _key),
     ("removed", lambda content, numbers: None),
 ]
-
-
-def sign(folder: Path) -> None:
-    """Makes every manifest below the folder agree with the files beside it."""
-    for path in folder.glob("checkpoints/step-*/manifest.json"):
-        try:
-            plain = json.loads(path.read_bytes())
-            for name, entry in plain["files"].items():
-                content = (path.parent / name).read_bytes()
-                entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            state = json.loads((path.parent / "state.json").read_bytes())
-            if type(state.get("updates")) is int:
-                plain["updates"] = state["updates"]
-            plain.pop("sha256", None)
-            own = checkpoint_manifest._own_digest(plain)
-            path.write_text(json.dumps({**plain, "sha256": own}))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue  # the damage is in the manifest itself
-    try:
-        run_record.accept(RunFolder(folder))
-    except Exception:  # noqa: BLE001  # the damage is in the manifest itself
-        return
 
 
 def resumed(folder: Path) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 from andiron import __version__, errors
 from andiron.commands.signals import Signals, exit_code, heard, outcome
 from andiron.config import arguments as command_arguments
-from andiron.config import composition, trust
+from andiron.config import composition, diagnosis, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import resume_arguments
@@ -38,6 +38,7 @@ def main(
     try:
         arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
         with heard(signals or Signals(Interrupter())):
+            user_files.check(diagnosis.user_dirs(arguments))
             if resumes:
                 resume_arguments.run(task, conf_dir, arguments)
             else:

@@ -50,3 +50,11 @@ def test_what_is_no_metric_is_left_out():
     assert (
         text.values({"loss": 1.0, "lr/base": 0.1, "time/samples_per_second": 3.0}) == "loss 1.0000"
     )
+
+
+def test_names_that_come_from_a_file_are_printed_without_what_a_terminal_obeys():
+    progress = Progress(num_epochs=1)
+    progress.latest = {"train\x1b[2J": {"loss\x07": 0.5}}
+    assert text.splits(progress) == "train\\x1b[2J loss\\x07 0.5000"
+    progress.latest = {"train": {"loss\x1b]0;owned\x07": 0.5}}
+    assert "\x1b" not in text.side_by_side(progress)

@@ -1,0 +1,115 @@
+"""A hostile change of a run's folder, the changes that many share, and manifests that agree."""
+
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from andiron.checkpoint import manifest as checkpoint_manifest
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+Change = Callable[[Path], None]
+RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
+START, IMPORT, CONFIGURED = "start_from", "import_state_dict", "--config-dir"
+
+
+class Case(NamedTuple):
+    """A hostile change of a finished run's folder, and the commands that must refuse it."""
+
+    name: str
+    change: Change
+    commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
+
+
+def config(options: Callable[[], dict[str, Any]]) -> Change:
+    def apply(folder: Path) -> None:
+        path = folder / "config.json"
+        text = json.dumps(json.loads(path.read_text()) | options())
+        path.write_text(filled(text, folder))
+        sign(folder)
+
+    return apply
+
+
+def recorded(overrides: list[str]) -> Change:
+    return written(".hydra/overrides.yaml", json.dumps(overrides))
+
+
+def written(file: str, content: str) -> Change:
+    def apply(folder: Path) -> None:
+        encoded = filled(content, folder).encode(errors="surrogateescape")
+        (folder / file).write_bytes(encoded)
+        sign(folder)
+
+    return apply
+
+
+def file(name: str, content: bytes) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return apply
+
+
+def replaced(file: str, change: Callable[[Path], object]) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / file).unlink()
+        change(folder / file)
+
+    return apply
+
+
+def each_checkpoint(file: str, change: Callable[[Path], object]) -> Change:
+    def apply(folder: Path) -> None:
+        for path in folder.glob("checkpoints/step-*"):
+            replaced(file, change)(path)
+
+    return apply
+
+
+def socket_at(path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # the name of a socket has at most 107 bytes
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path.name)
+    os.chdir(here)
+
+
+def sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def filled(text: str, folder: Path) -> str:
+    """The text with the places that only this copy knows."""
+    outside = folder.parent / "outside"
+    names = {"canary": outside / "canary", "outside": outside, "folder": folder}
+    for name, path in names.items():
+        text = text.replace(f"{{{name}}}", str(path))
+    return text
+
+
+def sign(folder: Path) -> None:
+    """Makes every manifest below the folder agree with the files beside it."""
+    for path in folder.glob("checkpoints/step-*/manifest.json"):
+        try:
+            plain = json.loads(path.read_bytes())
+            for name, entry in plain["files"].items():
+                content = (path.parent / name).read_bytes()
+                entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            state = json.loads((path.parent / "state.json").read_bytes())
+            if type(state.get("updates")) is int:
+                plain["updates"] = state["updates"]
+            plain.pop("sha256", None)
+            own = checkpoint_manifest._own_digest(plain)
+            path.write_text(json.dumps({**plain, "sha256": own}))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # the damage is in the manifest itself
+    try:
+        run_record.accept(RunFolder(folder))
+    except Exception:  # noqa: BLE001  # the damage is in the manifest itself
+        return

@@ -1,0 +1,33 @@
+import itertools
+
+import pytest
+
+from andiron import errors
+from andiron.config import user_files
+
+PAIRS = itertools.pairwise("abcdefghijklmnop")
+BOMB = "a: &a [x,x]\n" + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 7)}]\n" for a, b in PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (BOMB, "stands for"),
+        ("a: &a [*a]", "stands for"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("a: [", "cannot be read"),
+        ("a: !!python/object/apply:os.system [x]", "has the tag"),
+        ("x" * 300_000, "has 300,000 bytes"),
+    ],
+)
+def test_files_that_stand_for_no_configuration_are_refused(text, told, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text(text)
+    with pytest.raises(errors.ConfigError, match=told):
+        user_files.check([tmp_path])
+
+
+def test_files_with_a_few_aliases_are_not(tmp_path):
+    (tmp_path / "mine.yaml").write_text("# @package _global_\na: &a {b: 1}\nc: *a\nlr: 0.1\n")
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    user_files.check([tmp_path])
