@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,9 +102,9 @@ def sign(folder: Path) -> None:
             for name, entry in plain["files"].items():
                 content = (path.parent / name).read_bytes()
                 entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            state = json.loads((path.parent / "state.json").read_bytes())
-            if type(state.get("updates")) is int:
-                plain["updates"] = state["updates"]
+            with suppress(ValueError, AttributeError, RecursionError):
+                updates = json.loads((path.parent / "state.json").read_bytes()).get("updates")
+                plain["updates"] = updates if type(updates) is int else plain["updates"]
             plain.pop("sha256", None)
             own = checkpoint_manifest._own_digest(plain)
             path.write_text(json.dumps({**plain, "sha256": own}))
