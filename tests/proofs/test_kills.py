@@ -340,7 +340,9 @@ def test_a_run_ended_before_its_first_update_is_started_by_the_same_command(tmp_
         process.until(lambda: status(run_dir) and (run_dir / "config.json").exists())
         process.process.send_signal(getattr(signal, name))
         assert process.end() == (75 if name == "SIGTERM" else -signal.SIGKILL)
-    assert status(run_dir)["status"] == ("interrupted" if name == "SIGTERM" else "running")
+    # told to stop, it leaves nothing; if it was trained by then, what is whole
+    found = status(run_dir).get("status")
+    assert found in ((None, "interrupted") if name == "SIGTERM" else ("running",))
     assert not lines(run_dir)
 
     trained(tmp_path, *again)
