@@ -847,7 +847,7 @@ def _left(work: Path, before: dict[str, str]) -> Iterator[str]:
     for path in sorted(before.keys() - after.keys()):
         yield f"lost {path}"
     for path in sorted(before.keys() & after.keys()):
-        if before[path] != after[path]:
+        if before[path] != after[path] and Path(path).name != "experiment.log":  # added to
             yield f"changed {path}"
     for path in sorted(after.keys() - before.keys()):
         if path.startswith("multirun/"):  # the other jobs of a sweep may well be done
