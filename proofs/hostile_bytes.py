@@ -178,7 +178,7 @@ def _compressed(folder: Path) -> None:
 def _expressions() -> Iterator[Case]:
     """Regular expressions that take exponential time."""
     building = CHANGED, AGAIN  # a finished run that is resumed alone builds nothing
-    for slow in ("([a-z.]+)+!", "([a-z.]|[a-z.])*!", "(([a-z.])*)*!"):
+    for slow in (r"(([\w.]+)+)+!", r"([\w.]|[\w.]|[\w.])*!"):
         group = {"match": {"name": slow}, "lr_scale": 0.5}
         change = config(lambda group=group: {"param_groups": {"a": group}})
         yield Case(f"match {slow}", change, building)

@@ -1,8 +1,7 @@
 """The values of several metrics over a window of batches, and over the epoch the windows make up.
 
 >>> from andiron.metrics import Accuracy, Loss
->>> from andiron import mismatch
-from andiron.outputs import ClassificationOutput
+>>> from andiron.outputs import ClassificationOutput
 >>> tally = Tally([Loss(), Accuracy()])
 >>> logits, targets = torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])
 >>> tally.add(ClassificationOutput(torch.tensor(0.75), logits, targets))
