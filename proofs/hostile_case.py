@@ -73,11 +73,9 @@ def each_checkpoint(file: str, change: Callable[[Path], object]) -> Change:
 
 
 def socket_at(path: Path) -> None:
-    here = os.getcwd()
     os.chdir(path.parent)  # the name of a socket has at most 107 bytes
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path.name)
-    os.chdir(here)
 
 
 def sparse(path: Path, size: int) -> None:
