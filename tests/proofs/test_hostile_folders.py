@@ -5,12 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(600)
 def test_a_tenth_of_the_hostile_folders_is_refused():
     ended = subprocess.run(
         [sys.executable, "-m", "proofs.hostile_folders", "--step", "10"],
