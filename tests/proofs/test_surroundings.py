@@ -6,7 +6,6 @@ from proofs import surroundings
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_runs_end_as_they_should_in_their_surroundings(tmp_path, capsys):
     chosen = surroundings.SURROUNDINGS[::3]
     assert surroundings.show(chosen, tmp_path, jobs=2) == 0, capsys.readouterr()

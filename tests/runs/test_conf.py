@@ -40,7 +40,9 @@ FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
     "cifar10_cpu": "cifar-10-batches-bin",
     "text_bytes": "tinyshakespeare",
 }
-PACKAGES = {"writers=wandb": "wandb", "writers=mlflow": "mlflow",
+PACKAGES = {
+    "writers=wandb": "wandb",
+    "writers=mlflow": "mlflow",
     "metrics=images": "torchmetrics",
     "metrics=text": "torchmetrics",
 }

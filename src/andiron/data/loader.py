@@ -286,7 +286,8 @@ def _prepare_worker(worker: int) -> None:
     handler = signal.getsignal(signal.SIGTERM)
     if callable(handler):
         signal.signal(signal.SIGTERM, handler)
-    multiprocessing.queues.Queue._on_queue_feeder_error = staticmethod(_end_worker)
+    queue: Any = multiprocessing.queues.Queue
+    queue._on_queue_feeder_error = staticmethod(_end_worker)
 
 
 def _end_worker(error: Exception, batch: Any) -> None:

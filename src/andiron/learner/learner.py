@@ -294,7 +294,9 @@ class Learner(AbstractContextManager["Learner"]):
             is_saved = checkpointer is None or checkpointer.close()
         finally:
             lost = self.metric_log.close()
-        return lost if is_saved else [f"{checkpointer.store}: the newest checkpoint", *lost]
+        if checkpointer is None or is_saved:
+            return lost
+        return [f"{checkpointer.store}: the newest checkpoint", *lost]
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -81,8 +81,8 @@ NUMBER = Kind("a finite number", _is_finite)
 MEASURED = Kind("a number", _is_number)  # of a run that does not mind a NaN
 SECONDS = Kind("a finite number from 0", lambda value: _is_finite(value) and value >= 0)
 SCALE = Kind("a power of two", lambda value: _is_finite(value) and math.frexp(value)[0] == 0.5)
-LAST = Kind("a number, text or null", lambda v: v is None or _is_number(v) or v in _NOT_FINITE)
 _NOT_FINITE = ("nan", "inf", "-inf")
+LAST = Kind("a number, text or null", lambda v: v is None or _is_number(v) or v in _NOT_FINITE)
 PLAIN = Kind("a list or an object", lambda value: isinstance(value, list | dict))
 RANDOM = {
     "python": [_whole(3, 4, "3"), _words(WORDS + 1), optional(NUMBER)],
@@ -108,7 +108,7 @@ def check(spec: Spec, value: Any, file: str, where: str = "") -> None:
             if not isinstance(value, spec.type) or not _has_names(value):
                 allowed = "a list" if spec.type is list else "an object"
                 raise wrong(file, where, value, allowed)
-            items = value.items() if isinstance(value, dict) else enumerate(value)
+            items: Any = value.items() if spec.type is dict else enumerate(value)
             for key, each in items:
                 check(spec.of, each, file, _inside(where, key))
         case list():

@@ -127,7 +127,7 @@ def with_state(folder, content):
 @pytest.mark.parametrize(
     "content, why",
     [
-        (b"[" * 100_000 + b"]" * 100_000, "damaged (maximum recursion depth exceeded"),
+        (b"[" * 100_000 + b"]" * 100_000, "damaged (is nested too deeply"),
         (b'{"updates": ' + b"1" * 5000 + b"}", "damaged (Exceeds the limit"),
         (b'{"updates": "\xff"}', "damaged ('utf-8' codec can't decode"),
         (b"\xff\xfe{\x00}\x00", "damaged ('utf-8' codec can't decode"),
