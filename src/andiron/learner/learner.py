@@ -289,14 +289,13 @@ class Learner(AbstractContextManager["Learner"]):
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""
-        checkpointer = self.checkpointer
+        checkpointer, unsaved = self.checkpointer, []
         try:
-            is_saved = checkpointer is None or checkpointer.close()
+            if checkpointer is not None and not checkpointer.close():
+                unsaved = [f"{checkpointer.store}: the newest checkpoint"]
         finally:
             lost = self.metric_log.close()
-        if checkpointer is None or is_saved:
-            return lost
-        return [f"{checkpointer.store}: the newest checkpoint", *lost]
+        return [*unsaved, *lost]
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -108,8 +108,8 @@ def check(spec: Spec, value: Any, file: str, where: str = "") -> None:
             if not isinstance(value, spec.type) or not _has_names(value):
                 allowed = "a list" if spec.type is list else "an object"
                 raise wrong(file, where, value, allowed)
-            items: Any = value.items() if spec.type is dict else enumerate(value)
-            for key, each in items:
+            items: Any = value
+            for key, each in items.items() if spec.type is dict else enumerate(items):
                 check(spec.of, each, file, _inside(where, key))
         case list():
             if not isinstance(value, list) or len(value) != len(spec):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from andiron.gradients import Gradients, Tensors
 from andiron.optim.flat_state import COUNTERS, LENGTH, NUMBER
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.optim.optimizer import GROUP, TRAINED, Optimizer
+from andiron.optim.optimizer import GROUP, Optimizer
 
 STAND_IN = "parameter"
 SIZES = (2, 3, 5, 7, 11, 13, 17, 19)  # of the dimensions of a stand-in: which is which is seen

@@ -29,7 +29,8 @@ def conf_nodes() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
 
     def collect(where: str, value: Any) -> None:
-        if isinstance(value, dict) and "_target_" in value:
+        foreign = "torchmetrics."  # an extra, which states its own arguments
+        if isinstance(value, dict) and not str(value.get("_target_", foreign)).startswith(foreign):
             found[where] = stated(value)
         items = (
             value.items()
