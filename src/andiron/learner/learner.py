@@ -289,13 +289,12 @@ class Learner(AbstractContextManager["Learner"]):
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""
-        checkpointer, unsaved = self.checkpointer, []
+        saver = self.checkpointer
         try:
-            if checkpointer is not None and not checkpointer.close():
-                unsaved = [f"{checkpointer.store}: the newest checkpoint"]
+            is_saved = saver is None or saver.close()
         finally:
             lost = self.metric_log.close()
-        return [*unsaved, *lost]
+        return lost if not saver or is_saved else [f"{saver.store}: the newest checkpoint", *lost]
 
     def __exit__(self, *error: object) -> None:
         self.close()
