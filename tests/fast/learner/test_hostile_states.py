@@ -27,7 +27,7 @@ VALUES = (
     "ff" * 2500, None, True, [], {}, [[]], {"tensor": "99", "device": "cpu"}, {"tuple": [1]},
 )  # fmt: skip
 SECONDS = 20
-STRIDE = 31  # every so many of 5,000 cases; all take six minutes, and all pass
+STRIDE = 31  # every so many of 5,000 cases, which take six minutes
 
 
 def made(folder):

@@ -524,7 +524,7 @@ def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     assert train_py(*RUN, "~checkpoint")[0] == 0
     (here / "run" / "status.json").write_text("{}")  # as if it had been killed
     code, _, error = train_py("resume=run")
-    assert code == 1 and "no checkpoint" in error and "Traceback" not in error
+    assert code == 1 and "before its first checkpoint" in error and "Traceback" not in error
     assert status(here / "run") == {}  # as it was found
 
 
