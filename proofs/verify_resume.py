@@ -20,7 +20,9 @@ from proofs.stop_points import Stop
 from proofs.segment import Ended, Piece, run_apart, run_here
 from andiron.commands.signals import exit_code
 from andiron.config import composition
+from andiron.config import trust
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
@@ -78,7 +80,9 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
     print(f"not exact: {first}\nand {len(differences) - 1:,} more")
     again = folder / "straight_again"
     _ran(run_piece, Piece(_fresh(trial, again), conf_dir=trial.conf_dir), "straight again")
-    print(f"likely cause: {_cause(folder, first, comparison.compare(straight, again), stopped)}")
+    trusted = Trust(tuple(_packages(trial.overrides)))
+    by_itself = comparison.compare(straight, again)
+    print(f"likely cause: {_cause(folder, first, by_itself, stopped, trusted)}")
     return False
 
 
@@ -138,18 +142,30 @@ def _interrupted(
         last = ended.moments[-1]
         made.append(stop._replace(moment=last))
         reached = passed.index(last) if last in passed else reached
-        arguments = _going_on(run_dir, next(workers))
+        arguments = _going_on(run_dir, next(workers), trial.overrides)
     _ran(run_piece, Piece(arguments, conf_dir=trial.conf_dir), f"piece {len(made) + 1} (the rest)")
     return made
 
 
-def _going_on(run_dir: Path, num_workers: int | None) -> list[str]:
+def _going_on(run_dir: Path, num_workers: int | None, overrides: Sequence[str]) -> list[str]:
     more = [] if num_workers is None else [f"num_workers={num_workers}"]
+    packages = ",".join(_packages(overrides))
+    more += [f"trust=[{packages}]"] if packages else []
     return [f"resume={composition.quoted(str(run_dir))}", *more]
 
 
+def _packages(overrides: Sequence[str]) -> list[str]:
+    """The packages that the overrides name: they are the word of whoever asks for the proof."""
+    names = re.findall(r"[=:]\s*([^\W\d]\w*)\.[^\W\d]", " ".join(overrides))
+    return sorted({*names} - trust.KNOWN_PACKAGES)
+
+
 def _cause(
-    folder: Path, first: Difference, by_itself: Sequence[Difference], stopped: Sequence[Stop]
+    folder: Path,
+    first: Difference,
+    by_itself: Sequence[Difference],
+    stopped: Sequence[Stop],
+    trusted: Trust,
 ) -> str:
     if by_itself:
         return (
@@ -159,7 +175,7 @@ def _cause(
         )
     from proofs import unsaved_state  # imports torch, which an exact resume need not wait for
 
-    found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config), folder)
+    found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config, trusted), folder)
     causes = (
         "; ".join(found)
         or "none was found in the modules: look at metrics, losses and schedules of one's own"

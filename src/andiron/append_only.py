@@ -165,6 +165,7 @@ class AppendOnlyFile:
             gone, self._file = self._file, None
             gone.close()
             self._warn(" was removed, with all that was in it; what comes goes to a new file")
+        files.check_writing(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self._open()
 

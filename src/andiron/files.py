@@ -59,12 +59,11 @@ def guarded(folder: Path) -> Iterator[None]:
 
 
 def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Path) -> None:
-    try:
-        is_replaced = not os.path.samestat(os.stat(folder), opened_as)
-    except FileNotFoundError:
-        is_replaced = True
-    if is_replaced:
-        why = "the folder was removed, renamed or replaced while the run had it"
+    if not folder.exists():  # removed or renamed: what comes is kept in a new one
+        folder.mkdir(parents=True)
+        opened_as, real = _guarded[folder] = os.stat(folder), os.path.realpath(folder)
+    if not os.path.samestat(os.stat(folder), opened_as):
+        why = "another folder took the place of the run's"
         raise OSError(errno.ESTALE, why, str(folder))
     if os.path.realpath(path.parent) != os.path.join(real, path.parent.relative_to(folder)).rstrip(
         "/."

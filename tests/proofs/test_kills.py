@@ -295,7 +295,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
     ]
     assert 0 <= updates_saved(run_dir)[-1] <= 3
     (parts / "hold").unlink()
-    trained(parts, "resume=run")
+    trained(parts, "resume=run", "trust=[parts]")
     assert comparison.compare(parts / "straight", run_dir) == []
 
 

@@ -15,7 +15,7 @@ from andiron.commands import command_line, process
 from andiron.commands.signals import Signals
 from andiron.config import diagnosis, leaves, trust
 from andiron.config.schema import Train
-from andiron.config.trust import LIST_ALONE, Trust
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
@@ -47,7 +47,7 @@ def train(
         )
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
-            _resume(config, folder, hydra_record, interrupter, trusted or LIST_ALONE)
+            _resume(config, folder, hydra_record, interrupter, trusted or Trust(tuple(config.trust)))
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:

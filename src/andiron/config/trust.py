@@ -102,7 +102,7 @@ class Trust:
 
     def saying(self, plain: Mapping[str, Any]) -> "Trust":
         """The same, and every name in a configuration that the user composed."""
-        return replace(self, said=self.said | {*_names(plain)})
+        return replace(self, said=self.said | {*names(plain)})
 
     def check(self, plain: Mapping[str, Any]) -> None:
         """Refuses a recorded configuration that names what may not be built; imports nothing.
@@ -206,7 +206,7 @@ def _nodes(value: Any, option: str, place: str) -> Iterator[Option]:
             yield from _nodes(inner, f"{option}.{number}", place)
 
 
-def _names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Every target and every function's dotted name among its arguments, with its place."""
     for _, place, node in nodes(plain):
         for value in node.values():
@@ -231,7 +231,7 @@ def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     if not isinstance(content, dict):
         return
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
-    yield from _names(placed)
+    yield from names(placed)
 
 
 def _said_by(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:

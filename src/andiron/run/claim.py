@@ -84,7 +84,12 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
                 files.remove_partial(partial, [])
         status.write(folder, status.running(started))
         with status.reported(folder, started):
-            yield lambda: begun.append(True)
+
+            def begins() -> None:
+                begun.append(True)
+                replaced_run.remove_asides(folder)
+
+            yield begins
 
 
 def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun | None:

@@ -4,6 +4,7 @@ Only files that the run wrote are removed; what else lay among them goes back to
 """
 
 import logging
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,11 +21,20 @@ log = logging.getLogger("andiron")
 
 
 class ReplacedRun:
-    """The files of the run in `folder`, moved to a folder beside it."""
+    """The files of the run in `folder`, moved to a folder beside it.
+
+    A run that was killed before it began has left the one that it replaced there: that one stands.
+    """
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
         path = folder.path
+        earlier = [] if any(folder.checkpoints.glob("step-*")) else asides(folder)
+        if earlier:
+            self.aside = RunFolder(earlier[0])
+            remove(folder)
+            path.mkdir(exist_ok=True)
+            return
         self.aside = RunFolder(path.with_name(f"{path.name}.replaced-{secrets.token_hex(4)}"))
         self.aside.path.mkdir()
         for entry in own_entries(folder):
@@ -51,6 +61,22 @@ class ReplacedRun:
                 if not place.exists():
                     entry.rename(place)
         _remove_empty(self.aside.path)
+
+
+def asides(folder: RunFolder) -> list[Path]:
+    """The folders to which runs that were replaced in this folder are moved."""
+    path = folder.path
+    return [each for each in sorted(path.parent.iterdir()) if _is_aside(each.name, path.name)]
+
+
+def _is_aside(name: str, of: str) -> bool:
+    return re.fullmatch(re.escape(of) + r"\.replaced-[0-9a-f]{8}", name) is not None
+
+
+def remove_asides(folder: RunFolder) -> None:
+    """Removes the runs that this one has replaced, if it was killed before it could."""
+    for aside in asides(folder):
+        remove(RunFolder(aside))
 
 
 def own_entries(folder: RunFolder) -> list[Path]:

@@ -147,7 +147,7 @@ def test_a_folder_that_is_replaced_under_the_run_is_not_written_to(tmp_path):
     with claim.claimed(RunFolder(run)):
         run.rename(tmp_path / "moved")
         run.mkdir()
-        with pytest.raises(OSError, match="removed, renamed or replaced"):
+        with pytest.raises(OSError, match="another folder took the place"):
             files.write_json(run / "summary.json", {})
     assert not (run / "summary.json").exists()
 
