@@ -47,7 +47,8 @@ def train(
         )
     try:
         if config.resume is not None and _can_be_resumed(config, folder):
-            _resume(config, folder, hydra_record, interrupter, trusted or Trust(tuple(config.trust)))
+            trusted = trusted or Trust(tuple(config.trust))
+            _resume(config, folder, hydra_record, interrupter, trusted)
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
