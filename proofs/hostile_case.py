@@ -1,6 +1,5 @@
 """A hostile change of a run's folder, the changes that many share, and manifests that agree."""
 
-import hashlib
 import json
 import os
 import socket
@@ -9,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron.checkpoint import manifest as checkpoint_manifest
+from andiron import checksums
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -99,13 +98,11 @@ def sign(folder: Path) -> None:
             plain = json.loads(path.read_bytes())
             for name, entry in plain["files"].items():
                 content = (path.parent / name).read_bytes()
-                entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+                entry |= checksums.entry_of(content)
             with suppress(ValueError, AttributeError, RecursionError):
                 updates = json.loads((path.parent / "state.json").read_bytes()).get("updates")
                 plain["updates"] = updates if type(updates) is int else plain["updates"]
-            plain.pop("sha256", None)
-            own = checkpoint_manifest._own_digest(plain)
-            path.write_text(json.dumps({**plain, "sha256": own}))
+            path.write_text(json.dumps(checksums.signed(plain)))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue  # the damage is in the manifest itself
     try:

@@ -13,9 +13,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-PARTIAL = re.compile(
-    r"\.(.+)\.[0-9a-f]{8}\.partial"
-)  # names of what is being written or removed; the group is whose
+# names of what is being written or removed; the group is whose
+PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
@@ -65,9 +64,8 @@ def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Pat
     if not os.path.samestat(os.stat(folder), opened_as):
         why = "another folder took the place of the run's"
         raise OSError(errno.ESTALE, why, str(folder))
-    if os.path.realpath(path.parent) != os.path.join(real, path.parent.relative_to(folder)).rstrip(
-        "/."
-    ):
+    expected = os.path.normpath(os.path.join(real, path.parent.relative_to(folder)))
+    if os.path.realpath(path.parent) != expected:
         raise OSError(errno.ELOOP, "a link leads out of the run's folder", str(path.parent))
 
 
@@ -85,11 +83,11 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
 
 def opened(path: Path) -> io.BufferedReader:
     """A regular file, open for reading; a pipe, a device or a folder is refused with ValueError."""
-    file = open(os.open(path, os.O_RDONLY | NO_WAITING), "rb")  # opening a pipe would wait
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise ValueError("is no regular file")
-    return file
+    descriptor = os.open(path, os.O_RDONLY | NO_WAITING)  # opening a pipe would wait
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError("not a file")
+    return open(descriptor, "rb")
 
 
 def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:
@@ -212,9 +210,8 @@ def remove_partial(path: Path, names: Iterable[str]) -> None:
 
 def _remove(folder: Path, names: Iterable[str]) -> list[str]:
     for name in names:
-        with suppress(
-            FileNotFoundError, IsADirectoryError, PermissionError
-        ):  # a folder of that name is not ours
+        # a folder of that name is not ours
+        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
             (folder / name).unlink()
     left = sorted(path.name for path in folder.iterdir())
     if not left:

@@ -1,16 +1,14 @@
 """The manifest of a checkpoint: the size and checksum of its files, and whether they have these."""
 
 import hashlib
-import io
-import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import checksums, errors, files
 from andiron.checkpoint import contents
 
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
@@ -25,7 +23,7 @@ class Digested:
     """Passes on the pieces of a file; afterwards `entry` is the manifest's entry for the file."""
 
     def __init__(self, pieces: files.Pieces):
-        self.entry: dict[str, Any] = {}
+        self.entry: checksums.Entry = {}
         self._pieces = pieces
 
     def __iter__(self) -> Iterator[memoryview]:
@@ -46,14 +44,14 @@ class Manifest:
 
     name: str
     updates: int
-    entries: dict[str, dict[str, Any]]
+    entries: dict[str, checksums.Entry]
     run: str | None = None  # the identity of its run; None where no run has it
 
     def as_json(self) -> bytes:
         """The content of the file, with its own SHA-256."""
         plain = {"name": self.name, "updates": self.updates, "files": self.entries}
         plain |= {} if self.run is None else {"run": self.run}
-        return files.as_json({**plain, "sha256": _own_digest(plain)})
+        return files.as_json(checksums.signed(plain))
 
 
 def read(folder: Path) -> Manifest:
@@ -96,15 +94,8 @@ def read_json(path: Path, most_bytes: int = MOST_STATE_BYTES) -> Any:
 
     Raises: DataError if it cannot be read or is not JSON.
     """
-    size = _size(path)
-    if size > most_bytes:
-        raise _refused(path, f"damaged (has {size} bytes, {most_bytes} at most)")
-    with _opened(path) as file:
-        content = file.read(most_bytes)
-    try:
-        return files.parsed_json(content)
-    except ValueError as error:
-        raise _refused(path, f"damaged ({error})") from error
+    with _readable(path):
+        return files.read_json(path, most_bytes)
 
 
 def _problem(plain: Any) -> str | None:
@@ -118,43 +109,35 @@ def _problem(plain: Any) -> str | None:
     for name, entry in plain["files"].items():
         if not contents.is_own(name) or name == contents.MANIFEST:
             return f"lists {name!r}, not a file of a checkpoint"
-        types = {key: type(value) for key, value in entry.items()} if type(entry) is dict else {}
-        if types != {"bytes": int, "sha256": str}:
+        if not checksums.is_entry(entry):
             return f"bytes and sha256 of {name} are missing"
     missing = sorted(_REQUIRED - plain["files"].keys())
     if missing:
         return f"does not list {missing[0]}"
-    return None if plain["sha256"] == _own_digest(plain) else "its own SHA-256 differs"
-
-
-def _own_digest(plain: Mapping[str, Any]) -> str:
-    """The SHA-256 of the other values, whatever their order and the spaces between them."""
-    others = {key: value for key, value in plain.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
+    return None if plain["sha256"] == checksums.own(plain) else "its own SHA-256 differs"
 
 
 def _size(path: Path) -> int:
-    with _opened(path) as file:
+    with _readable(path), files.opened(path) as file:
         return os.fstat(file.fileno()).st_size
 
 
 def _digest(path: Path, *, past_cache: bool) -> str:
-    with _opened(path) as file:
+    with _readable(path), files.opened(path) as file:
         if past_cache and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.FileIO]:
-    """The file, for reading: the one door to files that may be anything."""
+def _readable(path: Path) -> Iterator[None]:
+    """Refuses the file if the body cannot read it."""
     try:
-        if not path.exists():
-            raise _refused(path, "missing")
-        if not path.is_file():
-            raise _refused(path, "not a file")
-        with io.FileIO(path) as file:
-            yield file
+        yield
+    except FileNotFoundError as error:
+        raise _refused(path, "missing") from error
+    except ValueError as error:
+        raise _refused(path, f"damaged ({error})") from error
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
 

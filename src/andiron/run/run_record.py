@@ -5,22 +5,21 @@ was changed since is noticed before its content is used. Whoever changes one on 
 change with `python scripts/accept_changes.py <run folder>`.
 """
 
-import hashlib
-import json
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import checksums, errors, files
+from andiron.checksums import Entry
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.run_folder import RunFolder
 
 IDENTITY = 16  # hexadecimal digits
-Entry = dict[str, Any]  # bytes and SHA-256 of a content
 Entries = dict[str, list[Entry]]  # by file; the old and the new content while one is replaced
 
 
@@ -34,14 +33,14 @@ class Manifest:
     def write(self, folder: RunFolder) -> None:
         """Replaces the manifest in the folder."""
         plain = {"run": self.run, "files": self.entries}
-        files.write_json(folder.manifest, {**plain, "sha256": _own_digest(plain)})
+        files.write_json(folder.manifest, checksums.signed(plain))
 
 
 def begin(folder: RunFolder) -> Manifest:
     """A run's first manifest, written to its folder; one of an older version may have files."""
     earlier = [folder.config, folder.provenance, folder.data, folder.param_groups, folder.summary]
     found = [*earlier, *folder.hydra.glob("*.yaml"), *folder.path.glob("model*.safetensors")]
-    entries = {_name(folder, path): [_entry(path)] for path in found if path.is_file()}
+    entries = {_name(folder, path): [checksums.entry(path)] for path in found if path.is_file()}
     manifest = Manifest(secrets.token_hex(IDENTITY // 2), entries)
     manifest.write(folder)
     return manifest
@@ -60,7 +59,7 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
         raise _damaged(folder.manifest, str(error)) from error
     if not isinstance(plain, dict) or plain.keys() != {"run", "files", "sha256"}:
         raise _damaged(folder.manifest, "not a run's manifest")
-    if plain.pop("sha256") != _own_digest(plain):
+    if plain["sha256"] != checksums.own(plain):
         raise _damaged(folder.manifest, "its own SHA-256 differs")
     entries = plain["files"]
     is_sound = isinstance(plain["run"], str) and isinstance(entries, dict)
@@ -78,7 +77,7 @@ def identity(folder: RunFolder) -> str | None:
 def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
     """Replaces recorded files; a kill in between leaves files that the manifest still allows."""
     manifest = manifest_of(folder) or begin(folder)
-    new = {_name(folder, path): _entry_of(content) for path, content in contents.items()}
+    new = {_name(folder, path): checksums.entry_of(content) for path, content in contents.items()}
     old = {name: manifest.entries.get(name, []) for name in new}
     manifest.entries |= {name: [*old[name], entry] for name, entry in new.items()}
     manifest.write(folder)
@@ -98,7 +97,7 @@ def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
 def add(folder: RunFolder, *paths: Path) -> None:
     """Puts files that are written already on record."""
     manifest = manifest_of(folder) or begin(folder)
-    manifest.entries |= {_name(folder, path): [_entry(path)] for path in paths}
+    manifest.entries |= {_name(folder, path): [checksums.entry(path)] for path in paths}
     manifest.write(folder)
 
 
@@ -146,37 +145,37 @@ def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
 
 def changed(folder: RunFolder) -> list[str]:
     """The names of recorded files that are missing, or not as the run wrote them."""
-    manifest = manifest_of(folder) or Manifest("")
-    found = []
-    for name in manifest.entries:
-        try:
-            check(folder, folder.path / name)
-        except errors.DataError:
-            found.append(name)
-    return found
+    manifest = manifest_of(folder)
+    return [] if manifest is None else _changed(folder, manifest)
 
 
 def accept(folder: RunFolder) -> list[str]:
     """Takes the recorded files as they are now on record; the names of those that changed."""
-    names = changed(folder)
-    if names:
-        manifest = manifest_of(folder) or begin(folder)
+    manifest = manifest_of(folder)
+    names = [] if manifest is None else _changed(folder, manifest)
+    if manifest is not None and names:
         for name in names:
             if (folder.path / name).is_file():
-                manifest.entries[name] = [_entry(folder.path / name)]
+                manifest.entries[name] = [checksums.entry(folder.path / name)]
             else:
                 del manifest.entries[name]
         manifest.write(folder)
     return names
 
 
+def _changed(folder: RunFolder, manifest: Manifest) -> list[str]:
+    found = []
+    for name, known in manifest.entries.items():
+        with suppress(OSError, ValueError):
+            if _is_one_of(known, folder.path / name):
+                continue
+        found.append(name)
+    return found
+
+
 def _are_entries(name: str, entries: Any) -> bool:
     is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-    kinds = {"bytes": int, "sha256": str}
-    return is_inside and isinstance(entries, list) and all(
-        isinstance(entry, dict) and {key: type(value) for key, value in entry.items()} == kinds
-        for entry in entries
-    )
+    return is_inside and isinstance(entries, list) and all(map(checksums.is_entry, entries))
 
 
 def _name(folder: RunFolder, path: Path) -> str:
@@ -185,29 +184,8 @@ def _name(folder: RunFolder, path: Path) -> str:
 
 def _is_one_of(entries: list[Entry], path: Path) -> bool:
     """Whether a file has one of these contents; a file of another size is not read."""
-    with files.opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-    return any(entry["bytes"] == size for entry in entries) and _entry(path) in entries
-
-
-def _entry(path: Path) -> Entry:
-    """Size and SHA-256 of a regular file."""
-    with files.opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _entry_of(content: bytes) -> Entry:
-    return {"bytes": len(content), "sha256": _sha256(content)}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _own_digest(plain: Mapping[str, Any]) -> str:
-    """The SHA-256 of the values, whatever their order and the spaces between them."""
-    return _sha256(json.dumps(plain, sort_keys=True).encode())
+    size = os.stat(path).st_size
+    return any(entry["bytes"] == size for entry in entries) and checksums.entry(path) in entries
 
 
 def _damaged(path: Path, problem: str) -> errors.DataError:

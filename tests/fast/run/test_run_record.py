@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from andiron import errors, files
+from andiron import checksums, errors, files
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -86,7 +86,7 @@ def test_a_kill_between_the_files_leaves_a_record_that_is_accepted(folder, monke
 )  # fmt: skip
 def test_a_manifest_of_another_shape_is_refused_though_it_is_signed(folder, plain):
     if isinstance(plain, dict):
-        plain["sha256"] = run_record._own_digest(plain)
+        plain["sha256"] = checksums.own(plain)
     folder.manifest.write_text(json.dumps(plain))
     with pytest.raises(errors.DataError, match=r"manifest.json: missing or damaged"):
         run_record.manifest_of(folder)
