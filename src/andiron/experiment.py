@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from andiron.build import components, configured_learner, resume_point
 from andiron.build.components import Components
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.data import DataLoader
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
@@ -35,22 +33,18 @@ class Experiment:
     components: Components
     learner: Learner
 
-    def run(self, begins: Callable[[], None] | None = None) -> nn.Module:
+    def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
 
-        `begins` is called once an update is made: what cannot be trained at all has failed by then.
+        `begun` is called after the first update: what cannot be trained at all has failed by then.
         """
         train, valid, test = self.components.train, self.components.valid, self.components.test
-        loaders = train, valid, test
-        if begins is not None:
-            per_update = self.learner.options.grads_accumulation
-            loaders = typing.cast(DataLoader, _Announcing(train, begins, per_update)), valid, test
         writers = self.learner.metric_log.writers
         with self._written(), ExitStack() as at_end:
-            for loader in loaders:
+            for loader in (train, valid, test):
                 at_end.callback(loader.close)
             try:
-                model = self.learner.fit(*loaders)
+                model = self.learner.fit(train, valid, test, begun)
                 self._write_results()
             except errors.Interrupted:  # the run can be resumed: its session stays open
                 raise
@@ -93,33 +87,6 @@ class Experiment:
                 paths.append(self.folder.weights(name))
                 serialization.save_tensors(paths[-1], weights)
             run_record.add(self.folder, *paths)
-
-
-class _Announcing:
-    """A training loader that calls `begins` once the batches of the first update have been used."""
-
-    def __init__(self, loader: DataLoader, begins: Callable[[], None], per_update: int):
-        self._loader = loader
-        self._begins: list[Callable[[], None]] = [begins]
-        self._per_update = per_update
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    @property
-    def num_items(self) -> int:
-        return self._loader.num_items
-
-    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
-        for number, batch in enumerate(self._loader.epoch(epoch, first_batch)):
-            if number == self._per_update and self._begins:
-                self._begins.pop()()
-            yield batch
-        if self._begins:
-            self._begins.pop()()
 
 
 def build(

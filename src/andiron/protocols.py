@@ -202,6 +202,13 @@ class Progress:
     waited: float = 0.0  # seconds, for these batches
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
+    def count(self, updates: int, batches: int) -> None:
+        """Counts an update: with it `updates` are completed, and it used so many batches."""
+        self.updates = updates
+        self.batch += batches
+        self.new_batches += batches
+        self.new_updates += 1
+
 
 @runtime_checkable
 class Renderer(Protocol):

@@ -18,8 +18,9 @@ class Agenda:
         self.next_log: float = 0  # the update after which to log next within an epoch
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
-    def start(self, at: Position, updates_per_epoch: int) -> int:
-        """Counts parts of an epoch in updates from here on; returns the run's length in epochs."""
+    def start(self, at: Position, batches: int) -> int:
+        """Counts parts of an epoch of `batches` in updates; returns the run's length in epochs."""
+        updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
         for ticker in (self._logs, self._validations, self._saves):
             ticker.resolve(updates_per_epoch)
         self.look_ahead(at)

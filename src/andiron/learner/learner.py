@@ -1,9 +1,8 @@
 """The training loop, on one screen: `Learner.fit`."""
 
 import copy
-import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -26,6 +25,8 @@ from andiron.optim import group_table
 from andiron.options import LearnerOptions
 from andiron.protocols import Loader
 from andiron.serialization import Recorder
+
+Hook = Callable[[], None]
 
 
 class Learner(AbstractContextManager["Learner"]):
@@ -76,12 +77,15 @@ class Learner(AbstractContextManager["Learner"]):
         """The learning rates of the next update, by group."""
         return self.updater.rates(self.position.updates)
 
-    def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
+    def fit(
+        self, train: Loader, valid: Loader, test: Loader | None = None, begun: Hook | None = None
+    ) -> nn.Module:
         """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
         It has the weights to evaluate where an optimizer has its own, or the best where early
-        stopping restores them. Raises: TypeError for a loader without epochs; NonFiniteError as
-        `on_nonfinite` says; Interrupted, the state saved, when `interrupter` is asked to stop.
+        stopping restores them. `begun` is called once, after the first update. Raises: TypeError
+        for a loader without epochs; NonFiniteError as `on_nonfinite` says; Interrupted, the state
+        saved, when `interrupter` is asked to stop.
         """
         at, agenda, size = self.position, self._agenda, len(train)
         with self.training(train, valid, *([] if test is None else [test])):
@@ -93,6 +97,9 @@ class Learner(AbstractContextManager["Learner"]):
                     is_log_point = is_last or at.updates + 1 == agenda.next_log
                     updated = self.updater.update(batches, at, train, is_log_point, self.state)
                     self._count(updated, batches)
+                    if begun is not None:
+                        begun()
+                        begun = None
                     is_quiet = not is_last and at.updates < agenda.quiet_until
                     if is_quiet and not (self.interrupter.asked or self.interrupter.is_watched):
                         continue
@@ -128,8 +135,7 @@ class Learner(AbstractContextManager["Learner"]):
             self.model.train()
         at = self.position
         at.check_within(len(train))
-        updates_per_epoch = math.ceil(len(train) / self.options.grads_accumulation)
-        num_epochs = self._agenda.start(at, updates_per_epoch)
+        num_epochs = self._agenda.start(at, len(train))
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
         self.interrupter.is_heard = True
@@ -152,14 +158,12 @@ class Learner(AbstractContextManager["Learner"]):
         self.metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
         batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
-        while True:
-            asked = time.perf_counter()
-            group = list(islice(batches, self.options.grads_accumulation))
-            if not group:
-                return
+        asked = time.perf_counter()
+        while group := list(islice(batches, self.options.grads_accumulation)):
             self.metric_log.progress.waited += time.perf_counter() - asked
             at.batch += len(group)
             yield group
+            asked = time.perf_counter()
 
     def update(self, batches: Sequence[Any], train: Loader) -> bool:
         """One update outside `fit`, within `training`; whether it was made, and not left out."""
@@ -172,7 +176,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
         """Counts an update in the averages and the log; None is one that was left out."""
-        at, metric_log, progress = self.position, self.metric_log, self.metric_log.progress
+        at, metric_log = self.position, self.metric_log
         at.first_batch = at.batch  # a resumed run begins with the next
         if updated is None:
             return
@@ -181,10 +185,7 @@ class Learner(AbstractContextManager["Learner"]):
         with torch.no_grad():  # an item that was not detached must not keep its graph alive
             for item, batch in zip(updated.items, batches, strict=True):
                 metric_log.train_tally.add(item, batch)
-        progress.updates = at.updates
-        progress.batch += len(batches)
-        progress.new_batches += len(batches)
-        progress.new_updates += 1
+        metric_log.progress.count(at.updates, len(batches))
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logged(at)
@@ -224,10 +225,9 @@ class Learner(AbstractContextManager["Learner"]):
 
     def _observe(self) -> None:
         """Shows a validation to the rules of early stopping."""
-        at = self.position
+        at, latest = self.position, self.metric_log.latest
         epoch = at.epoch + (at.batch > 0)
         with self.optimizer.evaluated():
-            latest = self.metric_log.latest
             self.early_stopping.observe(latest, epoch=epoch, updates=at.updates)
 
     def _stop_if_asked(self) -> None:
@@ -284,8 +284,8 @@ class Learner(AbstractContextManager["Learner"]):
 
     def load_file(self, path: Path | str) -> None:
         """Continues from what `save_file` wrote; raises DataError for any other file."""
-        weights = (1 + len(self.averages)) * serialization.num_elements(self.model)
-        self.load(read_record(Path(path), weights))
+        elements = serialization.num_elements(self.model)
+        self.load(read_record(Path(path), elements * (1 + len(self.averages))))
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""
