@@ -51,6 +51,10 @@ class RunFolder:
         is_numbered = any(fnmatch(name, pattern) for pattern in NUMBERED)
         return is_numbered or any(name == path.name for path in self.own)
 
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint was saved, whole or damaged."""
+        return any(self.checkpoints.glob("step-*"))
+
     def holds_run(self) -> bool:
         """Whether there is a run in it, however it ended; other programs write config.json too."""
         return self.status.exists() or (self.manifest.exists() and self.config.exists())

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None
 
 def _outcome(folder: RunFolder) -> str:
     """What is left of an interrupted run, and how to continue it."""
-    if folder.checkpoints.is_dir() and any(folder.checkpoints.glob("step-*")):
+    if folder.has_checkpoint():
         return f"resume={folder.path} resumes the run from its newest checkpoint"
     if folder.holds_run():
         return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
@@ -140,8 +141,12 @@ def _outcome(folder: RunFolder) -> str:
 
 def _lost_results(folder: RunFolder) -> list[str]:
     """The results of a finished run that are missing or changed, and are written again."""
-    results = {folder.summary.name, *(path.name for path in folder.path.glob("model*.safetensors"))}
-    lost = [name for name in run_record.changed(folder) if name in results | {folder.model.name}]
+    results = folder.summary.name, "model*.safetensors"
+    lost = [
+        name
+        for name in run_record.changed(folder)
+        if any(fnmatch(name, pattern) for pattern in results)
+    ]
     if lost:
         log.warning(
             "%s: missing or changed since the run ended: %s; written again from its newest "
@@ -180,16 +185,15 @@ def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
         return False
     if status.read(folder).get("status") == "done":
         return True
-    has_checkpoints = any(folder.checkpoints.glob("step-*"))
-    if has_checkpoints and not folder.config.is_file():
+    if not folder.has_checkpoint():
+        log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
+        return False
+    if not folder.config.is_file():
         raise errors.RunFolderError(
             f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
             "hydra.run.dir, or overwrite=true instead of resume=auto to start again"
         )
-    is_saved = has_checkpoints
-    if not is_saved:
-        log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
-    return is_saved
+    return True
 
 
 def _import_experiment(interrupter: Interrupter) -> Any:

@@ -29,7 +29,7 @@ class ReplacedRun:
     def __init__(self, folder: RunFolder):
         self._folder = folder
         path = folder.path
-        earlier = [] if any(folder.checkpoints.glob("step-*")) else asides(folder)
+        earlier = [] if folder.has_checkpoint() else asides(folder)
         if earlier:
             self.aside = RunFolder(earlier[0])
             remove(folder)
@@ -42,25 +42,11 @@ class ReplacedRun:
 
     def remove(self) -> None:
         """Removes what the run wrote; other files that lay in its folders are put back."""
-        remove(self.aside)
-        self._put_back()
-        if self.aside.path.exists():
-            log.warning("%s: kept, because the new run has files of these names", self.aside.path)
+        _remove_aside(self.aside, self._folder)
 
     def restore(self) -> None:
         """Puts the run back; the new one has removed its own files by then."""
-        self._put_back()
-
-    def _put_back(self) -> None:
-        for entry in sorted(self.aside.path.rglob("*")):
-            if entry.is_dir() and not entry.is_symlink():
-                continue
-            place = self._folder.path / entry.relative_to(self.aside.path)
-            with suppress(OSError):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                if not place.exists():
-                    entry.rename(place)
-        _remove_empty(self.aside.path)
+        _put_back(self.aside, self._folder)
 
 
 def asides(folder: RunFolder) -> list[Path]:
@@ -76,7 +62,26 @@ def _is_aside(name: str, of: str) -> bool:
 def remove_asides(folder: RunFolder) -> None:
     """Removes the runs that this one has replaced, if it was killed before it could."""
     for aside in asides(folder):
-        remove(RunFolder(aside))
+        _remove_aside(RunFolder(aside), folder)
+
+
+def _remove_aside(aside: RunFolder, folder: RunFolder) -> None:
+    remove(aside)
+    _put_back(aside, folder)
+    if aside.path.exists():
+        log.warning("%s: kept, because the new run has files of these names", aside.path)
+
+
+def _put_back(aside: RunFolder, folder: RunFolder) -> None:
+    for entry in sorted(aside.path.rglob("*")):
+        if entry.is_dir() and not entry.is_symlink():
+            continue
+        place = folder.path / entry.relative_to(aside.path)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                entry.rename(place)
+    _remove_empty(aside.path)
 
 
 def own_entries(folder: RunFolder) -> list[Path]:
