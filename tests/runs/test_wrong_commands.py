@@ -83,7 +83,7 @@ NOT_STARTED = {  # with the exit code 2, and nothing left
     "an interval": (["lr=interval(0,1)"], "lr=interval(0,1): an interval needs a sweeper"),
     "an empty range": (["-m", "lr=range(1,0)"], "lr=range(1,0): no combination of values"),
     "an endless sweep": (["-m", "seed=range(0,inf)"], "seed=range(0,inf): should have at most"),
-    "no YAML": (["--config-dir=mine", "model=bracket"], "/model/bracket.yaml: cannot be read: wh"),
+    "no YAML": (["--config-dir=mine", "model=bracket"], "/model/bracket.yaml: no YAML: line "),
     "no folder": (["hydra.run.dir="], "hydra.run.dir=: no folder; give one, or leave it out"),
     "an unknown flag": (["--confg-dir=x"], "--confg-dir=x: no such flag; did you mean '--config-"),
     "a pickle": (["--experimental-rerun=x.pickle"], "--experimental-rerun=x.pickle: would read a"),

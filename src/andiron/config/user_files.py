@@ -26,12 +26,21 @@ def check(folders: Iterable[Path]) -> None:
         raise errors.ConfigError(problems)
 
 
+def not_yaml(error: yaml.MarkedYAMLError) -> str:
+    """Where a text stops being YAML, and why."""
+    mark = error.problem_mark
+    place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+    return f"no YAML: {place}{error.problem}"
+
+
 def _problem(path: Path) -> str | None:
     try:
         node = yaml.compose(files.read_text(path, MOST_BYTES), yaml.SafeLoader)
         number = 0 if node is None else _number(node, {})
     except RecursionError:
         return "is nested too deeply; write it with fewer levels"
+    except yaml.MarkedYAMLError as error:
+        return not_yaml(error)
     except (yaml.YAMLError, OSError, ValueError) as error:
         return f"cannot be read: {' '.join(str(error).split())}; correct it"
     if number > MOST_VALUES:
