@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from andiron.commands import train
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
 SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show
 SECRET_VALUE = "a-value-that-only-the-environment-has"
 PROGRAMS = {"git", "uname"}  # what the record of a run asks about code and machine
@@ -80,6 +83,20 @@ def attempt(
             usage / 1024 - float(start.read_text()),
             time.perf_counter() - started,
         )
+
+
+def made_run(folder: Path, *options: str, code: int = 0) -> Path:
+    """A run in `folder` that ends with this exit code.
+
+    Raises: RuntimeError with its output if it ends with another.
+    """
+    sys.argv = ["train", *options, "render=plain", f"hydra.run.dir={folder}"]
+    made = attempt(
+        lambda: train.main(CONF), may_write=[folder], forbidden=folder / "none", seconds=120
+    )
+    if made.code != code:
+        raise RuntimeError(made.output)
+    return folder
 
 
 def _child(

@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import train
-from proofs.attempt import Outcome, attempt
+from proofs.attempt import CONF, Outcome, attempt, made_run
 from proofs.hostile_case import sign
-from proofs.hostile_folders import CONF
 
 SMALL = [
     "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
@@ -200,17 +199,6 @@ def _tried(job: tuple[int, Path, Path, dict[str, str]]) -> tuple[Damage, str, li
     return done, verdict, faults, " ".join(outcome.output.split())[-400:]
 
 
-def stopped_run(folder: Path) -> Path:
-    """A small run that is to be resumed for more epochs."""
-    sys.argv = ["train", *SMALL, f"num_epochs={STOPPED_AT}", f"hydra.run.dir={folder}"]
-    made = attempt(
-        lambda: train.main(CONF), may_write=[folder], forbidden=folder / "none", seconds=120
-    )
-    if made.code:
-        raise RuntimeError(made.output)
-    return folder
-
-
 def main() -> int:
     """Prints every fault and a table; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -220,7 +208,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="andiron-mutations-") as scratch:
         work = Path(scratch)
-        stopped = stopped_run(work / "stopped")
+        stopped = made_run(work / "stopped", *SMALL, f"num_epochs={STOPPED_AT}")
         shutil.copytree(stopped, work / "straight")
         straight = resumed(work / "straight")
         if straight.code:

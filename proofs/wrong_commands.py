@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import find_lr, plan, train
-from proofs.attempt import Outcome, attempt
+from proofs.attempt import CONF, Outcome, attempt, made_run
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}
 QUICK = ("num_epochs=1", "render=plain")
 RUN = "hydra.run.dir=run"
@@ -875,18 +874,6 @@ def _contents(work: Path) -> dict[str, str]:
     }
 
 
-def finished_run(folder: Path) -> Path:
-    """A short run, to be resumed and overwritten wrongly."""
-    options = "num_epochs=2", "model.hidden=[7]", "render=plain"
-    sys.argv = ["train", *options, f"hydra.run.dir={folder}"]
-    made = attempt(
-        lambda: train.main(CONF), may_write=[folder], forbidden=folder / "none", seconds=120
-    )
-    if made.code:
-        raise RuntimeError(made.output)
-    return folder
-
-
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -896,7 +883,9 @@ def main() -> int:
     options = parser.parse_args()
     number, faulty = 0, 0
     with tempfile.TemporaryDirectory(prefix="andiron-wrong-") as scratch:
-        finished, work = finished_run(Path(scratch) / "finished"), Path(scratch) / "work"
+        work = Path(scratch) / "work"
+        # to be resumed and overwritten wrongly
+        finished = made_run(Path(scratch) / "finished", "num_epochs=2", "model.hidden=[7]")
         for kind, case in cases():
             if options.only not in case.arguments or kind not in (options.kinds or [kind]):
                 continue
