@@ -20,8 +20,8 @@ from typing import Any
 TRAIN = Path(__file__).resolve().parents[1] / "train.py"
 
 
-class LearnerWatch(MetaPathFinder):
-    """Patches the learner's module when train.py comes to import it: importing it earlier would
+class UpdateWatch(MetaPathFinder):
+    """Patches the module of the update when train.py comes to import it: importing it earlier would
     change what is timed.
     """
 
@@ -31,7 +31,7 @@ class LearnerWatch(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "andiron.learner.learner":
+        if name != "andiron.learner.update":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -39,7 +39,7 @@ class LearnerWatch(MetaPathFinder):
 
         def execute_and_patch(module: ModuleType) -> None:
             execute(module)
-            module.Learner.update = _last(module.Learner.update, self._started)
+            module.Updater.update = _last(module.Updater.update, self._started)
 
         spec.loader.exec_module = execute_and_patch
         return spec
@@ -58,6 +58,6 @@ def _last(update: Any, started: float) -> Any:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, LearnerWatch(float(sys.argv[1])))
+    sys.meta_path.insert(0, UpdateWatch(float(sys.argv[1])))
     sys.argv = [str(TRAIN), *sys.argv[2:]]
     runpy.run_path(str(TRAIN), run_name="__main__")
