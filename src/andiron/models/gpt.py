@@ -1,5 +1,9 @@
 """A language model that predicts the next token."""
 
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -7,6 +11,7 @@ from torch import Tensor, nn
 from andiron import inference
 from andiron.models import transformer
 from andiron.models.dropout import Dropout
+from andiron.models.transformer import KeysValues
 from andiron.ranges import Count, Fraction, Layers
 
 
@@ -63,21 +68,61 @@ class GPT(nn.Module):
         temperature: float = 1.0,
         top_k: int | None = None,
         generator: torch.Generator | None = None,
+        is_cached: bool = True,
     ) -> Int[Tensor, "batch number"]:
         """The next `number` tokens, each drawn from softmax(logits / temperature) after the last.
 
         At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each
-        is computed anew from the last `context_length` tokens, in evaluation mode, without
-        gradients.
+        is computed from the last `context_length` tokens, in evaluation mode, without gradients.
+        Until the context is full, `is_cached` computes the new position alone, with the stored keys
+        and values of those before it; its logits differ from a whole pass by rounding. After that
+        every token's position moves, and each pass is a whole one.
         Raises: ValueError if there is no token to follow, or a setting is out of range.
         """
-        self._check_sampling(tokens, temperature, top_k)
-        start = tokens.shape[1]
+        drawn = self._draws(tokens, temperature, top_k, generator, is_cached)
         with inference.valid(self):
-            for _ in range(number):
-                logits = self(tokens[:, -self.context_length :])[:, -1]
-                tokens = torch.cat([tokens, _drawn(logits, temperature, top_k, generator)], dim=1)
-        return tokens[:, start:].clone()  # outside: an inference tensor would refuse autograd
+            found = torch.cat([tokens[:, :0], *itertools.islice(drawn, number)], dim=1)
+        return found.clone()  # outside: an inference tensor would refuse autograd
+
+    def stream(
+        self, tokens: Int[Tensor, "batch time"], number: int, **settings: Any
+    ) -> Iterator[Int[Tensor, "batch 1"]]:
+        """The tokens of `generate`, with the same settings, each as soon as it is drawn."""
+        drawn = self._draws(tokens, **settings)
+        for _ in range(number):
+            with inference.valid(self):
+                token = next(drawn)
+            yield token.clone()
+
+    def _draws(
+        self,
+        tokens: Tensor,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        generator: torch.Generator | None = None,
+        is_cached: bool = True,
+    ) -> Iterator[Int[Tensor, "batch 1"]]:
+        """The tokens after `tokens`, without end; each pass is made when its token is taken."""
+        self._check_sampling(tokens, temperature, top_k)
+        context_length = self.context_length
+        past = [KeysValues(context_length) for _ in self.blocks] if is_cached else None
+        while True:
+            if tokens.shape[1] > context_length:
+                tokens, past = tokens[:, -context_length:], None
+            logits = self(tokens)[:, -1] if past is None else self._last_logits(tokens, past)
+            drawn = _drawn(logits, temperature, top_k, generator)
+            yield drawn
+            tokens = torch.cat([tokens, drawn], dim=1)
+
+    def _last_logits(
+        self, tokens: Int[Tensor, "batch time"], past: Sequence[KeysValues]
+    ) -> Float[Tensor, "batch vocabulary"]:
+        """The logits after the last token; `past`, of each block, is extended to it."""
+        vectors = self.embedding(tokens[:, past[0].length :], past[0].length)
+        for block, seen in zip(self.blocks, past, strict=True):
+            vectors = block(vectors, seen)
+        logits: Tensor = self.head(self.norm(vectors[:, -1]))
+        return logits
 
     def _check_sampling(self, tokens: Tensor, temperature: float, top_k: int | None) -> None:
         vocabulary_size = self.head.out_features
@@ -102,8 +147,10 @@ class Embedding(nn.Embedding):
         self.positions = nn.Parameter(torch.empty(context_length, dim))
         nn.init.normal_(self.positions, std=transformer.STD)
 
-    def forward(self, input: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time dim"]:
-        return super().forward(input) + self.positions[: input.shape[1]]
+    def forward(
+        self, input: Int[Tensor, "batch time"], begin: int = 0
+    ) -> Float[Tensor, "batch time dim"]:
+        return super().forward(input) + self.positions[begin : begin + input.shape[1]]
 
 
 def _drawn(

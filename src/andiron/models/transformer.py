@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,9 +12,35 @@ from torch.nn import functional
 from andiron.models.dropout import Dropout
 
 Vectors = Float[Tensor, "batch time dim"]
+Heads = Float[Tensor, "batch heads time part"]
+AllHeads = Float[Tensor, "batch heads seen part"]
 # of initial weights: Radford et al. 2018, "Improving language understanding by generative
 # pre-training", section 4.1
 STD = 0.02
+
+
+class KeysValues:
+    """The keys and values of the positions that one causal attention has seen, for generation.
+
+    Memory for `context_length` positions is taken at the first.
+    """
+
+    def __init__(self, context_length: int):
+        self.context_length = context_length
+        self.length = 0  # positions seen
+        self._stored: tuple[Tensor, Tensor] | None = None
+
+    def extended(self, keys: Heads, values: Heads) -> tuple[AllHeads, AllHeads]:
+        """Those of all positions seen, with these new ones at the end."""
+        if self._stored is None:
+            batch, heads, _, part = keys.shape
+            shape = batch, heads, self.context_length, part
+            self._stored = keys.new_empty(shape), values.new_empty(shape)
+        begin, self.length = self.length, self.length + keys.shape[2]
+        for stored, new in zip(self._stored, (keys, values), strict=True):
+            stored[:, :, begin : self.length] = new
+        all_keys, all_values = (stored[:, :, : self.length] for stored in self._stored)
+        return all_keys, all_values
 
 
 class Block(nn.Module):
@@ -36,8 +63,8 @@ class Block(nn.Module):
         )
         self.dropout = Dropout(dropout)
 
-    def forward(self, inputs: Vectors) -> Vectors:
-        middle = inputs + self.dropout(self.attention(self.attention_norm(inputs)))
+    def forward(self, inputs: Vectors, past: KeysValues | None = None) -> Vectors:
+        middle = inputs + self.dropout(self.attention(self.attention_norm(inputs), past))
         outputs: Tensor = middle + self.dropout(self.feed_forward(self.feed_forward_norm(middle)))
         return outputs
 
@@ -52,6 +79,8 @@ class Attention(nn.Module):
 
     With `is_causal` a position sees itself and those before it. Attention weights are not dropped,
     nor stored where torch has a fused kernel (flash attention: Dao et al. 2022, arXiv:2205.14135).
+    With `past`, which it extends, the inputs are the positions after those seen: all of the first
+    positions, then one at a time.
     Raises: ValueError if `heads` does not divide `dim`.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
     """
@@ -67,14 +96,16 @@ class Attention(nn.Module):
         self.queries_keys_values = nn.Linear(dim, 3 * dim)
         self.projection = nn.Linear(dim, dim)
 
-    def forward(self, inputs: Vectors) -> Vectors:
+    def forward(self, inputs: Vectors, past: KeysValues | None = None) -> Vectors:
         parts = self.queries_keys_values(inputs).chunk(3, dim=-1)
         queries, keys, values = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts
         )
-        mixed = functional.scaled_dot_product_attention(
-            queries, keys, values, is_causal=self.is_causal
-        )
+        is_causal = self.is_causal
+        if past is not None:
+            keys, values = past.extended(keys, values)
+            is_causal = queries.shape[2] == keys.shape[2]  # a single one sees all before it
+        mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=is_causal)
         outputs: Tensor = self.projection(mixed.transpose(1, 2).flatten(2))
         return outputs
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from andiron import gradients, randomness
+from andiron import gradients, inference, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.gpt import GPT
+from andiron.models.transformer import KeysValues
 from andiron.optim import match_rules
 
 VOCABULARY, CONTEXT = 11, 8
@@ -172,6 +173,47 @@ def test_temperature_0_takes_the_likeliest_token(length: int) -> None:
     found = model.generate(tokens, 2 * CONTEXT + 1, temperature=0)
     assert found.shape == (3, 2 * CONTEXT + 1)
     assert torch.equal(found, greedy(model, tokens, 2 * CONTEXT + 1))
+
+
+SETTINGS = [{"temperature": 0}, {"temperature": 0.8, "top_k": 5}]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
+def test_cached_keys_and_values_give_the_same_tokens(
+    length: int, settings: dict[str, float]
+) -> None:
+    model, tokens = network(scale=5.0), tokens_of(3, length)
+
+    def drawn(is_cached: bool) -> Tensor:
+        generator = torch.Generator().manual_seed(0)
+        kwargs = settings | {"generator": generator, "is_cached": is_cached}
+        return model.generate(tokens, 2 * CONTEXT + 1, **kwargs)
+
+    assert torch.equal(drawn(is_cached=True), drawn(is_cached=False))
+
+
+def test_logits_with_cached_keys_and_values_differ_by_rounding_only() -> None:
+    model, tokens = network(scale=5.0).double(), tokens_of(3, CONTEXT)
+    past = [KeysValues(CONTEXT) for _ in model.blocks]
+    with inference.valid(model):
+        found = [model._last_logits(tokens[:, :length], past) for length in range(3, CONTEXT + 1)]
+        # float64: logits up to 40 are sums of 16 products, in another order than in a whole pass
+        torch.testing.assert_close(
+            torch.stack(found, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12
+        )
+
+
+def test_streamed_tokens_are_those_of_generate_and_leave_no_mode_behind() -> None:
+    model, tokens = network(scale=5.0, dropout=0.5), tokens_of(3, 5)
+    settings = {"generator": torch.Generator().manual_seed(0)}
+    streamed = []
+    for token in model.stream(tokens, 9, **settings):
+        assert model.training and not torch.is_inference_mode_enabled()
+        assert not token.is_inference()
+        streamed.append(token)
+    settings["generator"].manual_seed(0)
+    assert torch.equal(torch.cat(streamed, 1), model.generate(tokens, 9, **settings))
 
 
 def test_a_continuation_depends_on_the_context_only() -> None:
