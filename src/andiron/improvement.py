@@ -27,6 +27,11 @@ def is_better(
     return value < limit if direction == "lowest" else value > limit
 
 
+def direction_of(name: str, directions: Mapping[str, str]) -> str | None:
+    """The direction of a metric, or of the metric of a part such as recall/cat; None if unknown."""
+    return directions.get(name, directions.get(name.partition("/")[0]))
+
+
 def measured(
     values: Mapping[str, Mapping[str, float]], split: str, metric: str, *, waiting: str
 ) -> float:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
-    {"improvement", "ranges"},
+    {"improvement", "ranges", "readable"},
     {"cadence", "options", "gradients"},
     {
         "errors",

@@ -180,7 +180,9 @@ def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folde
 
 
 def test_the_summary_is_what_the_points_say(folder):
-    for row in read(folder, "summary.json")["metrics"]:
+    summary = read(folder, "summary.json")
+    assert summary["directions"] == {"loss": "lowest", "accuracy": "highest"}
+    for row in summary["metrics"]:
         of_epochs = [
             p for p in points(folder) if p["over"] == "epoch" and p["split"] == row["split"]
         ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, improvement
 from andiron.build import targets
 from andiron.build.components import Components
 from andiron.build.grouped_optimizer import gradient_transformations
@@ -12,7 +12,7 @@ from andiron.checkpoint import Checkpointing, LocalStore, Store
 from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
-from andiron.metrics import direction
+from andiron.metrics.direction import directions_of
 from andiron.optim import averaging
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.run import run_record
@@ -102,7 +102,7 @@ def _metric(name: str, node: Node, offered: dict[str, Any]) -> Any:
 
 def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
     """An object that waits for a metric to improve, built with the direction of that metric."""
-    own = direction.direction_of(str(node.get("metric")), direction.directions_of(metrics))
+    own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
     return targets.build(option, node, direction=own or "lowest")
 
 

@@ -33,5 +33,6 @@ def summarise(
         "epochs": metric_log.progress.epoch,
         "seconds": round(metric_log.throughput.training_seconds, 3),
         "metrics": rows,
+        "directions": metric_log.history.directions,  # which value is best, for other readers
         "param_groups": dict(param_groups),
     }

@@ -2,18 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from andiron import errors
+from andiron import errors, improvement
 from andiron.protocols import Metric
 
 
 def directions_of(metrics: Iterable[Metric]) -> dict[str, str]:
     """`highest` or `lowest` by the metric's name."""
     return {metric.name: "highest" if metric.higher_is_better else "lowest" for metric in metrics}
-
-
-def direction_of(name: str, directions: Mapping[str, str]) -> str | None:
-    """The direction of a metric, or of the metric of a part such as recall/cat; None if unknown."""
-    return directions.get(name, directions.get(name.partition("/")[0]))
 
 
 def check_measured(
@@ -29,7 +24,7 @@ def check_measured(
     problems = []
     for option, (metric, split, direction) in waiting.items():
         directions = directions_of(measured.get(split, ()))
-        better = direction_of(metric, directions)
+        better = improvement.direction_of(metric, directions)
         if split not in measured:
             hint = errors.nearest(split, measured)
             there = f"there is: {', '.join(measured)}"

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from andiron.metrics import direction
+from andiron import improvement
+from andiron.metrics.direction import directions_of
 from andiron.protocols import Metric, Point
 
 
@@ -22,7 +23,7 @@ class History:
     """The standings after every epoch added."""
 
     def __init__(self, metrics: Sequence[Metric]):
-        self._directions = direction.directions_of(metrics)
+        self.directions = directions_of(metrics)  # lowest or highest, by metric
         self.standings: dict[str, dict[str, Standing]] = {}
 
     def add(self, point: Point) -> None:
@@ -51,5 +52,5 @@ class History:
         }
 
     def _improves(self, name: str, value: float, best: float) -> bool:
-        is_highest = direction.direction_of(name, self._directions) == "highest"
+        is_highest = improvement.direction_of(name, self.directions) == "highest"
         return value > best if is_highest else value < best

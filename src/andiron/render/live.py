@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from andiron.protocols import Progress
+from andiron.readable import duration
 from andiron.render import plain, summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
@@ -78,7 +79,7 @@ class Live:
         epochs = progress.num_epochs - progress.first_epoch + 1
         total = epochs * progress.num_batches - progress.first_batch
         batches_per_second = done / elapsed if elapsed else 0.0
-        left = text.duration((total - done) / batches_per_second) if batches_per_second else "?"
+        left = duration((total - done) / batches_per_second) if batches_per_second else "?"
         samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
         is_wide = self._console.width >= WIDE
         if is_wide:

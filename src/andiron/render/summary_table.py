@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from andiron import errors
-from andiron.render import text
+from andiron.readable import duration, number
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 # options of an optimizer that are not shown: how it computes, and what is switched off
@@ -27,11 +27,11 @@ def show(summary: dict[str, Any], console: Console) -> None:
     for row in summary["metrics"]:
         if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
             continue
-        best, last = text.number(row["best"]), text.number(row["last"])
+        best, last = number(row["best"]), number(row["last"])
         names = _plain(row["split"]), _plain(row["metric"])
         rows.add_row(*names, best, str(row["epoch_of_best"]), last)
-    duration = text.duration(summary["seconds"])
-    lines = f"trained in {duration}; everything about the run is in\n  {summary['run_dir']}"
+    seconds = duration(summary["seconds"])
+    lines = f"trained in {seconds}; everything about the run is in\n  {summary['run_dir']}"
     console.print(Group(rows, groups(summary["param_groups"]), _plain(lines, overflow="fold")))
 
 

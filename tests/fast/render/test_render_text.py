@@ -2,6 +2,7 @@
 
 import pytest
 
+from andiron import readable
 from andiron.protocols import Progress
 from andiron.render import plain, text
 
@@ -18,7 +19,7 @@ from andiron.render import plain, text
     ],
 )
 def test_a_number_shows_four_decimals_or_its_power_of_ten(value, words):
-    assert text.number(value) == words
+    assert readable.number(value) == words
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_a_number_shows_four_decimals_or_its_power_of_ten(value, words):
     ],
 )
 def test_a_duration_shows_two_units(seconds, words):
-    assert text.duration(seconds) == words
+    assert readable.duration(seconds) == words
 
 
 def test_an_epochs_line_has_place_values_and_speed():
