@@ -588,11 +588,14 @@ def _yaml() -> Iterator[Case]:
         "model=tab": "tab.yaml", "model=bracket": "bracket.yaml", "model=text": "model",
         "model=list": "model", "model=empty": "model", "model=twice": "twice.yaml",
         "model=binary": "binary.yaml", "model=alias": "alias.yaml", "model=python": "python.yaml",
-        "model=folder": "model/folder", "model=deep": "deep.yaml", "model=loop": "recursion",
+        "model=folder": "model/folder", "model=loop": "recursion",
         "experiment=unknown": "no such option", "experiment=absent": "absent",
-        "experiment=selfish": "selfish", "experiment=late": "model", "model=fifo": "fifo",
+        "experiment=selfish": "selfish", "experiment=late": "model",
     }.items():  # fmt: skip
         yield Case(f"--config-dir=mine {choice}", words)
+    yield Case("--config-dir=harmful model=deep", "deep.yaml")
+    yield Case("--config-dir=harmful model=fifo", "fifo.yaml")
+    yield Case("--config-dir=harmful model=mlp", "fifo.yaml")
     yield Case("--config-dir=mine -m model=mlp,bracket", "bracket.yaml")
     yield Case("-cd mine model=bracket", "bracket.yaml")
     yield Case("'hydra.searchpath=[file://mine]' model=bracket", "bracket.yaml")
@@ -750,7 +753,8 @@ def _commands() -> Iterator[Case]:
 
 def prepare(work: Path, finished: Path) -> None:
     """A folder with files of a user's own, some damaged, and a copy of a finished run."""
-    for name in ("mine/model", "mine/experiment", "foreign", "images/cat", "readonly"):
+    made = "harmful/model", "mine/model", "mine/experiment", "foreign", "images/cat", "readonly"
+    for name in made:
         (work / name).mkdir(parents=True)
     (work / "own.py").write_text(OWN)
     (work / "file").write_text("somebody's")
@@ -772,13 +776,13 @@ def prepare(work: Path, finished: Path) -> None:
         "twice": f"{node}{node}hidden: [3]\n",
         "alias": f"{node}hidden: *nothing\n",
         "python": f"{node}hidden: !!python/object/apply:os.system ['true']\n",
-        "deep": f"{node}hidden: {'[' * 5000}\n",
         "loop": "defaults: [loop]\n",
     }.items():
         (work / "mine" / "model" / f"{name}.yaml").write_text(text)
     (work / "mine/model/binary.yaml").write_bytes(b"\xff\xfe\x00_target_")
     (work / "mine/model/folder.yaml").mkdir()
-    os.mkfifo(work / "mine/model/fifo.yaml")
+    (work / "harmful/model/deep.yaml").write_text(f"{node}hidden: {'[' * 5000}\n")
+    os.mkfifo(work / "harmful/model/fifo.yaml")
     for name, text in {
         "unknown": "# @package _global_\nnothing: 1\n",
         "absent": "# @package _global_\ndefaults: [override /model: absent]\n",

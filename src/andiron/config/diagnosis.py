@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.config import arguments as command_arguments
-from andiron.config import schema, user_files
+from andiron.config import schema
 from andiron.config.leaves import leaves
 
 Groups = dict[str, list[str]]  # the choices of every config group
@@ -68,7 +68,8 @@ def _unreadable(error: Exception, folders: list[Path]) -> list[str]:
             if path.is_file():
                 OmegaConf.load(path)
         except (UnicodeDecodeError, RecursionError) as unreadable:
-            found.append(f"{path}: cannot be read: {unreadable}")
+            if isinstance(unreadable, type(error)):
+                found.append(f"{path}: cannot be read: {unreadable}")
         except (OSError, yaml.YAMLError, OmegaConfBaseException):
             continue  # not what this error is about
     return found
@@ -179,7 +180,9 @@ def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
 def _message(error: Exception) -> str:
     """The message of Hydra or OmegaConf on one line, after the option or file that it names."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"{error.problem_mark.name}: {user_files.not_yaml(error)}"
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}"
+        return f"{mark.name}: no YAML: {place}: {error.problem}"
     if isinstance(error, RecursionError):
         return "nested too deeply, or a defaults list that includes itself: choose another file"
     if isinstance(error, OmegaConfBaseException) and error.full_key:
