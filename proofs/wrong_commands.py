@@ -588,7 +588,7 @@ def _yaml() -> Iterator[Case]:
         "model=tab": "tab.yaml", "model=bracket": "bracket.yaml", "model=text": "model",
         "model=list": "model", "model=empty": "model", "model=twice": "twice.yaml",
         "model=binary": "binary.yaml", "model=alias": "alias.yaml", "model=python": "python.yaml",
-        "model=folder": "model/folder", "model=loop": "recursion",
+        "model=folder": "model/folder", "model=loop": "includes itself",
         "experiment=unknown": "no such option", "experiment=absent": "absent",
         "experiment=selfish": "selfish", "experiment=late": "model",
     }.items():  # fmt: skip
