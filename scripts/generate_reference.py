@@ -40,6 +40,15 @@ Several entries of a group with names are given as a list: `gradients=[centralis
 length is `num_epochs` or `num_updates`: once `num_updates` is set, it replaces the default of
 `num_epochs`; two explicit lengths are an error. Editors complete the options of `conf/train.yaml`
 and of experiments by `conf/schema.json`.
+
+`name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
+TensorBoard's HParams tab. It changes no number. Options and choices are completed by the tab key of
+bash, in a shell that has said:
+
+```bash
+source .venv/bin/activate
+eval "$(python train.py -sc install=bash)"
+```
 """
 
 

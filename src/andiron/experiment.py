@@ -163,6 +163,8 @@ def _assembled(
         )
         yield Experiment(folder, built, learner)
         on_failure.pop_all()
+    if config.name is not None:
+        log.info("run %s", config.name)
     _log_data(built, folder)
 
 

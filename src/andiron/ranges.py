@@ -34,6 +34,8 @@ Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over clas
 
 EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
 EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
+DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")  # can be part of a folder's name
 DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")  # torch.nn.functional.relu
 
 
@@ -150,6 +152,20 @@ Horizon = Annotated[
     Any,
     _kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
     BeforeValidator(_in_updates),
+]
+Device = Annotated[
+    Any,
+    _kind(
+        "auto, cpu, mps, cuda or cuda:<index>", lambda value: _is_text(value, DEVICE), str
+    ),
+]
+RunName = Annotated[
+    Any,
+    _kind(
+        "a text of at most 64 letters, digits and _.+-, the first no sign",
+        lambda value: _is_text(value, RUN_NAME),
+        str,
+    ),
 ]
 Every = Annotated[  # see andiron.cadence.Cadence
     Any,

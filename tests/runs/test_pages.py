@@ -31,6 +31,8 @@ NOT_HERE = {  # commands by their beginnings, with what runs them
     "python3 -m venv": ".ci/run, as they stand, in a fresh clone",
     ".venv/bin/python -m": ".ci/run",
     ".venv/bin/tensorboard": "tests/proofs/writers/test_tensorboard_server.py, which ends it too",
+    "source .venv/bin/activate": "tests/runs/test_completion.py",
+    'eval "$(python train.py -sc install=bash)"': "tests/runs/test_completion.py",
     "python proofs/trace.py": "tests/runs/test_batch_walk.py, without the checks of types",
 }
 SHORTER = {  # by an override of a command: what makes it short enough, given after its own

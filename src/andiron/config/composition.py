@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from andiron import errors
+from andiron import errors, ranges
 from andiron.config import arguments as command_arguments
 from andiron.config import diagnosis, schema
 
@@ -57,6 +57,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     a single run; SweepError for a sweep with failed runs.
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
+    OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
     user_dirs = diagnosis.user_dirs(arguments)
     command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
     jobs, failures = 0, list[Exception]()
@@ -93,6 +94,15 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         raise failures[0]
     if failures:
         raise errors.SweepError("\n".join(map(str, failures)))
+
+
+def name_suffix(name: object) -> str:
+    """What the name of a run adds to its folder's, in conf/hydra/output; nothing for a wrong one.
+
+    >>> name_suffix("baseline"), name_suffix(None), name_suffix("../else")
+    ('-baseline', '', '')
+    """
+    return f"-{name}" if ranges.RUN_NAME.fullmatch(str(name or "")) else ""
 
 
 def _checked_in(run_dir: Path, config: DictConfig, check: Check) -> schema.Train:

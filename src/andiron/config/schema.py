@@ -13,12 +13,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from andiron import errors, files
-from andiron.config import node_checks, rules, violations
+from andiron.config import misplaced, node_checks, rules, violations
 from andiron.config.signatures import fields_of
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
 from andiron.options import LearnerOptions, Resume, option
-from andiron.ranges import Count, Index, Positive
+from andiron.ranges import Count, Device, Index, Positive, RunName
 
 Node = dict[str, Any]  # one `_target_` and its arguments, held to the signature of the target
 Nodes = dict[str, Any]  # nodes by name
@@ -74,9 +74,7 @@ class Train(LearnerOptions):
     num_workers: Index = option(
         0, "processes that load data; data in memory needs none", resume="free"
     )
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = option(
-        "auto", "auto, cpu, cuda, cuda:1 or mps", resume="free"
-    )
+    device: Device = option("auto", "auto, cpu, cuda, cuda:1 or mps", resume="free")
     compile: bool = option(False, "torch.compile the network")
     channels_last: bool = option(False, "memory layout of images")
     activation_checkpointing: str | None = option(
@@ -87,6 +85,9 @@ class Train(LearnerOptions):
         "another run's model.safetensors: tensors that fit by name and shape are loaded",
         resume="never",
         hparam="if set",
+    )
+    name: RunName | None = option(
+        None, "a name for the run, part of its folder's", resume="never", hparam="if set"
     )
     overwrite: bool = option(
         False, "true removes the run that hydra.run.dir already holds", resume="free"
@@ -185,7 +186,7 @@ def problems(plain: Options) -> Problems:
                 found[path] = f"{path}: {why}"
             else:
                 found |= node_checks.problems(path, node)
-    return found | rules.problems(plain)
+    return misplaced.corrected(found | rules.problems(plain), fields_of(Train), plain)
 
 
 def _length_problems(plain: Options) -> Problems:

@@ -12,7 +12,7 @@ from andiron.config.signatures import Signature
 
 Options = Mapping[str, Any]  # values by name
 Problems = dict[str, str]  # a line for each option
-DEVICES = "auto, cpu, mps, cuda or cuda:<index>"
+UNKNOWN = ": no such option"  # behind an option that has no such name
 
 
 def found(
@@ -34,7 +34,7 @@ def found(
     for name in () if takes.is_open_ended else given:
         if name not in takes.parameters:
             hint = errors.nearest(name, offered) or f"; allowed here: {', '.join(offered)}"
-            complaints[name] = f": no such option{hint}"
+            complaints[name] = f"{UNKNOWN}{hint}"
     return {f"{prefix}{name}": f"{prefix}{name}{why}" for name, why in complaints.items()}
 
 
@@ -64,6 +64,4 @@ def _adapter(kind: Any) -> Any:
 
 
 def _allowed(detail: Any) -> str:
-    if detail["type"] == "string_pattern_mismatch":
-        return DEVICES
     return str(detail["msg"]).removeprefix("Input should be ")

@@ -62,16 +62,27 @@ def refuse(arguments: list[str]) -> None:
 
     Raises: ConfigError if the arguments resume a run.
     """
-    if _values(arguments).get("resume") is not None:
-        raise errors.ConfigError(
-            ["resume: this command trains nothing, so it has nothing to resume; leave it out"]
-        )
+    given = _values(arguments)
+    if found := [name for name in ("resume", "resume_allow") if given.get(name)]:
+        why = "this command trains nothing, so it has nothing to resume; leave it out"
+        raise errors.ConfigError(f"{name}: {why}" for name in found)
 
 
 def _checked_start(config: DictConfig) -> Train:
-    """The composed configuration; `resume=auto` needs a folder that is the same at every start."""
+    """The composed configuration; `resume=auto` needs a folder that is the same at every start.
+
+    Raises: ConfigError with every mistake.
+    """
     checked = composition.checked(config)
     given = HydraConfig.get().overrides.hydra
+    if checked.resume is None and checked.resume_allow:
+        listed = ",".join(checked.resume_allow)
+        raise errors.ConfigError(
+            [
+                f"resume_allow=[{listed}]: allows changes to a resumed run, and none is resumed; "
+                "name it with resume=<run folder>, or leave resume_allow out"
+            ]
+        )
     if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
         raise errors.ConfigError(
             [

@@ -42,6 +42,16 @@ def problems(*overrides):
         ),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
         ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
+        ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
+        ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
+        ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
+        ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
+        ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
+        (
+            "name=../else",
+            "name=../else: should be a text of at most 64 letters, digits and _.+-, the first no "
+            "sign",
+        ),
         ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
         ("lr=abc", "lr=abc: should be a valid number"),
         ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),

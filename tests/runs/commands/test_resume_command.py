@@ -115,6 +115,26 @@ def test_the_newest_run_is_resumed_by_its_age(train_py, here):
     assert f"resuming from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
+def test_a_name_is_part_of_the_folders_and_changes_no_bit(train_py, here, runs):
+    assert train_py("name=mine", *RUN[1:])[0] == 0
+    (folder,) = here.glob("outputs/????-??-??/*-mine")
+    assert " run mine\n" in (folder / "experiment.log").read_text()
+    weights = "model.safetensors"
+    assert (folder / weights).read_bytes() == (runs["whole"] / weights).read_bytes()
+    code, _, told = train_py("resume=latest", "name=other")
+    assert code == 2
+    assert "name=other: the run was recorded with mine, and a resumed run keeps it" in told
+
+
+def test_an_allowed_change_without_a_run_to_resume_is_refused(train_py, here):
+    code, _, told = train_py("resume_allow=[lr]", *RUN[1:])
+    assert code == 2 and not list(here.glob("outputs/*/*"))
+    assert (
+        "resume_allow=[lr]: allows changes to a resumed run, and none is resumed; name it with "
+        "resume=<run folder>, or leave resume_allow out"
+    ) in told
+
+
 def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here, finished):
     before = files_of(here)
     code, said, _ = train_py("resume=run")
