@@ -49,6 +49,10 @@ PACKAGES = {
 TABLE = "height,weight,tall\n" + "".join(
     f"{n * 7 % 31},{n * 3 % 23 / 2},{n % 2}\n" for n in range(60)
 )
+FAKE_IMAGES = (  # a data set of torchvision's, with a transform
+    "{_target_: torchvision.datasets.FakeData, size: 60, image_size: [1, 5, 5], num_classes: 3, "
+    "transform: {_target_: torchvision.transforms.PILToTensor}}"
+)
 EXAMPLES = (
     "python train.py optimizer=adam lr=1e-3",
     "python train.py data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
@@ -102,6 +106,7 @@ def asked_for(choice, folder):
     return {
         "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
         "data=text": text[1:],
+        "data=torch_dataset": (f"data.train={FAKE_IMAGES}", "data.num_classes=3"),
         "data=safetensors": (f"data.path={folder}/arrays.safetensors",),
         "experiment=transfer_digits": (f"start_from={folder}/weights.safetensors",),
         "task=binary": yes_or_no,

@@ -31,8 +31,9 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
         "andiron.data": (
             "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
             "fashion_mnist", "image_folder", "kfold", "mnist", "partial", "safetensors",
-            "synthetic", "text",
+            "synthetic", "text", "torch_dataset",
         ),
+        "torchvision.transforms.v2": CLASS,
     },
     "augmentation": {
         "andiron.data": ("Crop", "Cutout", "Flip", "Mixup", "Rotate", "Shift", "Torchvision"),

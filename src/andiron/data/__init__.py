@@ -10,7 +10,6 @@ from andiron.data.composed.composed_datasets import (
     Mapped,
     Partial,
     Windows,
-    from_torch,
 )
 from andiron.data.composed.derived_splits import (
     balanced,
@@ -19,6 +18,8 @@ from andiron.data.composed.derived_splits import (
     sampled,
     stratified_folds,
 )
+from andiron.data.composed.torch_dataset import torch_dataset
+from andiron.data.composed.torch_samples import from_torch
 from andiron.data.dataset import ArrayDataset, Batch, Dataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.data.loader_builder import DataLoaderBuilder
@@ -41,5 +42,5 @@ __all__ = [
     "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision", "Windows", "balanced",
     "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits", "fashion_mnist",
     "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "partial", "safetensors",
-    "sampled", "stratified_folds", "synthetic", "text",
+    "sampled", "stratified_folds", "synthetic", "text", "torch_dataset",
 ]  # fmt: skip

@@ -16,18 +16,18 @@ import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from andiron import errors, mismatch, randomness
-from andiron.data import prefetch, worker_limits
-from andiron.data.augment.sample_random import Augmentation, Draws
+from andiron import errors, randomness
+from andiron.data import gathering, prefetch, worker_limits
+from andiron.data.augment.sample_random import Augmentation, uses_default_generators
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset, RawBatch
+from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
+from andiron.data.gathering import Request
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
@@ -38,9 +38,10 @@ class DataLoader:
     """`dataset` in batches, turned by `batcher(raw, device)` into what the model takes.
 
     The order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without `shuffle_seed`
-    the data set's own. An ArrayDataset is moved to the device and gathered there; any other data
-    set is gathered by a thread, ahead of the step; with `num_workers` above 0, worker processes
-    gather. `augmentations` run there, from (shuffle_seed, epoch, index). All give the same batches.
+    the data set's own. An ArrayDataset is moved to the device and gathered there; torch's data sets
+    are gathered between steps, any other by a thread ahead of the step; with `num_workers` above 0,
+    worker processes gather. `augmentations` run there, from (shuffle_seed, epoch, index). All give
+    the same batches.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class DataLoader:
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
         self.num_items = len(dataset)  # samples in an epoch
-        self._gather = _Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
+        self._gather = gathering.Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
+        self._is_seeded = uses_default_generators(dataset)
         self._upcoming = _Upcoming()
         # in page-locked memory, from which a GPU copies during the step
         self._is_pinned = self.device.type == "cuda"
@@ -88,7 +90,8 @@ class DataLoader:
             return f"gathered by {self.num_workers} worker {noun}"
         if self.in_memory:
             return f"in the memory of {self.device}"
-        return f"{type(self.dataset).__name__}, gathered by a thread ahead of the step"
+        how = "between steps" if self._is_seeded else "by a thread ahead of the step"
+        return f"{type(self.dataset).__name__}, gathered {how}"
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
@@ -115,15 +118,17 @@ class DataLoader:
         if self.in_memory:
             return self._here(epoch, first_batch)
         requests = self._requests(epoch, first_batch)
-        if self._workers is None:
-            raws = self._ahead(requests)
-        else:
+        if self._workers is not None:
             raws = self._by_workers(self._workers, epoch, requests)
+        elif self._is_seeded:  # a thread would share the generators with the step
+            raws = map(self._gathered, requests)
+        else:
+            raws = self._ahead(requests)
         return prefetch.batches(raws, self.batcher, self.device)
 
     def _requests(
         self, epoch: int, first_batch: int, batches_together: int = 1
-    ) -> "Iterator[Request]":
+    ) -> Iterator[Request]:
         order = self.order(epoch)[first_batch * self.batch_size :]
         if self.in_memory:
             order = order.to(self.device)
@@ -156,7 +161,7 @@ class DataLoader:
             return 1
         return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
 
-    def _ahead(self, requests: "Iterator[Request]") -> Iterator[Any]:
+    def _ahead(self, requests: Iterator[Request]) -> Iterator[Any]:
         gathered: deque[Future[Any]] = deque()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
             for request in requests:
@@ -184,7 +189,7 @@ class DataLoader:
         )
 
     def _by_workers(
-        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, requests: "Iterator[Request]"
+        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, requests: Iterator[Request]
     ) -> Iterator[Any]:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
@@ -226,13 +231,6 @@ class DataLoader:
         return self.epoch(0)
 
 
-class Request(NamedTuple):
-    """The indices of the samples to gather, and their epoch."""
-
-    epoch: int
-    indices: Any  # a tensor, or to a worker process a list
-
-
 class _Upcoming:
     """The sampler of torch's loader: the requests of the epoch that is iterated over next."""
 
@@ -240,42 +238,6 @@ class _Upcoming:
 
     def __iter__(self) -> Iterator[Request]:
         return self.requests
-
-
-@dataclass(frozen=True)
-class _Gather:
-    """From a request to stored samples, augmented; runs in worker processes too."""
-
-    dataset: Dataset
-    augmentations: tuple[Augmentation, ...]
-    seed: int
-
-    def __call__(self, request: Request) -> Any:
-        indices = torch.as_tensor(request.indices)
-        raw = self.dataset.__getitems__(indices)
-        if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
-            raw = RawBatch(*raw)
-        for augmentation in self.augmentations:
-            raw = _augmented(augmentation, raw, Draws(self.seed, request.epoch, indices))
-        return raw
-
-    def __getitem__(self, request: Request) -> Any:
-        """The same in a worker process: an error as a value, as torch would add its traceback."""
-        try:
-            return self(request)
-        except (errors.DataError, errors.MismatchError) as error:
-            return error
-
-
-def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
-    try:
-        return augmentation(raw, draws)
-    except Exception as error:
-        given = mismatch.shown(inputs=getattr(raw, "inputs", None)) or type(raw).__name__
-        name = getattr(augmentation, "name", type(augmentation).__name__)
-        what = f"augmentation: {name} cannot change {given}"
-        mismatch.explain(error, what, "leave it out, or choose data that it is for")
-        raise
 
 
 def _prepare_worker(worker: int) -> None:

@@ -51,7 +51,8 @@ class Splits:
                 raise errors.DataError(
                     f"{self.name}.{part}: {type(dataset).__name__} has no __len__ and "
                     "__getitems__(indices) that returns a RawBatch; for a torch data set with "
-                    "__getitem__(index), pass andiron.data.from_torch(dataset)"
+                    "__getitem__(index), pass andiron.data.from_torch(dataset), or make all parts "
+                    "with andiron.data.torch_dataset(train=..., valid=..., test=...)"
                 )
 
     @property

@@ -1,10 +1,15 @@
-"""A data set written for torch's DataLoader, sample by sample."""
+"""Data sets written for torch's DataLoader: sample by sample, their random transforms repeat."""
 
+import random
+
+import numpy
 import pytest
 import torch
-from torch.utils.data import Subset, TensorDataset
+from torch.utils.data import IterableDataset, Subset, TensorDataset, default_collate
 
-from andiron.data import ArrayBatcher, DataLoader, RawBatch, from_torch
+from andiron import errors, randomness
+from andiron.data import ArrayBatcher, DataLoader, RawBatch, from_torch, torch_dataset
+from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
 
 INPUTS, TARGETS = torch.arange(10.0).view(5, 2), torch.arange(5)
 SQUARES = TensorDataset(INPUTS, TARGETS)
@@ -47,3 +52,131 @@ def test_a_loader_gathers_them(num_workers):
     loader.close()
 
     assert torch.equal(targets, loader.order(0))
+
+
+class Noisy(torch.utils.data.Dataset):
+    """Each sample is its index and a number from each of the three default generators."""
+
+    classes = ["even", "odd"]
+
+    def __init__(self, size=11):
+        self.targets = [index % 2 for index in range(size)]
+
+    def __len__(self):
+        return len(self.targets)
+
+    def __getitem__(self, index):
+        drawn = random.random(), numpy.random.rand(), torch.rand(()).item()
+        return torch.tensor([float(index), *drawn]), self.targets[index]
+
+
+def by_hand(epoch, indices, seed=7):
+    rows = []
+    for index in indices:
+        value = randomness.derive(seed, "sample", epoch, index)
+        random.seed(value)
+        numpy.random.seed(value % 2**32)
+        torch.manual_seed(value)
+        rows.append(Noisy()[index][0])
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_random_transforms_are_a_function_of_seed_epoch_and_index(num_workers):
+    loader = DataLoader(
+        from_torch(Noisy()), ArrayBatcher(), batch_size=4, shuffle_seed=7, num_workers=num_workers
+    )
+    before = random.getstate(), torch.get_rng_state()
+    whole = torch.cat([batch.inputs for batch in loader.epoch(3)])
+    rest = torch.cat([batch.inputs for batch in loader.epoch(3, first_batch=1)])
+    loader.close()
+
+    assert (random.getstate(), True) == (before[0], torch.equal(torch.get_rng_state(), before[1]))
+    assert torch.equal(whole, by_hand(3, loader.order(3).tolist()))
+    assert torch.equal(rest, whole[4:])
+
+
+@pytest.mark.parametrize(
+    "dataset, places",
+    [
+        (Partial(from_torch(Noisy()), [9, 3, 3]), [9, 3, 3]),
+        (Mapped(from_torch(Noisy()), lambda raw: raw), range(11)),
+        (Concatenated([from_torch(Noisy(4)), from_torch(Noisy(5))]), [0, 1, 2, 3, 0, 1, 2, 3, 4]),
+        (Windows(from_torch(Noisy()), 2, stride=4), [0, 1, 4, 5, 8, 9]),
+    ],
+)
+def test_data_sets_made_of_them_repeat_too(dataset, places):
+    loader = DataLoader(dataset, ArrayBatcher(), batch_size=2)
+    first, second = (
+        torch.cat([batch.inputs.reshape(-1, 4) for batch in loader.epoch(epoch)])
+        for epoch in (0, 0)
+    )
+
+    assert torch.equal(first, second) and len({tuple(row) for row in first.tolist()}) == len(places)
+    assert first[:, 0].tolist() == [*places]
+
+
+def test_parts_are_data_sets_of_their_own_or_fractions_with_a_share_of_each_class():
+    splits = torch_dataset(train=Noisy(60), test=Noisy(7), valid=0.2)
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [48, 12, 7]
+    targets = torch.cat([batch.targets for batch in DataLoader(splits.valid, splits.batcher)])
+    assert torch.bincount(targets).tolist() == [6, 6]
+    assert splits.facts == {
+        "input_shape": [4], "num_classes": 2, "class_names": ["even", "odd"]
+    }  # fmt: skip
+    assert not splits.validates_on_test
+    on_test = torch_dataset(train=Noisy(60), test=Noisy(7), valid="test")
+    assert on_test.validates_on_test and on_test.valid is on_test.test
+    assert len(on_test.train) == 60
+
+
+def test_the_fingerprint_is_that_of_lengths_and_samples():
+    options = {"train": Noisy(60), "test": Noisy(7)}
+    first = torch_dataset(**options).fingerprint
+    random.random()
+    assert torch_dataset(**options).fingerprint == first
+    assert torch_dataset(**{**options, "test": Noisy(8)}).fingerprint != first
+    assert torch_dataset(**options, fingerprint="mine").fingerprint == "mine"
+
+
+def test_float_targets_are_values_and_a_collate_function_makes_the_batch():
+    floats = TensorDataset(INPUTS.repeat(9, 1), INPUTS.repeat(9, 1))
+    assert torch_dataset(train=floats).facts == {"input_shape": [2], "num_outputs": 2}
+    records = [{"x": torch.ones(3) * place, "y": place % 4} for place in range(60)]
+
+    def collate(samples):
+        return default_collate([(sample["x"], sample["y"]) for sample in samples])
+
+    splits = torch_dataset(train=records, collate=collate, num_classes=4)
+    assert splits.facts == {"input_shape": [3], "num_classes": 4}
+    batch = splits.batcher(splits.test.__getitems__([0]), torch.device("cpu"))
+    assert batch.inputs[0, 0] % 4 == batch.targets[0]
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        yield 1
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"train": Endless()}, "data.train: Endless: is an IterableDataset, whose samples "),
+        ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
+        ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
+        ({"train": []}, "data.train: list is empty; give it samples"),
+        ({"train": Numbers()}, "data.train: Numbers does not say how many classes its targets"),
+        ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
+        ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
+        ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_its_part(options, said):
+    with pytest.raises(errors.DataError) as raised:
+        torch_dataset(**options)
+    assert str(raised.value).startswith(said)
+
+
+def test_samples_that_do_not_make_a_batch_are_refused_with_what_to_do():
+    with pytest.raises(errors.MismatchError, match="list: its samples do not make a batch: .*obj"):
+        torch_dataset(train=[(object(), 0)])

@@ -1,26 +1,23 @@
-"""Data sets made from others: chosen samples, changed ones, several joined, windows, torch's own.
+"""Data sets made from others: chosen samples, changed ones, several joined, windows.
 
     >>> import torch
-    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows, from_torch
+    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows
     >>> series = ArrayDataset(torch.arange(6.0), torch.arange(6))
     >>> Partial(series, [5, 0]).__getitems__([0, 1]).targets
     tensor([5, 0])
     >>> Windows(Concatenated([series, series]), 3, stride=2).__getitems__([2]).targets
     tensor([[4, 5, 0]])
-    >>> squares = torch.utils.data.TensorDataset(torch.arange(9.0), torch.arange(9) ** 2)
-    >>> from_torch(squares).__getitems__([2, 5])
-    RawBatch(inputs=tensor([2., 5.]), targets=tensor([ 4, 25]))
 """
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
 
+from andiron.data.augment.sample_random import Draws, drawn, uses_default_generators
 from andiron.data.dataset import ArrayDataset, Classes, Dataset, Indices, RawBatch
 from andiron.data.on_disk.stored import StoredDataset
 
@@ -43,7 +40,16 @@ class Partial:
 
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order."""
-        return self.dataset.__getitems__(self.indices[_checked(indices, len(self))])
+        return self.drawn(indices, None)
+
+    def drawn(self, indices: Indices, draws: Draws | None) -> Any:
+        """The same, random transforms of `dataset` taking their numbers from `draws`."""
+        return drawn(self.dataset, self.indices[_checked(indices, len(self))], draws)
+
+    @property
+    def uses_default_generators(self) -> bool:
+        """See `sample_random.uses_default_generators`."""
+        return uses_default_generators(self.dataset)
 
     @property
     def targets(self) -> Tensor | None:
@@ -64,7 +70,16 @@ class Mapped:
 
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order."""
-        return self.function(self.dataset.__getitems__(_checked(indices, len(self))))
+        return self.drawn(indices, None)
+
+    def drawn(self, indices: Indices, draws: Draws | None) -> Any:
+        """The same, random transforms of `dataset` taking their numbers from `draws`."""
+        return self.function(drawn(self.dataset, _checked(indices, len(self)), draws))
+
+    @property
+    def uses_default_generators(self) -> bool:
+        """See `sample_random.uses_default_generators`."""
+        return uses_default_generators(self.dataset)
 
 
 class Concatenated:
@@ -95,12 +110,18 @@ class Concatenated:
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The samples at `indices`, in this order."""
+        return self.drawn(indices, None)
+
+    def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
+        """The same, random transforms of `datasets` taking their numbers from `draws`."""
         chosen = _checked(indices, len(self))
         owners = torch.bucketize(chosen, self._begins, right=True) - 1
-        parts = [
-            self.datasets[owner].__getitems__(chosen[owners == owner] - self._begins[owner])
-            for owner in torch.unique(owners).tolist() or [0]
-        ]
+        parts = []
+        for owner in torch.unique(owners).tolist() or [0]:
+            is_owned = owners == owner
+            of_owner = draws and replace(draws, indices=draws.indices[is_owned])
+            places = chosen[is_owned] - self._begins[owner]
+            parts.append(drawn(self.datasets[owner], places, of_owner))
         back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
         return RawBatch(*(each.index_select(0, back.to(each.device)) for each in whole))
@@ -111,6 +132,11 @@ class Concatenated:
         targets = [in_memory_targets(dataset) for dataset in self.datasets]
         known = [each for each in targets if each is not None]
         return torch.cat(known) if len(known) == len(targets) else None
+
+    @property
+    def uses_default_generators(self) -> bool:
+        """See `sample_random.uses_default_generators`."""
+        return any(map(uses_default_generators, self.datasets))
 
 
 class Windows:
@@ -137,44 +163,28 @@ class Windows:
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The windows at `indices`, in this order."""
+        return self.drawn(indices, None)
+
+    def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
+        """The same, random transforms of `dataset` taking their numbers from `draws`."""
         starts = _checked(indices, len(self)) * self.stride
-        samples = self.dataset.__getitems__((starts[:, None] + torch.arange(self.size)).flatten())
+        inside = torch.arange(self.size)
+        if draws is not None:
+            counters = (draws.indices[:, None].cpu() * self.size + inside).flatten()
+            draws = replace(draws, indices=counters)
+        samples = drawn(self.dataset, (starts[:, None] + inside).flatten(), draws)
         return RawBatch(*(tensor.unflatten(0, (len(starts), self.size)) for tensor in samples))
+
+    @property
+    def uses_default_generators(self) -> bool:
+        """See `sample_random.uses_default_generators`."""
+        return uses_default_generators(self.dataset)
 
     @property
     def targets(self) -> Tensor | None:
         """The targets of all windows; None if those of the data set are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
-
-
-@dataclass(eq=False)
-class SampleBySample:
-    """The samples of a map-style `torch.utils.data.Dataset`, fetched one by one and collated."""
-
-    dataset: Any
-    collate: Callable[[list[Any]], Any]
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
-        samples = [self.dataset[index] for index in torch.as_tensor(indices).tolist()]
-        batch = self.collate(samples)
-        is_pair = isinstance(batch, list | tuple) and len(batch) == 2
-        return RawBatch(*batch) if is_pair else batch
-
-
-def from_torch(
-    dataset: Any, collate: Callable[[list[Any]], Any] = default_collate
-) -> SampleBySample:
-    """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
-
-    `collate` makes a batch of a list of samples. Random transforms inside the data set do not
-    repeat after a resume; those in the group `augmentation` do.
-    """
-    return SampleBySample(dataset, collate)
 
 
 def chosen(dataset: Dataset, indices: Indices) -> Dataset:

@@ -1,0 +1,168 @@
+"""Splits of the user's own torch data sets, with their transforms and collate function."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from andiron import errors
+from andiron.data import fingerprint as fingerprints
+from andiron.data import splits
+from andiron.data.augment.sample_random import Draws
+from andiron.data.batchers import ArrayBatcher
+from andiron.data.composed.composed_datasets import chosen
+from andiron.data.composed.torch_samples import Collate, SampleBySample, from_torch
+from andiron.data.dataset import tensors_in
+from andiron.ranges import Count, Node, Proportion, Seed, Validation
+
+SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
+
+
+def torch_dataset(
+    *,
+    train: Node,
+    valid: Node | Validation = 0.1,
+    test: Node | Proportion = 0.1,
+    split_seed: Seed = 0,
+    collate: Collate | None = None,
+    num_classes: Count | None = None,
+    num_outputs: Count | None = None,
+    class_names: Sequence[str] | None = None,
+    fingerprint: str | None = None,
+) -> splits.Splits:
+    """Map-style torch data sets, whose samples are pairs of an input and a target.
+
+    `valid` and `test` are data sets too, or fractions of `train`, of every class if it has
+    `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
+    Inputs that are bytes or floats reach the network as float32, other integers as int64.
+    Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
+    targets that are floats are values to predict. Without `fingerprint` it is over the length of
+    each data set and up to 32 of its samples.
+    Raises: DataError naming the part that is not such a data set, or what its samples lack.
+    """
+    named = {"train": train, "valid": valid, "test": test}
+    given = {
+        name: _adapted(name, dataset, collate)
+        for name, dataset in named.items()
+        if not isinstance(dataset, int | float | str)
+    }
+    names = class_names or getattr(train, "classes", None)
+    facts = _facts(given["train"], num_classes, num_outputs, names)
+    fractions = {name: value for name, value in named.items() if name not in given}
+    return splits.Splits(
+        name=type(train).__name__,
+        batcher=ArrayBatcher(),
+        facts=facts,
+        fingerprint=fingerprint or _fingerprint(given),
+        validates_on_test=valid == "test",
+        **_parts(given, fractions, split_seed),
+    )
+
+
+def _adapted(name: str, dataset: Any, collate: Collate | None) -> SampleBySample:
+    try:
+        adapted = from_torch(dataset, collate or default_collate)
+        number = len(adapted)
+    except (errors.DataError, TypeError, NotImplementedError) as error:
+        raise errors.DataError(f"data.{name}: {error}") from error
+    if not number:
+        raise errors.DataError(f"data.{name}: {type(dataset).__name__} is empty; give it samples")
+    return adapted
+
+
+def _parts(
+    given: Mapping[str, SampleBySample], fractions: Mapping[str, Any], split_seed: int
+) -> dict[str, Any]:
+    """The training, validation and test part; those that are fractions are taken from train."""
+    whole = given["train"]
+    parts: dict[str, Any] = {**given}
+    rest, classes = torch.arange(len(whole)), _classes(whole.dataset)
+    for name, seed in (("test", splits.TEST_SEED), ("valid", split_seed)):
+        fraction = fractions.get(name)
+        if fraction == "test":
+            parts[name] = parts["test"]
+        elif fraction is not None:
+            remedy = f", or give data.{name} a data set of its own"
+            rest, held_out = splits.divided(rest, name, fraction, seed, classes, remedy)
+            parts[name] = chosen(whole, held_out)
+    if len(rest) < len(whole):
+        parts["train"] = chosen(whole, rest)
+    return parts
+
+
+def _classes(dataset: Any) -> Tensor:
+    """The class of every sample if the data set has whole numbers as `targets`; else one for all.
+
+    They only divide the samples, so that a transform of the targets does no harm.
+    """
+    targets = getattr(dataset, "targets", None)
+    if isinstance(targets, Tensor | list | tuple) and len(targets) == len(dataset):
+        values = targets.tolist() if isinstance(targets, Tensor) else targets
+        if all(isinstance(value, int) for value in values):
+            numbers = {value: number for number, value in enumerate(sorted(set(values)))}
+            return torch.tensor([numbers[value] for value in values])
+    return torch.zeros(len(dataset), dtype=torch.int64)
+
+
+def _facts(
+    dataset: SampleBySample,
+    num_classes: int | None,
+    num_outputs: int | None,
+    class_names: Sequence[Any] | None,
+) -> dict[str, Any]:
+    batch = _samples(dataset, [0])
+    name = type(dataset.dataset).__name__
+    tensors = [*batch] if isinstance(batch, tuple) else []
+    if len(tensors) != 2 or not all(isinstance(each, Tensor) and each.dim() for each in tensors):
+        raise errors.DataError(
+            f"data.train: a batch of {name} is {_described(batch)}; its samples should be pairs of "
+            "an input and a target, or data.collate a function that makes two tensors of a list of "
+            "samples"
+        )
+    inputs, targets = tensors
+    facts: dict[str, Any] = {"input_shape": list(inputs.shape[1:])}
+    if num_outputs is None and num_classes is None and targets.is_floating_point():
+        num_outputs = targets[0].numel()
+    if num_outputs is not None:
+        return {**facts, "num_outputs": num_outputs}
+    if num_classes is None and class_names is None:
+        raise errors.DataError(
+            f"data.train: {name} does not say how many classes its targets are of; set "
+            "data.num_classes, or data.num_outputs for a regression"
+        )
+    names = [str(each) for each in class_names or ()]
+    if num_classes is not None and names and len(names) != num_classes:
+        raise errors.DataError(
+            f"data.num_classes={num_classes}: {name} has {len(names)} class names; leave it out, "
+            "or set data.class_names"
+        )
+    facts["num_classes"] = num_classes or len(names)
+    return {**facts, "class_names": names} if names else facts
+
+
+def _described(batch: Any) -> str:
+    if isinstance(batch, list | tuple):
+        items = ", ".join(type(each).__name__ for each in batch)
+        return f"{type(batch).__name__} of {len(batch)} ({items})"
+    return type(batch).__name__
+
+
+def _samples(dataset: SampleBySample, indices: list[int]) -> Any:
+    """The batch of these samples, with the random numbers of epoch 0 and seed 0."""
+    return dataset.drawn(indices, Draws(seed=0, epoch=0, indices=torch.tensor(indices)))
+
+
+def _fingerprint(given: Mapping[str, SampleBySample]) -> str:
+    """A SHA-256 over the names and lengths of the data sets and up to SAMPLES_READ of each."""
+    digests = []
+    for name, dataset in given.items():
+        places = torch.linspace(0, len(dataset) - 1, min(SAMPLES_READ, len(dataset)))
+        tensors = [
+            tensor
+            for index in places.round().long().tolist()
+            for tensor in tensors_in(_samples(dataset, [index]))
+        ]
+        digests.append(f"{name} {len(dataset)} {fingerprints.of_tensors(*tensors)}\n")
+    return fingerprints.of_texts(digests)

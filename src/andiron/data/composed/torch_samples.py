@@ -1,0 +1,108 @@
+"""Map-style data sets of torch, sample by sample, their random transforms seeded for each sample.
+
+    >>> import torch
+    >>> from andiron.data import from_torch
+    >>> squares = torch.utils.data.TensorDataset(torch.arange(9.0), torch.arange(9) ** 2)
+    >>> from_torch(squares).__getitems__([2, 5])
+    RawBatch(inputs=tensor([2., 5.]), targets=tensor([ 4, 25]))
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, default_collate
+
+from andiron import errors, mismatch, randomness
+from andiron.data.augment.sample_random import Draws
+from andiron.data.dataset import Indices, RawBatch
+
+Collate = Callable[[list[Any]], Any]
+
+
+@dataclass(eq=False)
+class SampleBySample:
+    """The samples of a map-style `torch.utils.data.Dataset`, fetched one by one and collated.
+
+    In an epoch, the default generators of torch, NumPy and Python are seeded for each sample from
+    (seed, epoch, index), and afterwards restored: any transform that draws from them repeats.
+    """
+
+    dataset: Any
+    collate: Collate
+    uses_default_generators = True
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, indices: Indices) -> Any:
+        """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
+        return self._collated([self.dataset[index] for index in _as_list(indices)])
+
+    def drawn(self, indices: Indices, draws: Draws) -> Any:
+        """The same, the generators seeded for each sample, and for the collation of a batch."""
+        samples = []
+        counters = draws.indices.tolist()
+        with _generators_restored():
+            for index, counter in zip(_as_list(indices), counters, strict=True):
+                _seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
+                samples.append(self.dataset[index])
+            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
+            return self._collated(samples)
+
+    def _collated(self, samples: list[Any]) -> Any:
+        try:
+            batch = self.collate(samples)
+        except Exception as error:
+            what = f"{type(self.dataset).__name__}: its samples do not make a batch"
+            remedy = "end its transform with one that gives tensors of one shape, or give a collate"
+            mismatch.explain(error, what, f"{remedy} function")
+            raise
+        is_pair = isinstance(batch, list | tuple) and len(batch) == 2
+        return RawBatch(*batch) if is_pair else batch
+
+
+def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySample:
+    """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
+
+    `collate` makes a batch of a list of samples: a pair of tensors, inputs and targets.
+    Raises: DataError if it is not a map-style data set.
+    """
+    name = type(dataset).__name__
+    if isinstance(dataset, IterableDataset):
+        raise errors.DataError(
+            f"{name}: is an IterableDataset, whose samples have no index, so a run cannot shuffle "
+            "them or resume among them; write a map-style data set, with __len__ and "
+            "__getitem__(index), or read its samples into an andiron.data.ArrayDataset"
+        )
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise errors.DataError(
+            f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
+        )
+    return SampleBySample(dataset, collate)
+
+
+def _as_list(indices: Indices) -> list[int]:
+    listed: list[int] = torch.as_tensor(indices).tolist()
+    return listed
+
+
+def _seed_generators(seed: int) -> None:
+    torch.default_generator.manual_seed(seed)  # GPUs have none in worker processes
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+@contextmanager
+def _generators_restored() -> Iterator[None]:
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(of_python)
+            np.random.set_state(of_numpy)

@@ -1,0 +1,54 @@
+"""From the indices of a batch to its stored samples, augmented; in worker processes too."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from andiron import errors, mismatch
+from andiron.data.augment.sample_random import Augmentation, Draws, drawn
+from andiron.data.dataset import Dataset, RawBatch
+
+
+class Request(NamedTuple):
+    """The indices of the samples to gather, and their epoch."""
+
+    epoch: int
+    indices: Any  # a tensor, or to a worker process a list
+
+
+@dataclass(frozen=True)
+class Gather:
+    """From a request to stored samples, augmented; runs in worker processes too."""
+
+    dataset: Dataset
+    augmentations: tuple[Augmentation, ...]
+    seed: int
+
+    def __call__(self, request: Request) -> Any:
+        indices = torch.as_tensor(request.indices)
+        draws = Draws(self.seed, request.epoch, indices)
+        raw = drawn(self.dataset, indices, draws)
+        if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
+            raw = RawBatch(*raw)
+        for augmentation in self.augmentations:
+            raw = _augmented(augmentation, raw, draws)
+        return raw
+
+    def __getitem__(self, request: Request) -> Any:
+        """The same in a worker process: an error as a value, as torch would add its traceback."""
+        try:
+            return self(request)
+        except (errors.DataError, errors.MismatchError) as error:
+            return error
+
+
+def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
+    try:
+        return augmentation(raw, draws)
+    except Exception as error:
+        given = mismatch.shown(inputs=getattr(raw, "inputs", None)) or type(raw).__name__
+        name = getattr(augmentation, "name", type(augmentation).__name__)
+        what = f"augmentation: {name} cannot change {given}"
+        mismatch.explain(error, what, "leave it out, or choose data that it is for")
+        raise

@@ -1,0 +1,61 @@
+"""A run on the user's own torch data set, from the command line: the random transforms repeat."""
+
+import json
+import sys
+
+import pytest
+import safetensors.torch
+import torch
+from in_process import called
+
+from andiron.commands import train
+
+OWN = """import random
+import torch
+
+class Blobs(torch.utils.data.Dataset):
+    classes = ["low", "high"]
+
+    def __init__(self, size, seed=0):
+        self.targets = [number % 2 for number in range(size)]
+        noise = torch.randn(size, 3, generator=torch.Generator().manual_seed(seed))
+        self.points = noise + torch.tensor(self.targets)[:, None]
+
+    def __len__(self):
+        return len(self.targets)
+
+    def __getitem__(self, index):
+        return self.points[index] * (1 + random.random()), self.targets[index]
+"""
+NODE = """_target_: andiron.data.torch_dataset
+train: {_target_: my_blobs.Blobs, size: 103}
+test: {_target_: my_blobs.Blobs, size: 20, seed: 1}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "my_blobs.py").write_text(OWN)
+    (tmp_path / "conf" / "data").mkdir(parents=True)
+    (tmp_path / "conf" / "data" / "blobs.yaml").write_text(NODE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("my_blobs", None)
+
+
+def weights(project, name, *arguments):
+    own = ("--config-dir", "conf", "render=plain")
+    ended = called(train.main, *own, *arguments, cwd=project)
+    assert ended.code == 0, ended.errors
+    return safetensors.torch.load_file(project / name / "model.safetensors")
+
+
+def test_a_resumed_run_and_one_with_workers_give_the_same_bits(project):
+    new = ("data=blobs", "batch_size=16", "model.hidden=[8]")
+    whole = weights(project, "whole", *new, "hydra.run.dir=whole", "num_epochs=3")
+    weights(project, "part", *new, "hydra.run.dir=part", "num_epochs=1", "num_workers=1")
+    resumed = weights(project, "part", "resume=part", "num_epochs=3", "num_workers=0")
+
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    facts = json.loads((project / "whole" / "data.json").read_text())
+    assert facts == {"input_shape": [3], "num_classes": 2, "class_names": ["low", "high"]}
