@@ -1,3 +1,13 @@
 """Andiron: a training codebase for PyTorch."""
 
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`andiron.load`, which imports torch when it is first asked for."""
+    if name == "load":
+        return importlib.import_module("andiron.trained").load
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

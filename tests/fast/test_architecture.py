@@ -48,6 +48,7 @@ FLOORS = [
     {"run"},
     {"build"},
     {"experiment"},
+    {"trained"},
     {"commands"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

@@ -26,6 +26,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "records.md": "tests/fast/serialization/test_records_page.py",
     "resuming.md": "tests/proofs/test_run_pages.py",
     "run_folder.md": "tests/proofs/test_run_pages.py",
+    "using_a_run.md": "tests/runs/trained/test_using_a_run_page.py",
 }
 NOT_HERE = {  # commands by their beginnings, with what runs them
     "python3 -m venv": ".ci/run, as they stand, in a fresh clone",

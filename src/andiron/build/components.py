@@ -4,6 +4,7 @@
 import dataclasses
 import math
 import typing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
@@ -43,18 +44,23 @@ def build(config: Train, trusted: Trust | None = None) -> Components:
     Then only what `trusted` allows is built, and nothing is downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
-    if trusted is not None:
-        recorded.check(config, trusted)
-        with files.writing_refused("a run folder's config.json cannot make files elsewhere"):
-            return _built(config)
-    return _built(config)
+    if trusted is None:
+        return _built(config)
+    recorded.check(config, trusted)
+    with unwritten():
+        return _built(config)
+
+
+def unwritten() -> AbstractContextManager[None]:
+    """Within it, what a run folder names is built without a download, and no file is cached."""
+    return files.writing_refused("a run folder's config.json cannot make files elsewhere")
 
 
 def _built(config: Train) -> Components:
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers):
         raise errors.ConfigError([too_many])
-    splits = _splits(config)
+    splits = data(config)
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
     lengths = horizons(config, len(train))
     model = network.model(config, splits).to(device)
@@ -80,7 +86,11 @@ def horizons(config: Train, batches: int) -> dict[str, int]:
     return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
 
 
-def _splits(config: Train) -> Splits:
+def data(config: Train) -> Splits:
+    """The data set that the configuration names, in its parts.
+
+    Raises: ConfigError or DataError.
+    """
     splits = targets.build("data", config.data)
     if not isinstance(splits, Splits):
         why = f"gives {type(splits).__name__}; return andiron.data.Splits"

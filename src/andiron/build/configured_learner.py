@@ -28,9 +28,7 @@ def learner(
     interrupter: Interrupter | None = None,
 ) -> Learner:
     """The learner over `built`, with the configured metrics, averages, checkpoints and options."""
-    metrics = [
-        _metric(name, node, built.splits.offered) for name, node in config.metrics.items()
-    ]
+    metrics = measured(config, built.splits.offered)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
@@ -49,7 +47,7 @@ def learner(
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
-        saving = _checkpointing(config.checkpoint, metrics)
+        saving = checkpointing(config.checkpoint, metrics)
         run = run_record.identity(RunFolder(run_dir))
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
@@ -59,6 +57,11 @@ def learner(
         targets.check_kind("render", config.render, renderer, is_renderer, takes)
         builder.renderer(renderer)
     return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
+    """The configured metrics; `offered` are facts of the data."""
+    return [_metric(name, node, offered) for name, node in config.metrics.items()]
 
 
 def writer(name: str, node: Node, folder: RunFolder) -> Writer:
@@ -78,10 +81,11 @@ def checkpoint_store(config: Train, checkpoints: Path) -> Store:
     """The store of a run's checkpoints, which `checkpoints` is the folder or the name of."""
     if config.checkpoint is None:
         return LocalStore(checkpoints)
-    return _checkpointing(config.checkpoint, []).store(checkpoints)
+    return checkpointing(config.checkpoint, []).store(checkpoints)
 
 
-def _checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
+def checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
+    """The strategy that the node names; a metric that it waits for gives its direction."""
     made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
     takes = "a function from the saved checkpoints to the names that are kept"
     targets.check_kind("checkpoint", node, made, callable(made) or isinstance(made, Checkpointing),
@@ -89,7 +93,7 @@ def _checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
     return made if isinstance(made, Checkpointing) else Checkpointing(made)
 
 
-def _metric(name: str, node: Node, offered: dict[str, Any]) -> Any:
+def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
     metric = targets.build(f"metrics.{name}", node, name=name, **offered)
     if not isinstance(metric, Metric):
         remedy = (

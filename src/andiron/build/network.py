@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from andiron import errors, memory, randomness
 from andiron.build import start_from, targets
 from andiron.config.schema import Train
 from andiron.data import Splits
+from andiron.data.described import Described
 from andiron.models import activation_checkpointing
 from andiron.protocols import TrainStep, ValidStep
 from andiron.tasks import Adversarial
@@ -27,13 +29,22 @@ TAKEN_AS_TASK = (
 )
 
 
-def model(config: Train, splits: Splits) -> nn.Module:
+@dataclass(frozen=True)
+class Most:
+    """The most that a network may hold: as much as the file of its weights has."""
+
+    num_bytes: int
+    num_tensors: int
+    source: str  # in messages: model.safetensors
+
+
+def model(config: Train, splits: Splits | Described, most: Most | None = None) -> nn.Module:
     """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
-    with _weights_counted(config.model):
+    with _weights_counted(config.model, most):
         network = targets.build("model", config.model, **(splits.offered | own_facts))
     is_module = isinstance(network, nn.Module)
     targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
@@ -58,8 +69,8 @@ def model(config: Train, splits: Splits) -> nn.Module:
 
 
 @contextmanager
-def _weights_counted(node: targets.Node) -> Iterator[None]:
-    """Refuses a network larger than memory before its weights are initialised.
+def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
+    """Refuses a network larger than memory, or than `most`, before its weights are initialised.
 
     Until then torch has only reserved their memory. Each needs its own size for its gradient too.
     Raises: ConfigError.
@@ -69,11 +80,17 @@ def _weights_counted(node: targets.Node) -> Iterator[None]:
     def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
         if weight is not None and not weight.is_meta:
             sizes[id(weight)] = weight.numel() * weight.element_size()
-        if 2 * sum(sizes.values()) > limit:
-            total, largest = (memory.in_words(f(sizes.values())) for f in (sum, max))
-            found = f"takes {total} and more for weights ({largest} for the largest) and as much"
+        total = sum(sizes.values())
+        if most is not None and (total > most.num_bytes or len(sizes) > most.num_tensors):
+            takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
+            raise targets.refused("model", node, f"{takes}, which are not in {most.source}")
+        if 2 * total > limit:
+            largest = memory.in_words(max(sizes.values()))
+            found = f"takes {memory.in_words(total)} and more for weights ({largest} for the"
             has = f"for their gradients, and this machine has {memory.in_words(limit)}"
-            raise targets.refused("model", node, f"{found} {has}; make it smaller")
+            raise targets.refused(
+                "model", node, f"{found} largest) and as much {has}; make it smaller"
+            )
 
     hook = register_module_parameter_registration_hook(count)
     try:
@@ -82,7 +99,7 @@ def _weights_counted(node: targets.Node) -> Iterator[None]:
         hook.remove()
 
 
-def _check_task(config: Train, kind: Any, splits: Splits) -> None:
+def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     """Refuses data of another task, and a loss that would not be used."""
     facts = [fact for fact in TASKS_OF if fact in splits.facts]
     wanted = getattr(kind, "wanted_fact", None)

@@ -58,6 +58,12 @@ def is_own(name: str) -> bool:
     return _OWN_NAME.fullmatch(name) is not None
 
 
+def average_in(name: str) -> str | None:
+    """The name of the average whose weights a file of this name holds; None for other files."""
+    match = _OWN_NAME.fullmatch(name)
+    return match["average"] if match else None
+
+
 def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     """The tensors of each file; there is none for metrics if no window is open.
 
@@ -78,7 +84,6 @@ def from_files(
     files: Mapping[str, Tensors], state: dict[str, Any], folder: Path | None = None
 ) -> Checkpoint:
     """The checkpoint with these tensors by file; `folder` is where they were read."""
-    names = filter(None, map(_OWN_NAME.fullmatch, files))
-    averages = {name["average"]: files[name[0]] for name in names if name["average"]}
+    averages = {average: files[name] for name in files if (average := average_in(name))}
     metrics = files.get(METRICS, {})
     return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, metrics, folder)

@@ -33,7 +33,7 @@ def main(
     if command_arguments.asks_version(arguments):
         print(f"andiron {__version__}")  # Hydra would print its own
         return 0
-    conf_dir = conf_dir or default_conf_dir()
+    conf_dir = conf_dir or user_files.default_conf_dir()
     _show_log()
     try:
         arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
@@ -53,13 +53,6 @@ def main(
     return 0
 
 
-def default_conf_dir() -> Path:
-    """The folder `conf`: inside the package in a wheel, at the top of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "conf"
-    return installed if installed.is_dir() else package.parents[1] / "conf"
-
-
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """Adds `--trust` to a command that builds what a run folder names."""
     parser.add_argument(
@@ -73,7 +66,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 def trusted(options: argparse.Namespace) -> Trust:
     """What the user trusts: the packages of `--trust`, and what `conf/` names."""
-    return trust.of_user([default_conf_dir()], options.trust)
+    return trust.of_user([user_files.default_conf_dir()], options.trust)
 
 
 def in_folder(arguments: list[str], kind: str) -> list[str]:

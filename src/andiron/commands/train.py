@@ -14,7 +14,7 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import command_line, process
 from andiron.commands.signals import Signals
-from andiron.config import diagnosis, leaves, trust
+from andiron.config import diagnosis, leaves, trust, user_files
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -218,7 +218,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     signals, arguments = Signals(Interrupter(), until_exit=until_exit), sys.argv[1:]
 
     def task(config: Train, run_dir: Path, hydra_record: HydraRecord) -> None:
-        conf_dirs = [conf_dir or command_line.default_conf_dir(), *diagnosis.user_dirs(arguments)]
+        conf_dirs = [conf_dir or user_files.default_conf_dir(), *diagnosis.user_dirs(arguments)]
         signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         is_recorded = config.resume not in (None, "auto")
         trusted = trust.of_user(conf_dirs, config.trust, arguments) if is_recorded else None

@@ -1,4 +1,4 @@
-"""The files of a folder that `--config-dir` names, looked at before Hydra composes from them.
+"""Where `conf/` is; and the files of other folders, looked at before Hydra composes from them.
 
 A few lines of YAML whose aliases name each other stand for more values than memory holds. What
 does no harm until it is chosen, such as a file that is no YAML, is left to the composition.
@@ -13,6 +13,13 @@ from andiron import errors, files
 
 MOST_BYTES = 2**18  # of a file; those of conf/ have some hundred
 MOST_VALUES = 100_000  # that a file stands for, its aliases followed
+
+
+def default_conf_dir() -> Path:
+    """The folder `conf`: inside the package in a wheel, at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parents[1] / "conf"
 
 
 def check(folders: Iterable[Path]) -> None:

@@ -68,21 +68,34 @@ class Splits:
     @property
     def offered(self) -> dict[str, Any]:
         """The facts, and those derived: how images are normalised, number and sizes of classes."""
-        derived: dict[str, Any] = {}
-        if isinstance(self.batcher, ImageBatcher):
-            derived |= {"input_mean": self.batcher.mean, "input_std": self.batcher.std}
-        if "num_classes" in self.facts:
-            derived |= {"num_outputs": self.num_classes, "class_counts": self._class_counts()}
-        return {**derived, **self.facts}
+        return offered(self.facts, self.batcher, self.class_counts)
 
-    def _class_counts(self) -> list[int] | None:
-        """None if the training data has no `targets`, or they are not classes."""
+    @property
+    def class_counts(self) -> list[int] | None:
+        """The number of training samples of each class.
+
+        None if the training data has no `targets`, or they are not classes.
+        """
         targets = getattr(self.train, "targets", None)
+        if "num_classes" not in self.facts:
+            return None
         if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return None
         classes = targets[targets >= 0].long()
         counts: list[int] = torch.bincount(classes, minlength=self.num_classes).tolist()
         return counts
+
+
+def offered(
+    facts: Mapping[str, Any], batcher: Batcher, class_counts: list[int] | None
+) -> dict[str, Any]:
+    """What networks, tasks and metrics receive by parameter name: facts, and those derived."""
+    derived: dict[str, Any] = {}
+    if isinstance(batcher, ImageBatcher):
+        derived |= {"input_mean": batcher.mean, "input_std": batcher.std}
+    if "num_classes" in facts:
+        derived |= {"num_outputs": int(facts["num_classes"]), "class_counts": class_counts}
+    return {**derived, **facts}
 
 
 class Parts(NamedTuple):

@@ -2,7 +2,9 @@
 
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,18 @@ from andiron.models import shapes
 AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
 # how DenseNet's weights are stored: norm.1 is norm1 now
 OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
+_are_read: ContextVar[bool] = ContextVar("are_read", default=True)
+
+
+@contextmanager
+def pretrained_unread() -> Iterator[None]:
+    """Within it networks are made without their pretrained weights, for others to take the place.
+    """
+    token = _are_read.set(False)
+    try:
+        yield
+    finally:
+        _are_read.reset(token)
 
 
 def torchvision(
@@ -38,7 +52,7 @@ def torchvision(
     first = next(key for key, each in network.named_modules() if isinstance(each, nn.Conv2d))
     if channels != 3:
         _replace_convolution(network, first, channels)
-    if chosen is not None:
+    if chosen is not None and _are_read.get():
         state = _fitted(_state(chosen), f"{first}.weight", channels)
         if "encoder.pos_embedding" in state:
             from torchvision.models import vision_transformer as vit

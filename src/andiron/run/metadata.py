@@ -14,7 +14,7 @@ from andiron import errors, files
 from andiron.config import schema
 from andiron.config.leaves import by_name, differences, leaves
 from andiron.config.schema import Train
-from andiron.data import Splits
+from andiron.data import Splits, described
 from andiron.optim import group_table
 from andiron.protocols import Sessions
 from andiron.run import provenance, run_record
@@ -43,7 +43,7 @@ def record_start(
     as_json = files.as_indented_json
     contents = {
         folder.provenance: as_json(origin),
-        folder.data: as_json(dict(splits.facts)),
+        folder.data: as_json(described.as_plain(splits)),
         folder.param_groups: as_json(groups),
     }
     run_record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))

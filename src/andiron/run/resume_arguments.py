@@ -117,7 +117,7 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
                 "resumes each run of a sweep"
             ]
         )
-    path = _newest() if target == "latest" else Path(os.path.abspath(str(target)))
+    path = newest() if target == "latest" else Path(os.path.abspath(str(target)))
     elsewhere = given.get("hydra.run.dir")
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
         raise errors.ConfigError(
@@ -132,14 +132,17 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
     return folder
 
 
-def _newest() -> Path:
-    """The folder of the run that was last started or resumed, below the current directory."""
+def newest(option: str = "resume=") -> Path:
+    """The folder of the run that was last started or resumed, below the current directory.
+
+    Raises: RunFolderError if there is none; `option` is what was given `latest`.
+    """
     config = RunFolder(Path()).config.name
     paths = [path.parent for below in RUNS_BELOW for path in Path.cwd().glob(f"{below}/{config}")]
     if not paths:
         places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
-            f"resume=latest: no run in {places}; name its folder: resume=<run folder>"
+            f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
         )
     # a status that a full disk cut off has no start time: that run counts as the oldest
     return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))

@@ -1,0 +1,120 @@
+"""What a run folder records of a data set: its facts, and how its samples become inputs.
+
+From these a network is built and fed without the samples that it was trained on.
+
+>>> from andiron.data.sources.digits import digits
+>>> plain = as_plain(digits(valid=0.1, split_seed=0))
+>>> plain["num_classes"], plain["preprocessing"]["batcher"]["std"]
+(10, 0.376)
+>>> from_plain("digits", plain).batcher
+ImageBatcher(mean=0.3053, std=0.376, scale=16.0, channels_last=False)
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from andiron import errors
+from andiron.data.batchers import ArrayBatcher, ImageBatcher
+from andiron.data.dataset import Batcher
+from andiron.data.on_disk.text_file import TextBatcher
+from andiron.data.splits import Splits, offered
+from andiron.ranges import Count
+
+PREPROCESSING = "preprocessing"  # beside the facts
+BATCHERS = {each.__name__: each for each in (ArrayBatcher, ImageBatcher, TextBatcher)}
+
+
+@dataclass(frozen=True)
+class Described:
+    """A data set without its samples; the fields are those of `Splits`.
+
+    `input_dtype` is the type of the stored inputs, such as uint8; None if it is not known.
+    """
+
+    name: str
+    batcher: Batcher
+    facts: Mapping[str, Any]
+    evaluation_batch_size: int
+    input_dtype: str | None = None
+    class_counts: list[int] | None = None
+
+    @property
+    def offered(self) -> dict[str, Any]:
+        """As `Splits.offered`."""
+        return offered(self.facts, self.batcher, self.class_counts)
+
+
+def of_splits(splits: Splits) -> Described:
+    """What a folder records of this data set; its batcher may be a user's own."""
+    inputs = getattr(splits.train, "inputs", None)
+    dtype = getattr(inputs, "dtype", None)
+    return Described(
+        splits.name,
+        splits.batcher,
+        splits.facts,
+        splits.evaluation_batch_size,
+        None if dtype is None else str(dtype).removeprefix("torch."),
+        splits.class_counts,
+    )
+
+
+def as_plain(splits: Splits) -> dict[str, Any]:
+    """The content of data.json: the facts, and the preprocessing unless its code is a user's own.
+    """
+    found = of_splits(splits)
+    if type(found.batcher) not in BATCHERS.values():
+        return dict(splits.facts)
+    batcher: Any = found.batcher
+    preprocessing = {
+        "batcher": {"kind": type(batcher).__name__, **dataclasses.asdict(batcher)},
+        "evaluation_batch_size": found.evaluation_batch_size,
+        "input_dtype": found.input_dtype,
+        "class_counts": found.class_counts,
+    }
+    return {**splits.facts, PREPROCESSING: preprocessing}
+
+
+@dataclass(frozen=True)
+class _Preprocessing:
+    """The recorded values beside the facts, of the types that `as_plain` writes."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    batcher: dict[str, Any]
+    evaluation_batch_size: Count
+    input_dtype: str | None
+    class_counts: list[Annotated[int, Field(ge=0)]] | None
+
+
+def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
+    """The data set that a data.json describes; None if it has no preprocessing.
+
+    Raises: DataError for values that `as_plain` never writes.
+    """
+    facts = {key: value for key, value in plain.items() if key != PREPROCESSING}
+    if PREPROCESSING not in plain:
+        return None
+    try:
+        found = _checked(_Preprocessing, plain[PREPROCESSING])
+        settings = dict(found.batcher)
+        batcher = _checked(BATCHERS[settings.pop("kind")], settings)
+    except (ValidationError, KeyError, TypeError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise errors.DataError(
+            f"{name}: {PREPROCESSING} is not as a run writes it ({why}); restore it from a copy"
+        ) from error
+    if isinstance(facts.get("input_shape"), list):
+        facts["input_shape"] = tuple(facts["input_shape"])  # as data sets give it
+    return Described(
+        name, batcher, facts, found.evaluation_batch_size, found.input_dtype, found.class_counts
+    )
+
+
+def _checked(kind: Any, plain: Any) -> Any:
+    """The object of a dataclass with these plain values; lists become tuples where it has those."""
+    return TypeAdapter(kind).validate_json(json.dumps(plain), strict=True)

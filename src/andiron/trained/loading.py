@@ -1,0 +1,105 @@
+"""`andiron.load`: a run folder, which is data, as a `Run` with its network."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from andiron import devices, errors, serialization
+from andiron.build import components, network, recorded
+from andiron.build.network import Most
+from andiron.config import trust as trusted_names
+from andiron.config import user_files
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.data import described
+from andiron.data.described import Described
+from andiron.models import zoo
+from andiron.run import resume_arguments, run_record
+from andiron.run_folder import RunFolder
+from andiron.trained import chosen_weights
+from andiron.trained.trained_run import Run
+
+# a network that replaces some of its layers has made more than is in its file
+SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
+NOT_BUILT = ("andiron.writers.WandbWriter", "andiron.writers.MlflowWriter")
+
+
+def load(
+    path: str | Path,
+    *,
+    weights: str = "last",
+    trust: Sequence[str] | Trust = (),
+    device: str | None = None,
+) -> Run:
+    """The run in the folder `path`, or the newest run for `latest`; its network has its weights.
+
+    `weights` are the `last` ones, those of the `best` checkpoint, or the name of an average such as
+    `ema`. `trust` names packages whose classes the folder may name, beside those that `conf/`
+    names. `device` is by default the one that the run was configured with. Nothing is written,
+    downloaded or cached.
+    Raises: RunFolderError if there is no such run, or no such weights; DataError for damaged files;
+    ConfigError for a configuration with classes that are not trusted; DeviceError.
+    """
+    folder = RunFolder(_named(path))
+    trusted = trust if isinstance(trust, Trust) else _of_user(trust)
+    config = _recorded(folder, trusted)
+    buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
+    recorded.check(buildable, trusted)
+    on = devices.resolve(config.device if device is None else device)
+    data = _described(folder, buildable)
+    file = chosen_weights.file_of(folder, buildable, weights, data)
+    with components.unwritten(), zoo.pretrained_unread():
+        model = network.model(buildable, data, _most(file)).to(on)
+    serialization.load_file(model, file)
+    return Run(folder, config, model.eval(), weights, data, on)
+
+
+def _named(path: str | Path) -> Path:
+    """The folder that holds the run.
+
+    Raises: RunFolderError if there is none.
+    """
+    if path == "latest":
+        return resume_arguments.newest("")
+    folder = Path(os.path.abspath(path))
+    if RunFolder(folder).config.is_file():
+        return folder
+    name = RunFolder(folder).config.name
+    jobs = [each.parent for each in sorted(folder.glob(f"*/{name}"))]
+    why = f"there is no {name} in it" if folder.is_dir() else "there is no such folder"
+    remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
+    raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
+
+
+def _of_user(packages: Sequence[str]) -> Trust:
+    names = [packages] if isinstance(packages, str) else packages
+    return trusted_names.of_user([user_files.default_conf_dir()], names)
+
+
+def _recorded(folder: RunFolder, trusted: Trust) -> Train:
+    """The configuration on record; writers that send data elsewhere may be in it, none is built."""
+    said = trusted.said | {("writers", name) for name in NOT_BUILT}
+    return run_record.config(folder, dataclasses.replace(trusted, said=said))
+
+
+def _described(folder: RunFolder, config: Train) -> Described:
+    """What the run recorded of its data; without a record of its preprocessing, from the data."""
+    plain = run_record.read_json(folder, folder.data)
+    name = str(config.data["_target_"]).rpartition(".")[2]
+    if not isinstance(plain, dict):
+        raise errors.DataError(f"{folder.data}: holds no object of facts; restore it from a copy")
+    found = described.from_plain(f"{folder.data}", plain)
+    if found is not None:
+        return dataclasses.replace(found, name=name)
+    with components.unwritten():
+        return described.of_splits(components.data(config))
+
+
+def _most(file: Path) -> Most:
+    """A network with these weights is not much larger than their file."""
+    tensors = serialization.load_tensors(file)
+    num_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    return Most(
+        SLACK * num_bytes + SMALLEST_BYTES, SLACK * len(tensors) + SMALLEST_TENSORS, str(file)
+    )

@@ -1,0 +1,158 @@
+"""`andiron.load`: the weights that were asked for in their network, from a folder that is data."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from in_process import called
+
+import andiron
+from andiron import checkpoint, errors, serialization
+from andiron.commands import train
+from andiron.data import described, digits
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+
+@pytest.fixture
+def copied(finished_digits, tmp_path):
+    return shutil.copytree(finished_digits, tmp_path / "run")
+
+
+def weights_of(run):
+    return run.model.state_dict()
+
+
+def same(run, file):
+    expected = serialization.load_tensors(file)
+    found = weights_of(run)
+    return found.keys() == expected.keys() and all(
+        torch.equal(found[name], expected[name]) for name in found
+    )
+
+
+def changed(folder, **options):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **options}))
+    run_record.accept(RunFolder(folder))
+
+
+def modified(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_weights_are_the_last_the_best_or_an_average(finished_digits):
+    before = modified(finished_digits)
+    last = andiron.load(finished_digits)
+    best = andiron.load(finished_digits, weights="best")
+
+    assert same(last, finished_digits / "model.safetensors")
+    average = andiron.load(str(finished_digits), weights="ema")
+    assert same(average, finished_digits / "model-ema.safetensors")
+    lowest = [
+        row["best"]
+        for row in last.summary["metrics"]
+        if (row["split"], row["metric"]) == ("valid", "loss")
+    ]
+    columns = (last.metrics[name] for name in ("split", "over", "loss", "updates"))
+    where = ["valid", "epoch", *lowest]
+    updates = [at for *found, at in zip(*columns, strict=True) if found == where]
+    assert same(best, finished_digits / "checkpoints" / f"step-{updates[0]}" / "model.safetensors")
+    assert not last.model.training
+    assert modified(finished_digits) == before
+
+
+def test_weights_that_are_not_there_are_refused_with_those_that_are(finished_digits, tmp_path):
+    for name in ("swa", "../../model", ""):
+        with pytest.raises(errors.RunFolderError, match=r"there are: last, best, ema$"):
+            andiron.load(finished_digits, weights=name)
+    with pytest.raises(errors.RunFolderError, match="no such folder; name a run's folder"):
+        andiron.load(tmp_path / "none")
+    with pytest.raises(errors.RunFolderError, match="name one of its 1 runs, such as .*digits"):
+        andiron.load(finished_digits.parent)
+
+
+def test_an_interrupted_run_has_the_weights_of_its_newest_whole_checkpoint(copied):
+    checkpoints = copied / "checkpoints"
+    older, newest = (checkpoints / name for name in checkpoint.names(checkpoints)[-2:])
+    for path in [*copied.glob("model*.safetensors"), copied / "summary.json"]:
+        path.unlink()
+
+    assert same(andiron.load(copied), newest / "model.safetensors")
+    assert same(andiron.load(copied, weights="ema"), newest / "model-ema.safetensors")
+    assert andiron.load(copied).summary == {}
+    (newest / "model.safetensors").write_bytes(b"damaged")
+    assert same(andiron.load(copied), older / "model.safetensors")
+    assert newest.is_dir()  # nothing is renamed
+
+
+def test_latest_is_the_newest_run_below_the_current_directory(finished_digits, here):
+    with pytest.raises(errors.RunFolderError, match="latest: no run in outputs"):
+        andiron.load("latest")
+    date = here / "outputs" / "2026-01-01"
+    date.mkdir(parents=True)
+    shutil.copytree(finished_digits, date / "12-00-00")
+    assert andiron.load("latest").folder.path.name == "12-00-00"
+
+
+def test_the_network_is_built_without_the_data(copied, monkeypatch):
+    monkeypatch.setattr("andiron.build.components.data", lambda config: pytest.fail("was read"))
+    andiron.load(copied)
+    monkeypatch.undo()
+    plain = json.loads((copied / "data.json").read_text())
+    del plain["preprocessing"]  # as older versions wrote it
+    (copied / "data.json").write_text(json.dumps(plain))
+    run_record.accept(RunFolder(copied))
+    expected = described.of_splits(digits(valid=0.1, split_seed=0))
+    assert andiron.load(copied).preprocessing == expected
+
+
+def test_a_network_larger_than_its_weights_is_refused_before_it_takes_memory(copied):
+    huge = {"_target_": "andiron.models.MLP", "hidden": [10**6, 10**6]}
+    changed(copied, model=huge)
+    with pytest.raises(errors.ConfigError, match="which are not in .*model.safetensors"):
+        andiron.load(copied)
+    changed(copied, model={"_target_": "andiron.models.MLP", "hidden": [7]})
+    with pytest.raises(errors.MismatchError, match="nothing was loaded"):
+        andiron.load(copied)
+
+
+def test_a_class_that_is_not_trusted_is_refused_and_one_that_is_loads(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text(
+        "from torch import nn\nclass Net(nn.Sequential):\n"
+        "    def __init__(self, input_shape, num_classes):\n"
+        "        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ("~model", "+model={_target_: my_networks.Net}", "hydra.run.dir=run", "num_epochs=1")
+    assert called(train.main, *own, "render=plain", cwd=tmp_path).code == 0
+    with pytest.raises(errors.ConfigError, match=r"trust=\[my_networks\]"):
+        andiron.load(tmp_path / "run")
+    run = andiron.load(tmp_path / "run", trust=["my_networks"])
+    assert run.model(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batcher": {"kind": "os.system"}},
+        {"batcher": {"kind": "ImageBatcher", "mean": "x", "std": 1.0}},
+        {"evaluation_batch_size": 0},
+        {"input_dtype": 3},
+        {"class_counts": [-1]},
+        {"more": 1},
+    ],
+)
+def test_preprocessing_that_no_run_writes_is_refused(wrong):
+    plain = described.as_plain(digits(valid=0.1, split_seed=0))
+    plain["preprocessing"] |= wrong
+    with pytest.raises(errors.DataError, match="preprocessing is not as a run writes it"):
+        described.from_plain("data.json", plain)
+
+
+def test_a_link_out_of_the_folder_is_refused(copied, tmp_path):
+    (copied / "model.safetensors").rename(tmp_path / "elsewhere.safetensors")
+    (copied / "model.safetensors").symlink_to(tmp_path / "elsewhere.safetensors")
+    with pytest.raises(errors.DataError, match="a link leads out of the run's folder"):
+        andiron.load(copied)

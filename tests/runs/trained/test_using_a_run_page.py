@@ -1,0 +1,23 @@
+"""docs/using_a_run.md: its commands and its Python run in one folder, from top to bottom."""
+
+import re
+import shlex
+from pathlib import Path
+
+from in_process import ran
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "using_a_run.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_of_the_page_run_from_top_to_bottom(here):
+    names = {}
+    for language, block in BLOCK.findall(PAGE):
+        if language == "python":
+            exec(compile(block, "using_a_run.md", "exec"), names)
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            _, script, *arguments = shlex.split(line)
+            ended = ran(ROOT / script, *arguments)
+            assert ended.code == 0, (line, ended.errors)
