@@ -77,6 +77,7 @@ def load(
     channels=3,
     split_seed=0,
     cache=None,
+    **scanning,
 ):
     return image_folder(
         path=str(root),
@@ -87,6 +88,7 @@ def load(
         split_seed=split_seed,
         decoded=decoded,
         cache=None if cache is None else str(cache),
+        **scanning,
     )
 
 
@@ -362,6 +364,75 @@ def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_wo
         match=rf"image 5, counted from 0: {root / splits.train.names[5]}: cannot be read",
     ):
         list(loader.epoch(0))
+
+
+def damage(root, *names):
+    """The files, no images any more; the names of all others."""
+    for name in names:
+        (root / name).write_bytes(b"")
+    age(root)
+    return [name for name in image_tree.find(root).names if name not in names]
+
+
+@BOTH
+def test_a_scan_lists_every_unreadable_file_before_anything_is_made(root, decoded):
+    names = image_tree.find(root).names
+    damage(root, names[1], names[8])
+    for options, allowed in (
+        ({"scan": True}, ""),
+        ({"max_unreadable": 1}, "; data.max_unreadable=1 skips fewer"),
+    ):
+        with pytest.raises(errors.DataError) as raised:
+            load(root, decoded=decoded, **options)
+        head, *listed, remedy = str(raised.value).splitlines()
+        assert head == f"{root}: 2 of 21 images cannot be read{allowed}:"
+        assert [line.partition(": cannot be read as an image (")[0] for line in listed] == [
+            f"  {names[1]}", f"  {names[8]}"
+        ]  # fmt: skip
+        assert remedy == "replace or remove them, or skip them with data.max_unreadable=2"
+
+
+def test_a_long_list_of_unreadable_files_is_cut(tmp_path):
+    root = fill(tmp_path, {"ant": 30, "bee": 2})
+    damage(root, *(name for name in image_tree.find(root).names if name.startswith("ant")))
+    with pytest.raises(errors.DataError) as raised:
+        load(root, scan=True)
+    assert str(raised.value).splitlines()[21] == "  and 10 more"
+    with pytest.raises(errors.DataError, match="ant: a class without an image that can be read"):
+        load(root, max_unreadable=30)
+
+
+@BOTH
+def test_skipped_files_are_named_and_the_rest_is_as_if_they_were_not_there(
+    root, decoded, caplog, monkeypatch
+):
+    whole = load(root, decoded=decoded)
+    assert load(root, decoded=decoded, scan=True).fingerprint == whole.fingerprint
+    names = image_tree.find(root).names
+    left = damage(root, names[1], names[8])
+    with caplog.at_level(logging.WARNING, "andiron"):
+        splits = load(root, decoded=decoded, max_unreadable=2)
+
+    assert caplog.messages[0].startswith(f"{root}: 2 of 21 images cannot be read, and are skipped:")
+    assert splits.facts["unreadable_files"] == [names[1], names[8]]
+    again = load(root, decoded=decoded, max_unreadable=5)
+    assert (again.fingerprint, again.facts) == (splits.fingerprint, splits.facts)
+    for name in (names[1], names[8]):
+        (root / name).unlink()
+    assert list(image_tree.find(root).names) == left
+    removed = load(root, decoded=decoded)
+    assert removed.fingerprint == splits.fingerprint != whole.fingerprint
+    for part in ("train", "valid", "test"):
+        skipped, expected = everything(getattr(splits, part)), everything(getattr(removed, part))
+        assert torch.equal(skipped.inputs, expected.inputs)
+        assert torch.equal(skipped.targets, expected.targets)
+
+
+def test_a_scan_of_images_decoded_once_is_remembered(root, monkeypatch):
+    damage(root, image_tree.find(root).names[1])
+    first = load(root, decoded="once", max_unreadable=1)
+    monkeypatch.setattr(image_decoding, "decode", no_decoding)
+    assert load(root, decoded="once", max_unreadable=1).facts == first.facts
 
 
 def test_pixels_of_sixteen_bits_are_refused(tmp_path):

@@ -24,29 +24,37 @@ log = logging.getLogger("andiron")
 
 
 def content_of(images: ImageFolderDataset, cache: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of all images.
+    """SHA-256 over the names, sizes and bytes of all images; later runs need not read all files."""
+    return str(remembered(images, cache, "listing", lambda: {"sha256": _content(images)})["sha256"])
 
-    It is stored in `cache` for these names, sizes and times of change, so that later runs need not
-    read all files.
+
+def remembered(
+    images: ImageFolderDataset, cache: Path, kind: str, find: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """What `find` returns about the files; it is stored in `cache`, by `kind`.
+
+    It is found anew for other names, sizes or times of change.
     """
     stats = {name: (images.root / name).stat() for name in images.names}
     listing = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
         for name, stat in stats.items()
     )
-    remembered = cache / f"listing-{listing[:16]}.json"
-    if remembered.is_file():
-        return str(files.read_json(remembered)["sha256"])
+    file = cache / f"{kind}-{listing[:16]}.json"
+    if file.is_file():
+        return dict(files.read_json(file))
     before_ns = time.time_ns()
-    log.info("%s: reading all %d images, for their checksum", images.root, len(images.names))
-    digests = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
-    content = fingerprint.of_texts(
-        f"{name}\0{stat.st_size}\0{digest}\n"
-        for (name, stat), digest in zip(stats.items(), digests, strict=True)
-    )
+    found = find()
     if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
-        _write_into(cache, lambda: files.write_json(remembered, {"sha256": content}))
-    return content
+        _write_into(cache, lambda: files.write_json(file, found))
+    return found
+
+
+def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
+    """The function's value for each name, in order; hashing and decoding release the GIL."""
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
+        for start in range(0, len(names), AT_ONCE):
+            yield from threads.map(function, names[start : start + AT_ONCE])
 
 
 def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.StoredDataset:
@@ -65,7 +73,7 @@ def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.Sto
             "targets": (torch.int64, [len(images)]),
             "inputs": (torch.uint8, [len(images), images.channels, images.size, images.size]),
         }
-        decoded = _in_threads(images.decoded, images.names)
+        decoded = in_threads(images.decoded, images.names)
         pieces = safetensors_codec.pieces(shapes, itertools.chain([images.targets], decoded))
         _write_into(cache, lambda: files.write_pieces(file, pieces))
     try:
@@ -77,6 +85,16 @@ def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.Sto
         ) from error
 
 
+def _content(images: ImageFolderDataset) -> str:
+    log.info("%s: reading all %d images, for their checksum", images.root, len(images.names))
+    sizes = [(images.root / name).stat().st_size for name in images.names]
+    digests = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
+    return fingerprint.of_texts(
+        f"{name}\0{size}\0{digest}\n"
+        for name, size, digest in zip(images.names, sizes, digests, strict=True)
+    )
+
+
 def _write_into(cache: Path, write: Callable[[], None]) -> None:
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -86,10 +104,3 @@ def _write_into(cache: Path, write: Callable[[], None]) -> None:
             f"{cache}: cannot be written to ({error.strerror}); name another folder with "
             "data.cache, make room, or decode the images at every batch: data.decoded=workers"
         ) from error
-
-
-def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
-    """The function's value for each name, in order; hashing and decoding release the GIL."""
-    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
-        for start in range(0, len(names), AT_ONCE):
-            yield from threads.map(function, names[start : start + AT_ONCE])

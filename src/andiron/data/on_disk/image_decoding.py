@@ -14,6 +14,7 @@ from andiron import errors, files
 from andiron.data.dataset import Classes, Indices, RawBatch
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
+REMEDY = "; replace the file or remove it"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
@@ -65,7 +66,7 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
     rotation is applied, transparency is dropped, and an animation is its first picture.
     Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
     """
-    from PIL import Image, ImageOps  # 40 ms, so only a folder of images imports it
+    from PIL import Image, ImageOps, UnidentifiedImageError  # 40 ms, so only a folder of images imports it
 
     try:
         with files.opened(path) as file, Image.open(file) as image:
@@ -76,8 +77,10 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
             square = _centre(image.convert(MODES[channels]), size)
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, UnidentifiedImageError):  # its text has a file number
+            why = "it is in no format that Pillow knows"
         raise errors.DataError(
-            f"{path}: cannot be read as an image ({why}); replace the file or remove it"
+            f"{path}: cannot be read as an image ({why}){REMEDY}"
         ) from error
     pixels = torch.frombuffer(bytearray(square.tobytes()), dtype=torch.uint8)
     return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()

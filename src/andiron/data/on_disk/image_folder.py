@@ -1,18 +1,19 @@
 """Images in a folder for each class."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
-from andiron.data.on_disk import image_cache, image_tree
+from andiron.data.on_disk import image_cache, image_scan, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
-from andiron.ranges import Count, Proportion, Seed, Validation
+from andiron.ranges import Count, Index, Proportion, Seed, Validation
 
 # of ImageNet, which torchvision's weights were trained with; of grey images the channels' means
 BATCHERS = {
@@ -31,6 +32,8 @@ def image_folder(
     split_seed: Seed,
     decoded: Literal["workers", "once"] = "workers",
     cache: str | None = None,
+    scan: bool = False,
+    max_unreadable: Index = 0,
 ) -> Splits:
     """The images in `path`/<class>, at any depth, resized and cropped to `size` x `size` pixels.
 
@@ -40,36 +43,52 @@ def image_folder(
     With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
     run, into a file in `cache`, by default `path`/.andiron, which later runs read. The fingerprint
     is over the names and sizes of the files, with `once` over their bytes too.
+    With `scan` every image is decoded before the run, and all that cannot be read are reported;
+    up to `max_unreadable` of them, which implies a scan, are left out as if they were not there,
+    and named in the facts.
     Normalised by ImageNet's mean and standard deviation, as torchvision's trained networks expect.
-    Raises: DataError for a folder, class or part without images, and with `once` for a file that
-    is not an image.
+    Raises: DataError for a folder, class or part without images, and with `once` or `scan` for a
+    file that is not an image.
     """
     root = Path(path).absolute()
+    folder = root / ".andiron" if cache is None else Path(cache).absolute()
     tree = image_tree.find(root)
-    parts = _parts(tree, valid, test, split_seed)
     images = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
+    skipped: list[str] = []
+    if scan or max_unreadable:
+        kept_in = folder if decoded == "once" else None
+        skipped = image_scan.unreadable(images, most=max_unreadable, cache=kept_in)
+        tree = tree.without({*skipped})
+        images = replace(images, names=tree.names, targets=tree.targets)
+    parts = _parts(tree, valid, test, split_seed)
     everything: ImageFolderDataset | StoredDataset = images
     if decoded == "once":
-        folder = root / ".andiron" if cache is None else Path(cache).absolute()
         checksum = image_cache.content_of(images, folder)
         everything = image_cache.dataset(images, checksum, folder)
     else:
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
-    number = len(tree.class_names)
     return splits.of_parts(
         everything.subset,
         parts,
         name=root.name,
         batcher=BATCHERS[channels],
-        facts={
-            "input_shape": (channels, size, size),
-            "num_classes": number,
-            "class_names": list(tree.class_names),
-            "class_counts": torch.bincount(tree.targets[parts.train], minlength=number).tolist(),
-        },
+        facts=_facts(tree, parts, (channels, size, size), skipped),
         fingerprint=checksum,
     )
+
+
+def _facts(
+    tree: image_tree.ImageTree, parts: Parts, shape: tuple[int, ...], skipped: list[str]
+) -> dict[str, Any]:
+    number = len(tree.class_names)
+    facts: dict[str, Any] = {
+        "input_shape": shape,
+        "num_classes": number,
+        "class_names": list(tree.class_names),
+        "class_counts": torch.bincount(tree.targets[parts.train], minlength=number).tolist(),
+    }
+    return {**facts, "unreadable_files": skipped} if skipped else facts
 
 
 def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:

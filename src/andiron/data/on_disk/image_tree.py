@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,28 @@ class ImageTree:
     targets: Classes
     class_names: tuple[str, ...]
     indices: Mapping[str, Tensor]  # of each part that has a folder; without, of "" for all
+
+    def without(self, names: Collection[str]) -> "ImageTree":
+        """The same without these images.
+
+        Raises: DataError if a class would have none left in a part.
+        """
+        is_kept = torch.tensor([name not in names for name in self.names])
+        places = is_kept.cumsum(0) - 1
+        for part, indices in self.indices.items():
+            left = self.targets[indices[is_kept[indices]]].tolist()
+            for target in sorted({*self.targets[indices].tolist()} - {*left}):
+                raise errors.DataError(
+                    f"{self.root / part / self.class_names[target]}: a class without an image "
+                    "that can be read; put some there, or remove it"
+                )
+        return ImageTree(
+            self.root,
+            tuple(name for name in self.names if name not in names),
+            self.targets[is_kept],
+            self.class_names,
+            {part: places[each[is_kept[each]]] for part, each in self.indices.items()},
+        )
 
 
 def find(root: Path) -> ImageTree:
