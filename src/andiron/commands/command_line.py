@@ -46,7 +46,7 @@ def main(
                 composition.run(task, conf_dir, arguments)
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
-        return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
+        return exit_code_of(error)
     except KeyboardInterrupt as error:
         print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
         return exit_code(error)
@@ -62,6 +62,31 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="packages whose classes the folder may name, as conf/ may",
     )
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Adds `--weights` to a command that uses a trained model."""
+    weights = "last, best, or the name of an average such as ema (default: last)"
+    parser.add_argument("--weights", default="last", metavar="NAME", help=weights)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Adds `--device` to a command that uses a trained model."""
+    device = "auto, cpu, cuda or mps (default: that of the run)"
+    parser.add_argument("--device", metavar="NAME", help=device)
+
+
+def count(text: str) -> int:
+    """The whole number of 1 or more in an argument; raises ValueError, which argparse reports."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def exit_code_of(error: errors.AndironError) -> int:
+    """The exit code of a command that ends with this error."""
+    return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
 
 
 def trusted(options: argparse.Namespace) -> Trust:

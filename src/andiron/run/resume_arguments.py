@@ -16,10 +16,9 @@ from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.run import recorded_overrides, resume_policy, run_record, status
+from andiron.run import named_folder, recorded_overrides, resume_policy, run_record
 from andiron.run_folder import RunFolder
 
-RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
@@ -117,7 +116,7 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
                 "resumes each run of a sweep"
             ]
         )
-    path = newest() if target == "latest" else Path(os.path.abspath(str(target)))
+    path = named_folder.newest() if target == "latest" else Path(os.path.abspath(str(target)))
     elsewhere = given.get("hydra.run.dir")
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
         raise errors.ConfigError(
@@ -130,22 +129,6 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
             "name a run's folder"
         )
     return folder
-
-
-def newest(option: str = "resume=") -> Path:
-    """The folder of the run that was last started or resumed, below the current directory.
-
-    Raises: RunFolderError if there is none; `option` is what was given `latest`.
-    """
-    config = RunFolder(Path()).config.name
-    paths = [path.parent for below in RUNS_BELOW for path in Path.cwd().glob(f"{below}/{config}")]
-    if not paths:
-        places = " or ".join(RUNS_BELOW)
-        raise errors.RunFolderError(
-            f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
-        )
-    # a status that a full disk cut off has no start time: that run counts as the oldest
-    return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
 
 
 def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:

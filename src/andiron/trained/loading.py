@@ -1,7 +1,6 @@
 """`andiron.load`: a run folder, which is data, as a `Run` with its network."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from andiron.config.trust import Trust
 from andiron.data import described
 from andiron.data.described import Described
 from andiron.models import zoo
-from andiron.run import resume_arguments, run_record
+from andiron.run import named_folder, run_record
 from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights
 from andiron.trained.trained_run import Run
@@ -41,7 +40,7 @@ def load(
     Raises: RunFolderError if there is no such run, or no such weights; DataError for damaged files;
     ConfigError for a configuration with classes that are not trusted; DeviceError.
     """
-    folder = RunFolder(_named(path))
+    folder = named_folder.found(path)
     trusted = trust if isinstance(trust, Trust) else _of_user(trust)
     config = _recorded(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
@@ -53,23 +52,6 @@ def load(
         model = network.model(buildable, data, _most(file)).to(on)
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)
-
-
-def _named(path: str | Path) -> Path:
-    """The folder that holds the run.
-
-    Raises: RunFolderError if there is none.
-    """
-    if path == "latest":
-        return resume_arguments.newest("")
-    folder = Path(os.path.abspath(path))
-    if RunFolder(folder).config.is_file():
-        return folder
-    name = RunFolder(folder).config.name
-    jobs = [each.parent for each in sorted(folder.glob(f"*/{name}"))]
-    why = f"there is no {name} in it" if folder.is_dir() else "there is no such folder"
-    remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
-    raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
 
 
 def _of_user(packages: Sequence[str]) -> Trust:

@@ -1,6 +1,7 @@
 """A run that was trained, with its network ready to call; what takes time is read when it is used.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,13 +9,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from andiron import errors
 from andiron.build import components
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.data.described import Described
+from andiron.learner.precision import Precision
 from andiron.run import metric_table, run_record
 from andiron.run.metric_table import Table
 from andiron.run_folder import RunFolder
+from andiron.trained import predictions, raw_inputs
+from andiron.trained.predictions import Prediction
+from andiron.trained.raw_inputs import Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +43,49 @@ class Run:
     def __repr__(self) -> str:
         name = type(self.model).__name__
         return f"Run({str(self.folder.path)!r}, weights={self.weights!r}, model={name})"
+
+    def predict(self, inputs: Any, *, batch_size: int | None = None) -> list[Prediction]:
+        """What the network says of each of the `inputs`, one or several, prepared as in training.
+
+        Pictures are files, folders of files, or PIL images; rows of a table are mappings by column,
+        a data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as
+        the data stores them. Batches are as large as in validation by default: then predictions of
+        the validation inputs are the same bits.
+        Raises: DataError with all inputs that cannot be read.
+        """
+        samples = self.samples(inputs)
+        found = list(self.predictions(samples, batch_size))
+        if samples.unreadable:
+            raise errors.DataError("\n".join(samples.unreadable.values()))
+        return found
+
+    def samples(self, inputs: Any) -> Samples:
+        """The inputs as samples of the kind that the run was trained on; pictures are read later.
+
+        Raises: DataError for what is no such input, with all rows that are wrong.
+        """
+        return raw_inputs.of(inputs, self.preprocessing, self.delimiter)
+
+    def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
+        """As `predict`, one after the other; `samples.unreadable` tells which are left out."""
+        return predictions.of_samples(
+            self.model,
+            samples,
+            self.preprocessing.facts,
+            batch_size=self.batch_size if batch_size is None else batch_size,
+            device=self.device,
+            precision=Precision(self.config.precision, self.device),
+        )
+
+    @property
+    def delimiter(self) -> str:
+        """That of the CSV files."""
+        return _delimiter(self.config.data)
+
+    @property
+    def batch_size(self) -> int:
+        """That of the run's validation."""
+        return max(self.config.batch_size, self.preprocessing.evaluation_batch_size)
 
     @cached_property
     def metrics(self) -> Table:
@@ -65,3 +114,9 @@ class Run:
         """
         with components.unwritten():
             return components.data(self.config)
+
+
+def _delimiter(node: Mapping[str, Any]) -> str:
+    """That of the CSV files, which may be inside another data set."""
+    inner = [_delimiter(each) for each in node.values() if isinstance(each, Mapping)]
+    return str(node.get("delimiter", inner[0] if inner else ","))

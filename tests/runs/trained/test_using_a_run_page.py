@@ -4,14 +4,26 @@ import re
 import shlex
 from pathlib import Path
 
+import torch
 from in_process import ran
+from PIL import Image
+
+from andiron.data import digits
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "using_a_run.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
+def make_pictures(folder):
+    folder.mkdir()
+    for number, image in enumerate(digits(valid=0.1, split_seed=0).test.inputs[:3, 0]):
+        pixels = (image.float() * 255 / 16).round().to(torch.uint8)
+        Image.fromarray(pixels.numpy()).save(folder / f"{number}.png")
+
+
 def test_the_blocks_of_the_page_run_from_top_to_bottom(here):
+    make_pictures(Path("pictures"))
     names = {}
     for language, block in BLOCK.findall(PAGE):
         if language == "python":

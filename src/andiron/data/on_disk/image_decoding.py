@@ -2,6 +2,8 @@
 
 import struct
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,24 +68,59 @@ def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels s
     rotation is applied, transparency is dropped, and an animation is its first picture.
     Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError  # 40 ms, so only a folder of images imports it
+    return of_file(path, (channels, size, size))
+
+
+def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height width"]:
+    """`decode` for images of any shape; one that is not a square has to have its size already.
+
+    Raises: DataError as `decode`.
+    """
+    from PIL import Image  # 40 ms, so only a folder of images imports it
+
+    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+        return _pixels(image, shape)
+
+
+def of_picture(
+    image: Any, name: str, shape: Sequence[int]
+) -> UInt8[Tensor, "channels height width"]:
+    """`of_file` for a PIL image, which keeps its own pixels; `name` is for messages."""
+    with _readable(name):
+        return _pixels(image.copy(), shape)
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    from PIL import Image, UnidentifiedImageError
 
     try:
-        with files.opened(path) as file, Image.open(file) as image:
-            if image.mode.startswith(WIDE):
-                raise ValueError("it has more than 8 bits a pixel: convert it")
-            image.load()
-            ImageOps.exif_transpose(image, in_place=True)
-            square = _centre(image.convert(MODES[channels]), size)
+        yield
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UnidentifiedImageError):  # its text has a file number
             why = "it is in no format that Pillow knows"
         raise errors.DataError(
-            f"{path}: cannot be read as an image ({why}){REMEDY}"
+            f"{name}: cannot be read as an image ({why}){REMEDY}"
         ) from error
-    pixels = torch.frombuffer(bytearray(square.tobytes()), dtype=torch.uint8)
-    return pixels.view(size, size, channels).permute(2, 0, 1).contiguous()
+
+
+def _pixels(image: Any, shape: Sequence[int]) -> Tensor:
+    from PIL import ImageOps
+
+    channels, height, width = shape
+    if image.mode.startswith(WIDE):
+        raise ValueError("it has more than 8 bits a pixel: convert it")
+    image.load()
+    ImageOps.exif_transpose(image, in_place=True)
+    chosen = image.convert(MODES[channels])
+    if height == width:
+        chosen = _centre(chosen, height)
+    elif chosen.size != (width, height):
+        found = "x".join(map(str, chosen.size))
+        raise ValueError(f"it has {found} pixels where the run has {width}x{height}: resize it")
+    pixels = torch.frombuffer(bytearray(chosen.tobytes()), dtype=torch.uint8)
+    return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
 
 
 def _centre(image: Any, size: int) -> Any:

@@ -77,6 +77,17 @@ def find(root: Path) -> ImageTree:
     return _tree(root, parts)
 
 
+def images_below(folder: Path) -> list[Path]:
+    """The images in a folder, at any depth and in the order of their names.
+
+    Raises: DataError if there is none.
+    """
+    found = sorted(folder / name for name in _files(folder, folder, []))
+    if not found:
+        raise errors.DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
+    return found
+
+
 def _class_names(folder: Path) -> list[str]:
     names = _folders(folder)
     if not names:

@@ -1,0 +1,156 @@
+"""Predictions of a trained run for pictures, rows of tables or texts, as CSV or JSON lines."""
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files
+from andiron.commands import command_line, process
+from andiron.commands.signals import exit_code
+from andiron.run import named_folder
+
+STDIN = "-"
+SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
+Row = dict[str, Any]
+
+
+def predict(options: argparse.Namespace) -> list[str]:
+    """Writes the predictions; returns why inputs are not among them.
+
+    Raises: AndironError if the run cannot be loaded, or an input is none that it knows.
+    """
+    folder = named_folder.found(options.run)  # before torch is imported
+    from andiron import trained
+
+    trusted = command_line.trusted(options)
+    run = trained.load(folder.path, weights=options.weights, trust=trusted, device=options.device)
+    samples = run.samples(list(_inputs(options.inputs, run)))
+    counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
+    rows = (_row(each, options.top, as_json=options.json) for each in counted)
+    lines = _json_lines(rows) if options.json else _csv_lines(rows)
+    if options.output is None:
+        for line in lines:
+            sys.stdout.write(line)
+    else:
+        _write(options.output, lines)
+    return [*samples.unreadable.values()]
+
+
+def _inputs(given: list[str], run: Any) -> Iterator[Any]:
+    """What `Run.samples` takes: texts, rows of a table, or paths of pictures."""
+    facts = run.preprocessing.facts
+    for each in given:
+        if each != STDIN:
+            is_file = "vocabulary_size" in facts and Path(each).is_file()
+            yield Path(each) if is_file else each
+        elif "vocabulary_size" in facts:
+            yield sys.stdin.read()
+        elif "columns" in facts:
+            yield from csv.DictReader(sys.stdin, delimiter=run.delimiter, skipinitialspace=True)
+        else:
+            yield from filter(None, sys.stdin.read().splitlines())
+
+
+def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
+    """What is printed of a prediction: in JSON with all names, in CSV with a column for each."""
+    row: Row = {"input": prediction.name}
+    if prediction.label is not None:
+        likeliest = sorted(prediction.probabilities.items(), key=lambda each: -each[1])[:top]
+        row |= {"label": prediction.label, "probability": prediction.probability}
+        if as_json:
+            return row | {"probabilities": dict(likeliest)}
+        for place, (name, probability) in enumerate(likeliest[1:], 2):
+            row |= {f"label_{place}": name, f"probability_{place}": probability}
+        return row
+    if prediction.probabilities:
+        found = dict(prediction.probabilities)
+        labels = list(prediction.labels)
+        return row | ({"labels": labels, "probabilities": found} if as_json else
+                      {"labels": ";".join(labels), **found})  # fmt: skip
+    if prediction.values:
+        return row | ({"values": dict(prediction.values)} if as_json else prediction.values)
+    values = prediction.output.float().flatten().tolist()
+    return row | ({"output": prediction.output.tolist()} if as_json else
+                  {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        yield json.dumps(row) + "\n"  # in ASCII: no character that a terminal obeys
+
+
+def _csv_lines(rows: Iterable[Row]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield _csv_line(row)
+        yield _csv_line(row.values())
+
+
+def _csv_line(cells: Iterable[Any]) -> str:
+    line = io.StringIO()
+    shown = [errors.printable(each) if isinstance(each, str) else each for each in cells]
+    csv.writer(line, lineterminator="\n").writerow(shown)
+    return line.getvalue()
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    try:
+        files.write_pieces(path, (line.encode() for line in lines))
+    except OSError as error:
+        raise errors.DataError(
+            f"--output {path}: cannot be written ({error.strerror}); name another file"
+        ) from error
+
+
+def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
+    """The predictions; meanwhile their number, on a terminal."""
+    shows, shown_at = sys.stderr.isatty(), 0.0
+    for number, each in enumerate(predictions, 1):
+        if shows and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
+            print(f"\r{number:,} of {total:,}", end="", file=sys.stderr, flush=True)
+            shown_at = now
+        yield each
+    if shows and shown_at:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/predict.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Predict with a trained run, from inputs as they are."
+    )
+    parser.add_argument("run", help="the folder of a run, or latest")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="input",
+        help="pictures, folders of them, CSV files, or texts (a file that exists is read); "
+        "- reads stdin: paths of pictures a line each, rows of a CSV file, or one text",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument("--json", action="store_true", help="JSON lines, in place of CSV")
+    top = "the N likeliest classes of each input (default: 1)"
+    parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
+    size = "inputs at once; default: as in validation, which gives the same bits"
+    parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
+    command_line.add_weights(parser)
+    command_line.add_device(parser)
+    command_line.add_trust(parser)
+    try:
+        unreadable = predict(parser.parse_args())
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return command_line.exit_code_of(error)
+    except KeyboardInterrupt as error:
+        print("interrupted", file=sys.stderr)
+        return exit_code(error)
+    for why in unreadable:
+        print(errors.printable(f"error: {why}"), file=sys.stderr)
+    return command_line.EXIT_FAILED if unreadable else 0

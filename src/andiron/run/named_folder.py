@@ -1,0 +1,42 @@
+"""The folder of the run that a command is given: by its path, or as `latest`."""
+
+import os
+from pathlib import Path
+
+from andiron import errors
+from andiron.run import status
+from andiron.run_folder import RunFolder
+
+RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
+LATEST = "latest"
+
+
+def found(path: str | Path) -> RunFolder:
+    """The folder at `path` or, for `latest`, that of the newest run.
+
+    Raises: RunFolderError if it holds no run.
+    """
+    folder = RunFolder(newest("") if path == LATEST else Path(os.path.abspath(path)))
+    if folder.config.is_file():
+        return folder
+    name = folder.config.name
+    jobs = [each.parent for each in sorted(folder.path.glob(f"*/{name}"))]
+    why = f"there is no {name} in it" if folder.path.is_dir() else "there is no such folder"
+    remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
+    raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
+
+
+def newest(option: str = "resume=") -> Path:
+    """The folder of the run that was last started or resumed, below the current directory.
+
+    Raises: RunFolderError if there is none; `option` is what was given `latest`.
+    """
+    config = RunFolder(Path()).config.name
+    paths = [path.parent for below in RUNS_BELOW for path in Path.cwd().glob(f"{below}/{config}")]
+    if not paths:
+        places = " or ".join(RUNS_BELOW)
+        raise errors.RunFolderError(
+            f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
+        )
+    # a status that a full disk cut off has no start time: that run counts as the oldest
+    return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))

@@ -1,0 +1,92 @@
+"""Data sets of raw inputs without targets: pictures that are decoded in batches, and texts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors, files
+from andiron.data.dataset import Indices, RawBatch
+from andiron.data.on_disk import image_decoding
+
+MOST_TEXT_BYTES = 2**26
+
+
+class Pictures:
+    """Files and PIL images as uint8 [channels, height, width], decoded as for the training.
+
+    Those that cannot be read are black, and `unreadable` says why, by index.
+    """
+
+    def __init__(self, pictures: Sequence[Any], names: Sequence[str], shape: tuple[int, ...]):
+        self.pictures = pictures
+        self.names = names
+        self.shape = shape
+        self.unreadable: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitems__(self, indices: Indices) -> RawBatch:
+        """The pictures at `indices`, in this order; all targets are 0."""
+        chosen = torch.as_tensor(indices).tolist()
+        inputs = torch.stack([self._pixels(index) for index in chosen])
+        return RawBatch(inputs, torch.zeros(len(chosen), dtype=torch.long))
+
+    def _pixels(self, index: int) -> Tensor:
+        picture = self.pictures[index]
+        try:
+            if isinstance(picture, str | Path):
+                return image_decoding.of_file(Path(picture), self.shape)
+            return image_decoding.of_picture(picture, self.names[index], self.shape)
+        except errors.DataError as error:
+            self.unreadable[index] = str(error)
+            return torch.zeros(self.shape, dtype=torch.uint8)
+
+
+class Texts:
+    """The last `context_length` tokens of each text; a `Path` is a file with one.
+
+    Texts of different lengths come one at a time: a network need not know about padding.
+    Raises: DataError for a text that is empty or has characters outside the vocabulary.
+    """
+
+    def __init__(
+        self, texts: Sequence[str | Path], vocabulary: Sequence[str] | None, context_length: int
+    ):
+        self.names = [str(text) for text in texts]
+        numbers = None if vocabulary is None else {c: n for n, c in enumerate(vocabulary)}
+        self.tokens = [_tokens(text, numbers)[-context_length:] for text in texts]
+        self.is_even = len({len(tokens) for tokens in self.tokens}) == 1
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitems__(self, indices: Indices) -> RawBatch:
+        """The tokens of the texts at `indices`, which have one length; all targets are 0."""
+        chosen = torch.as_tensor(indices).tolist()
+        inputs = torch.stack([self.tokens[index] for index in chosen])
+        return RawBatch(inputs, torch.zeros(len(chosen), dtype=torch.long))
+
+
+def _tokens(text: str | Path, numbers: dict[str, int] | None) -> Tensor:
+    content, name = text, repr(str(text)[:40])
+    if isinstance(text, Path):
+        try:
+            content = files.read_text(text, MOST_TEXT_BYTES)
+        except (OSError, ValueError) as error:
+            raise errors.DataError(f"{text}: cannot be read as text ({error})") from error
+    content = str(content)
+    if not content:
+        raise errors.DataError(f"{name}: is empty; give a text of one character or more")
+    if numbers is None:
+        return torch.tensor([*content.encode()], dtype=torch.long)
+    unknown = sorted({*content} - numbers.keys())
+    if unknown:
+        raise errors.DataError(
+            f"{name}: the vocabulary of {len(numbers)} characters has no "
+            f"{', '.join(map(repr, unknown[:10]))}; use characters that the run was trained on"
+        )
+    return torch.tensor([numbers[each] for each in content], dtype=torch.long)

@@ -1,0 +1,181 @@
+"""Raw inputs as samples of the kind that the run was trained on: pictures, arrays, tables, text.
+
+>>> from andiron.data import ImageBatcher
+>>> data = Described("digits", ImageBatcher(0.5, 0.5, 16.0), {"input_shape": (1, 8, 8)}, 256)
+>>> samples = of(torch.zeros(3, 1, 8, 8), data, ",")
+>>> len(samples.dataset), samples.names
+(3, ['0', '1', '2'])
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.data import ArrayDataset, ImageBatcher
+from andiron.data.dataset import Batcher, Dataset
+from andiron.data.described import Described
+from andiron.data.on_disk import columns, csv_file, image_decoding, image_tree
+from andiron.data.on_disk.text_file import TextBatcher
+from andiron.trained.input_datasets import Pictures, Texts
+
+PICTURE_SCALE = 255.0  # of the pixels of a file or a PIL image
+MOST_SHOWN = 20  # wrong rows in a message
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs without targets: what reads them, what each is called, what makes batches of them."""
+
+    dataset: Dataset
+    names: Sequence[str]
+    batcher: Batcher
+
+    @property
+    def unreadable(self) -> dict[int, str]:
+        """Why a sample could not be read, by its index; found when its batch is made."""
+        return self.dataset.unreadable if isinstance(self.dataset, Pictures) else {}
+
+    @property
+    def comes_alone(self) -> bool:
+        """Whether no batch can be made of several."""
+        return isinstance(self.dataset, Texts) and not self.dataset.is_even
+
+
+def of(inputs: Any, data: Described, delimiter: str) -> Samples:
+    """The samples in `inputs`: one or several.
+
+    Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
+    data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
+    data stores them. `delimiter` is that of a CSV file.
+    Raises: DataError for what is none of these, with all rows that are wrong.
+    """
+    if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
+        inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
+    if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
+        return _arrays(torch.as_tensor(inputs), data)
+    several = [inputs] if _is_one(inputs) else list(inputs)
+    if not several:
+        raise errors.DataError("there are no inputs to predict from; give one or more")
+    if isinstance(data.batcher, TextBatcher) and isinstance(several[0], str | Path):
+        return _texts(several, data)
+    if "columns" in data.facts and isinstance(several[0], str | Path | Mapping):
+        return _rows(several, data, delimiter)
+    if isinstance(several[0], str | Path) or _is_picture(several[0]):
+        return _pictures(several, data)
+    try:
+        return _arrays(torch.stack([torch.as_tensor(each) for each in several]), data)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(several[0]).__name__
+        raise errors.DataError(
+            f"inputs of type {kind} are no samples of {data.name} ({error}); "
+            f"give {_wanted(data)}"
+        ) from error
+
+
+def _is_one(inputs: Any) -> bool:
+    return isinstance(inputs, str | Path | Mapping) or _is_picture(inputs)
+
+
+def _is_picture(value: Any) -> bool:
+    return hasattr(value, "getbands") and hasattr(value, "convert")  # of PIL, not imported here
+
+
+def _wanted(data: Described) -> str:
+    shape = [*data.facts.get("input_shape", ())]
+    if isinstance(data.batcher, TextBatcher):
+        return "texts, or arrays of tokens [number, time]"
+    if "columns" in data.facts:
+        named = ", ".join(map(str, data.facts["columns"]))
+        return f"a CSV file, or mappings with the columns {named}, or arrays [number, {shape[0]}]"
+    picture = "files or PIL images, or " if len(shape) == 3 and shape[0] in (1, 3) else ""
+    return f"{picture}arrays of shape {['number', *shape]}".replace("'", "")
+
+
+def _arrays(inputs: Tensor, data: Described) -> Samples:
+    """Samples as the data stores them; a single one becomes one of a batch."""
+    shape = torch.Size(data.facts.get("input_shape", inputs.shape[1:]))
+    is_text = isinstance(data.batcher, TextBatcher)
+    if inputs.dim() == len(shape) and (is_text or inputs.shape == shape):
+        inputs = inputs[None]
+    if inputs.dim() != len(shape) + 1 or not (is_text or inputs.shape[1:] == shape):
+        raise errors.DataError(
+            f"inputs of shape {[*inputs.shape]} are no samples of {data.name}; "
+            f"give {_wanted(data)}"
+        )
+    if not len(inputs):
+        raise errors.DataError("there are no inputs to predict from; give one or more")
+    if "columns" in data.facts or (data.input_dtype or "").startswith("float"):
+        inputs = inputs.float()
+    return _in_memory(inputs, data.batcher, [*map(str, range(len(inputs)))])
+
+
+def _in_memory(inputs: Tensor, batcher: Batcher, names: Sequence[str]) -> Samples:
+    return Samples(ArrayDataset(inputs, torch.zeros(len(inputs), dtype=torch.long)), names, batcher)
+
+
+def _pictures(inputs: Sequence[Any], data: Described) -> Samples:
+    shape = tuple(data.facts.get("input_shape", ()))
+    is_known = isinstance(data.batcher, ImageBatcher) or data.input_dtype == "uint8"
+    if not (len(shape) == 3 and shape[0] in image_decoding.MODES and is_known):
+        raise errors.DataError(
+            f"pictures are no samples of {data.name}, of shape {[*shape]} and type "
+            f"{data.input_dtype}; give {_wanted(data)}"
+        )
+    found: list[Any] = []
+    for each in inputs:
+        is_folder = isinstance(each, str | Path) and Path(each).is_dir()
+        found += image_tree.images_below(Path(each)) if is_folder else [each]
+    names = [str(each) if isinstance(each, str | Path) else f"picture {number}"
+             for number, each in enumerate(found)]  # fmt: skip
+    batcher = data.batcher
+    if isinstance(batcher, ImageBatcher):
+        batcher = replace(batcher, scale=PICTURE_SCALE)  # the data may store darker ones
+    return Samples(Pictures(found, names, shape), names, batcher)
+
+
+def _rows(inputs: Sequence[Any], data: Described, delimiter: str) -> Samples:
+    """The numbers of the columns that were trained on, in their order; others are ignored."""
+    features = [*map(str, data.facts["columns"])]
+    tensors, names = [], list[str]()
+    for each in inputs:
+        if isinstance(each, Mapping):
+            continue
+        table = csv_file.read(Path(each), features=features, texts=(), delimiter=delimiter)
+        tensors.append(table.numbers)
+        names += map(table.row_name, range(len(table.numbers)))
+    mappings = [each for each in inputs if isinstance(each, Mapping)]
+    if mappings:
+        tensors.append(_numbers(mappings, features))
+        names += [f"row {number}" for number in range(len(mappings))]
+    return _in_memory(torch.cat(tensors).float(), data.batcher, names)
+
+
+def _numbers(rows: Iterable[Mapping[str, Any]], features: Sequence[str]) -> Tensor:
+    """Raises: DataError with all values that are missing or no numbers."""
+    read, problems = [], list[str]()
+    for number, row in enumerate(rows):
+        values = []
+        for name in features:
+            try:
+                if name not in row:
+                    hint = errors.nearest(name, map(str, row))
+                    raise errors.DataError(f"row {number}: has no column {name!r}{hint}")
+                values.append(columns.number(str(row[name]), f"row {number}", name))
+            except errors.DataError as error:
+                problems.append(str(error))
+        read.append(values)
+    if problems:
+        more = len(problems) - MOST_SHOWN
+        rest = [f"and {more} more"] if more > 0 else []
+        raise errors.DataError("\n".join([*problems[:MOST_SHOWN], *rest]))
+    return torch.tensor(read, dtype=torch.float64)
+
+
+def _texts(inputs: Sequence[str | Path], data: Described) -> Samples:
+    texts = Texts(inputs, data.facts.get("vocabulary"), int(data.facts["context_length"]))
+    return Samples(texts, texts.names, data.batcher)

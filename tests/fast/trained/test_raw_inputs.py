@@ -1,0 +1,110 @@
+"""Raw inputs become the samples that a run was trained on, or are refused all at once."""
+
+import pytest
+import torch
+from PIL import Image
+
+from andiron import errors
+from andiron.data import ArrayBatcher, ImageBatcher
+from andiron.data.described import Described
+from andiron.data.on_disk.text_file import TextBatcher
+from andiron.trained import predictions, raw_inputs
+from andiron.tasks import BinaryClassifier, Classifier, MultiLabelClassifier, Regressor
+
+TABLE = Described(
+    "houses", ArrayBatcher(), {"input_shape": (2,), "columns": ["rooms", "area"]}, 256, "float32"
+)
+GREY = Described("digits", ImageBatcher(0.5, 0.5, 16.0), {"input_shape": (1, 4, 4)}, 256, "uint8")
+WIDE = Described("pairs", ImageBatcher(0.5, 0.5), {"input_shape": (1, 4, 8)}, 256, "uint8")
+FLOATS = Described("arrays", ArrayBatcher(), {"input_shape": (1, 4, 4)}, 256, "float32")
+TEXT = Described(
+    "poem",
+    TextBatcher(),
+    {"input_shape": (4,), "context_length": 4, "vocabulary": ["a", "b"], "vocabulary_size": 2},
+    64,
+)
+
+
+def inputs_of(given, data):
+    samples = raw_inputs.of(given, data, ",")
+    return samples.dataset.__getitems__(range(len(samples.dataset))).inputs
+
+
+def test_rows_have_the_columns_of_the_training_in_their_order(tmp_path):
+    rows = [{"area": 70, "name": "x", "rooms": "3"}, {"rooms": 2.5, "area": 40}]
+    expected = torch.tensor([[3.0, 70.0], [2.5, 40.0]])
+    path = tmp_path / "houses.csv"
+    path.write_text("area,rooms\n70,3\n40,2.5\n")
+
+    assert torch.equal(inputs_of(rows, TABLE), expected)
+    assert torch.equal(inputs_of(rows[0], TABLE), expected[:1])
+    assert torch.equal(inputs_of(str(path), TABLE), expected)
+    assert torch.equal(inputs_of(expected.numpy(), TABLE), expected)
+    assert torch.equal(inputs_of([[3, 70], [2.5, 40]], TABLE), expected)
+
+
+def test_all_wrong_rows_are_listed():
+    rows = [{"rooms": "x", "area": 1}, {"rooms": 1, "area": 1}, {"rooms": 1, "are": 2}]
+    with pytest.raises(errors.DataError) as error:
+        inputs_of(rows, TABLE)
+    first, second = str(error.value).splitlines()
+    assert first.startswith("row 0, column 'rooms': 'x' is not a number")
+    assert second == "row 2: has no column 'area'; did you mean 'are'?"
+
+
+def test_pictures_become_pixels_of_the_shape_of_the_data():
+    grey = torch.arange(16, dtype=torch.uint8).view(4, 4)
+    picture = Image.fromarray(grey.numpy())
+
+    samples = raw_inputs.of([picture, picture.resize((8, 8))], GREY, ",")
+    assert torch.equal(samples.dataset.__getitems__([0]).inputs[0, 0], grey)
+    assert samples.dataset.__getitems__([1]).inputs.shape == (1, 1, 4, 4)
+    assert samples.batcher.scale == 255.0  # of the picture; the data store sixteenths
+    assert inputs_of(picture.resize((8, 4)), WIDE).shape == (1, 1, 4, 8)
+    narrow = raw_inputs.of(picture, WIDE, ",")
+    narrow.dataset.__getitems__([0])
+    assert "4x4 pixels where the run has 8x4" in narrow.unreadable[0]
+    assert picture.size == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "data", "told"),
+    [
+        ([], GREY, "there are no inputs"),
+        (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are no samples of houses"),
+        (torch.zeros(0, 2), TABLE, "there are no inputs"),
+        ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
+        (["a.png"], FLOATS, "pictures are no samples of arrays"),
+        (["abc"], TEXT, "the vocabulary of 2 characters has no 'c'"),
+        ([""], TEXT, "is empty"),
+    ],
+)
+def test_what_is_no_sample_is_refused_with_what_is(given, data, told):
+    with pytest.raises(errors.DataError, match=told):
+        raw_inputs.of(given, data, ",")
+
+
+def test_texts_are_their_last_tokens_and_uneven_ones_come_alone():
+    assert inputs_of("aabbab", TEXT).tolist() == [[1, 1, 0, 1]]
+    assert raw_inputs.of(["ab", "b"], TEXT, ",").comes_alone
+    assert not raw_inputs.of(["ab", "ba"], TEXT, ",").comes_alone
+
+
+def test_each_task_says_its_own():
+    identity = torch.nn.Identity()
+
+    def said(task, outputs, **facts):
+        return next(predictions.of_batch(task, outputs, facts, ["x"]))
+
+    names = ["no", "yes"]
+    assert said(Classifier(identity), torch.tensor([[1.0, 3.0, 2.0]])).label == "1"
+    yes = said(BinaryClassifier(identity), torch.tensor([0.0]), class_names=names)
+    assert (yes.label, yes.probabilities) == ("yes", {"no": 0.5, "yes": 0.5})
+    labels = said(MultiLabelClassifier(identity), torch.tensor([[1.0, -1.0]]), class_names=names)
+    assert labels.labels == ("no",) and labels.label is None
+    values = said(Regressor(identity), torch.tensor([[2.0]]), target_columns=["price"])
+    assert values.values == {"price": 2.0} and values.name == "x"
+    bare = said(identity, torch.tensor([[2.0, 3.0]]))
+    assert bare.output.tolist() == [2.0, 3.0] and not bare.values
+    with pytest.raises(errors.MismatchError, match="no tensor with a row for each"):
+        said(identity, {"boxes": 1})

@@ -1,0 +1,84 @@
+"""Predictions from raw inputs, in Python and by the command."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+import torch
+from in_process import called
+from PIL import Image
+
+import andiron
+from andiron import errors
+from andiron.commands import predict
+from andiron.data import digits
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Test digits as files, and the class of each."""
+    raw = digits(valid=0.1, split_seed=0).test.__getitems__(range(7))
+    (tmp_path / "pictures").mkdir()
+    for number, image in enumerate(raw.inputs[:, 0]):
+        pixels = (image.float() * 255 / 16).round().to(torch.uint8)
+        Image.fromarray(pixels.numpy()).save(tmp_path / "pictures" / f"{number}.png")
+    return tmp_path / "pictures"
+
+
+def test_files_folders_and_pictures_are_predicted_alike(finished_digits, pictures):
+    run = andiron.load(finished_digits)
+    paths = sorted(pictures.iterdir())
+    of_folder = run.predict(pictures)
+
+    assert [each.name for each in of_folder] == [*map(str, paths)]
+    for others in (paths, [Image.open(path) for path in paths]):
+        assert [each.label for each in run.predict(others)] == [each.label for each in of_folder]
+    one = run.predict(paths[0])[0]
+    assert one.label == "0" and one.probability == max(one.probabilities.values())
+    assert sum(one.probabilities.values()) == pytest.approx(1, abs=1e-6)  # float32
+    assert [len(run.predict(paths, batch_size=3)), one.output.requires_grad] == [7, False]
+    one.output.add_(1)  # no tensor of inference mode
+
+
+def test_every_unreadable_picture_is_listed(finished_digits, pictures):
+    for name in ("bad.png", "worse.jpg"):
+        (pictures / name).write_bytes(b"no picture")
+    with pytest.raises(errors.DataError) as error:
+        andiron.load(finished_digits).predict([pictures, "none.png"])
+    listed = [line.partition(": ")[0] for line in str(error.value).splitlines()]
+    assert listed == [str(pictures / "bad.png"), str(pictures / "worse.jpg"), "none.png"]
+
+    ended = called(predict.main, finished_digits, pictures, "none.png")
+    assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # a header, and those readable
+    assert ended.errors.count("cannot be read as an image") == 3
+
+
+def test_the_command_writes_csv_or_json_lines(finished_digits, pictures, tmp_path, monkeypatch):
+    ended = called(predict.main, finished_digits, pictures, "--top", "2", "--weights", "ema")
+    assert ended.code == 0, ended.errors
+    first = next(csv.DictReader(io.StringIO(ended.output)))
+    names = ["input", "label", "probability", "label_2", "probability_2"]
+    assert [*first] == names and float(first["probability"]) > float(first["probability_2"])
+
+    paths = "\n".join(map(str, sorted(pictures.iterdir())))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(paths + "\n"))
+    file = tmp_path / "predictions.jsonl"
+    ended = called(predict.main, finished_digits, "-", "--json", "--output", file)
+    assert (ended.code, ended.output) == (0, ""), ended.errors
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0]["input"] == str(pictures / "0.png") and len(lines) == 7
+    assert lines[0]["probabilities"] == {lines[0]["label"]: lines[0]["probability"]}
+
+
+def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_path):
+    for arguments, code, told in (
+        ((tmp_path / "none", "x"), 1, "holds no run: there is no such folder"),
+        ((finished_digits, pictures, "--weights", "swa"), 1, "there are: last, best, ema"),
+        ((finished_digits, pictures, "--top", "0"), 2, "invalid count value: '0'"),
+        ((finished_digits, pictures, "--output", tmp_path / "no" / "x"), 1, "cannot be written"),
+        ((finished_digits, tmp_path / "empty"), 1, "cannot be read as an image"),
+    ):
+        ended = called(predict.main, *arguments)
+        assert ended.code == code and told in ended.errors, ended
