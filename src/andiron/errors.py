@@ -71,6 +71,10 @@ class RunFolderError(AndironError):
     """A run folder that cannot be written, or that already holds a run."""
 
 
+class SelectionError(AndironError):
+    """A filter, metric or name that chooses no run, or that cannot be read."""
+
+
 class OwnershipError(AndironError):
     """A parameter that would be trained by no optimizer, or by two."""
 

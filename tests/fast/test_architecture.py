@@ -46,7 +46,7 @@ FLOORS = [
     {"tasks"},
     {"learner"},
     {"run"},
-    {"build"},
+    {"build", "comparison"},
     {"experiment"},
     {"trained"},
     {"commands"},

@@ -45,8 +45,7 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Raises: ConfigError if the loss diverged before there were enough points.
     """
     config = dataclasses.replace(
-        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1,
-        test_weights="last",
+        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1
     )
     built = components.build(config)
     groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]

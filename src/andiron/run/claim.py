@@ -117,10 +117,7 @@ def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun |
 
 def _refuse_links(folder: RunFolder) -> None:
     """Nothing is written through a link: it could lead to another run, or out of the folder."""
-    of_libraries = (folder.wandb, folder.mlflow)  # which keep links of their own there
-    entries = [path for path in replaced_run.own_entries(folder) if path not in of_libraries]
-    inside = (path for entry in entries for path in (entry, *entry.rglob("*")))
-    links = [path.relative_to(folder.path).as_posix() for path in inside if path.is_symlink()]
+    links = replaced_run.own_links(folder)
     if links:
         raise errors.RunFolderError(
             f"{folder.path}: {', '.join(links)}: a link, through which nothing is written; put "

@@ -86,14 +86,26 @@ def alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Within it no other process trains the run of the log at `path`.
+
+    Not to be called for a log that this process has open: that would release its own lock.
+    Raises: BlockingIOError if another process has the lock; OSError if it cannot be written.
+    """
+    with path.open("rb+", buffering=0) as file:
+        _lock(file)
+        yield
+
+
 def is_held(path: Path) -> bool:
     """Whether another process has the log at `path` locked, and so trains the run.
 
-    Not to be called for a log that this process has open: that would release its own lock.
+    As `locked`, not to be called for a log that this process has open.
     """
     try:
-        with path.open("rb+", buffering=0) as file:
-            _lock(file)
+        with locked(path):
+            pass
     except BlockingIOError:
         return True
     except OSError:  # there is no log, or it cannot be written

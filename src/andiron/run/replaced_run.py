@@ -94,8 +94,19 @@ def own_entries(folder: RunFolder) -> list[Path]:
     return [path for path in entries if folder.owns(final_names.get(path, path.name))]
 
 
+def own_links(folder: RunFolder) -> list[str]:
+    """The names of links among a run's own files; those of W&B and MLflow are their own."""
+    of_libraries = (folder.wandb, folder.mlflow)
+    entries = [path for path in own_entries(folder) if path not in of_libraries]
+    inside = (path for entry in entries for path in (entry, *entry.rglob("*")))
+    return [path.relative_to(folder.path).as_posix() for path in inside if path.is_symlink()]
+
+
 def remove(folder: RunFolder) -> None:
-    """Removes the files of a run, and the folders among its own that are empty then."""
+    """Removes the files of a run, and the folders among its own that are empty then.
+
+    To be called where `own_links` finds none: files would be removed through a link.
+    """
     for path in _written(folder):
         with suppress(OSError):
             path.unlink()

@@ -1,0 +1,291 @@
+"""Runs in any folders: listed, shown, compared, opened in TensorBoard, removed, archived."""
+
+import argparse
+import errno
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, improvement
+from andiron.commands import process
+from andiron.comparison import (
+    epoch_curves, recorded_run, removal, run_details, run_filter, run_list, run_search, run_values,
+    seed_groups, tensorboard_command,
+)  # fmt: skip
+from andiron.comparison.plain_values import is_finite
+from andiron.comparison.recorded_run import Run
+from andiron.run_folder import RunFolder
+
+DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+MOST_NAMED = 5
+Options = argparse.Namespace
+
+
+def list_runs(options: Options) -> int:
+    """Prints a row for each run."""
+    runs = _chosen(options)
+    shown = options.metric or (options.sort if "/" in (options.sort or "") else None)
+    if options.sort and runs:
+        name = run_values.Names(runs).resolved(options.sort)
+        runs = run_values.best_first(runs, name, options.direction)
+    if options.reverse:
+        runs.reverse()
+    if options.json:
+        print(run_list.as_json(runs))
+    elif runs:
+        columns = options.columns.split(",") if options.columns else None
+        print(run_list.as_table(runs, run_list.metric_of(runs, shown), columns))
+    else:
+        print("no runs", file=sys.stderr)
+    return EXIT_DONE
+
+
+def show(options: Options) -> int:
+    """Prints one run in full."""
+    found = run_details.details(RunFolder(options.run))
+    _print(options, run_details.plain(found), run_details.as_text_of(found))
+    return EXIT_DONE
+
+
+def compare(options: Options) -> int:
+    """Prints a row for each group of runs that differ in nothing but the seed, and their curves."""
+    runs = _some(options)
+    measured = [run for run in runs if run.metrics]
+    for run in runs:
+        if not run.metrics:
+            print(f"left out: {_named(run)}: has no metrics", file=sys.stderr)
+    if not measured:
+        raise errors.SelectionError("no run has metrics to compare")
+    metric = run_list.metric_of(measured, options.metric)
+    direction = options.direction or run_values.known_direction(metric, runs)
+    groups = seed_groups.ordered(seed_groups.by_seed(measured), metric, direction)
+    metrics = list(dict.fromkeys([metric, *seed_groups.shown_metrics(measured)]))
+    rows = seed_groups.described(groups, metrics)
+    labelled = dict(zip(map(seed_groups.label, rows), groups, strict=True))
+    curves = epoch_curves.curves(labelled, metric.removesuffix(run_values.LAST))
+    if len(curves) > epoch_curves.MOST:
+        few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
+        print(f"{few}; choose fewer with --where", file=sys.stderr)
+    if options.png:
+        epoch_curves.draw(curves[: epoch_curves.MOST], metric, options.png)
+    chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
+    _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
+    return EXIT_DONE
+
+
+def best(options: Options) -> int:
+    """Prints the folder of the finished run with the best value of a metric."""
+    runs = _some(options)
+    metric = run_list.metric_of(runs, options.metric)
+    done = [run for run in runs if run.facts.get("status") == "done"]
+    valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
+    if not valued:
+        raise errors.SelectionError(
+            f"none of {len(runs):,} runs is finished and has a finite {metric}; "
+            "`runs list` shows how they ended"
+        )
+    direction = options.direction or run_values.direction_of(metric, runs)
+    found = run_values.best_first(valued, metric, direction)[0]
+    path = str(found.path)
+    if errors.printable(path) != path or "\n" in path:
+        raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
+    value = run_values.value_of(found, metric)
+    more = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
+    _print(options, {**run_list.plain(found), "chosen_by": more}, path)
+    return EXIT_DONE
+
+
+def diff(options: Options) -> int:
+    """Prints the options, provenance and metrics in which two runs differ."""
+    one, other = (run_details.details(RunFolder(path)) for path in (options.a, options.b))
+    found = run_details.differences_of(one, other)
+    _print(options, found, run_details.as_text_of_differences(one, other, found))
+    return EXIT_DONE
+
+
+def open_runs(options: Options) -> int:
+    """Prints the command that shows the runs in TensorBoard."""
+    folders = [run.folder for run in _some(options)]
+    shown = [folder for folder in folders if folder.tensorboard.is_dir()]
+    if not shown:
+        raise errors.SelectionError("none of the runs has a folder tensorboard")
+    print(tensorboard_command.command(shown))
+    return EXIT_DONE
+
+
+def remove(options: Options) -> int:
+    """Removes what the runs wrote."""
+    return _each(options, "remove", "removed", removal.remove)
+
+
+def archive(options: Options) -> int:
+    """Packs the runs into archives, or moves their folders."""
+    into: Path = options.into
+
+    def packed(folder: RunFolder) -> list[str]:
+        return removal.pack(folder, into / f"{_place(folder.path)}.tar.gz")
+
+    def moved(folder: RunFolder) -> list[str]:
+        removal.move(folder, into / _place(folder.path))
+        return []
+
+    return _each(options, "archive", "archived", moved if options.move else packed)
+
+
+def _each(
+    options: Options, verb: str, done: str, act: Callable[[RunFolder], list[str]]
+) -> int:
+    if not options.folders and not options.where:
+        raise errors.SelectionError(f"name the runs to {verb}: folders, or --where")
+    runs = _some(options)
+    if not _confirmed(options, verb, runs):
+        return EXIT_FAILED
+    code = EXIT_DONE
+    for run in runs:
+        try:
+            left = act(run.folder)
+        except (errors.AndironError, OSError) as error:
+            print(f"error: {_reason(error)}", file=sys.stderr)
+            code = EXIT_FAILED
+            continue
+        print(f"{done}: {_named(run)}{_left(left)}")
+    return code
+
+
+def _left(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return errors.printable(f" (left, as no run wrote them: {', '.join(names[:MOST_NAMED])}{more})")
+
+
+def _confirmed(options: Options, verb: str, runs: Sequence[Run]) -> bool:
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise errors.SelectionError(f"--yes is needed to {verb} runs where nobody can be asked")
+    for run in runs:
+        print(f"{run.facts['status']:12} {_named(run)}")
+    print(f"{verb} {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}? [y/N] ", end="")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print("nothing was touched", file=sys.stderr)
+    return False
+
+
+def _place(path: Path) -> Path:
+    """Where a run lies below the current folder; its name, for one that lies elsewhere."""
+    whole = path.absolute()
+    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else Path(whole.name)
+
+
+def _chosen(options: Options) -> list[Run]:
+    folders = options.folders or [each for each in DEFAULT_FOLDERS if each.is_dir()]
+    runs = recorded_run.read(run_search.run_folders(folders))
+    return run_filter.chosen(runs, options.where)
+
+
+def _some(options: Options) -> list[Run]:
+    runs = _chosen(options)
+    if not runs:
+        folders = options.folders or DEFAULT_FOLDERS
+        where = f" with {options.where!r}" if options.where else ""
+        raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
+    return runs
+
+
+def _print(options: Options, plain: Any, text: str) -> None:
+    print(json.dumps(run_list.finite(plain), indent=2, allow_nan=False) if options.json else text)
+
+
+def _named(run: Run) -> str:
+    return errors.printable(str(run.path).replace("\n", "\\n"))
+
+
+def _reason(error: errors.AndironError | OSError) -> str:
+    if isinstance(error, OSError):
+        other = "; it is on another file system: leave out --move" * (error.errno == errno.EXDEV)
+        return errors.printable(f"{error.filename}: {error.strerror}{other}")
+    return str(error)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/runs.py`; returns the exit code."""
+    options = _parser().parse_args()
+    try:
+        code: int = options.act(options)
+    except errors.SelectionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (errors.AndironError, OSError) as error:
+        print(f"error: {_reason(error)}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, act: Callable[[Options], int], *parents: argparse.ArgumentParser) -> Any:
+        about = str(act.__doc__)
+        made = commands.add_parser(name, parents=parents, help=about, description=about)
+        made.set_defaults(act=act)
+        return made
+
+    folders, metric, as_json, consent = _folders(), _metric(), _json(), _consent()
+    listing = add("list", list_runs, folders, metric, as_json)
+    listing.add_argument("--sort", metavar="NAME", help="by an option, or a metric: best first")
+    listing.add_argument("--reverse", action="store_true", help="the last first")
+    listing.add_argument("--columns", metavar="NAMES", help="exactly these: lr,valid/accuracy.last")
+    add("show", show, as_json).add_argument("run", type=Path, help="the run's folder")
+    comparing = add("compare", compare, folders, metric, as_json)
+    comparing.add_argument("--png", type=Path, metavar="FILE", help="draw the curves there too")
+    add("best", best, folders, metric, as_json)
+    differing = add("diff", diff, as_json)
+    differing.add_argument("a", type=Path, help="a run's folder")
+    differing.add_argument("b", type=Path, help="another's")
+    add("open", open_runs, folders)
+    add("rm", remove, folders, consent)
+    archiving = add("archive", archive, folders, consent)
+    archiving.add_argument("--into", type=Path, required=True, help="folder for the archives")
+    archiving.add_argument("--move", action="store_true", help="move the folders, without packing")
+    return parser
+
+
+def _folders() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    about = "run folders, or folders with runs at any depth (default: outputs and multirun)"
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
+    condition = "'lr<1e-2 and (optimizer=adam or not status=done)'"
+    parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")
+    return parser
+
+
+def _metric() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    about = "such as valid/accuracy, or valid/accuracy.last (default: what checkpoints follow)"
+    parser.add_argument("--metric", metavar="NAME", help=about)
+    about = "which value is best, where no run has it on record"
+    parser.add_argument("--direction", choices=improvement.DIRECTIONS, help=about)
+    return parser
+
+
+def _json() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--json", action="store_true", help="print JSON for a program")
+    return parser
+
+
+def _consent() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    return parser

@@ -1,0 +1,1 @@
+"""Many runs side by side: found, read, chosen, compared, removed; torch is not imported."""

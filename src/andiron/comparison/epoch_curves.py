@@ -1,0 +1,113 @@
+"""The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from andiron import errors
+from andiron.comparison.epoch_log import epoch_points
+from andiron.comparison.recorded_run import Run
+from andiron.readable import number
+
+MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
+MOST = len(MARKS)
+COLUMNS, ROWS = 64, 15  # of a chart, without its axes
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The mean over runs of a metric after so many updates, and the lowest and highest value."""
+
+    label: str
+    updates: Sequence[int]
+    means: Sequence[float]
+    lowest: Sequence[float]
+    highest: Sequence[float]
+
+
+def curves(groups: Mapping[str, Sequence[Run]], metric: str) -> list[Curve]:
+    """A curve for each labelled group of runs that logged the metric.
+
+    Raises: DataError for a run whose values cannot be read.
+    """
+    found = (_curve(label, runs, metric) for label, runs in groups.items())
+    return [curve for curve in found if curve.updates]
+
+
+def as_text(found: Sequence[Curve], metric: str) -> str:
+    """A chart of 80 columns; each curve is drawn with its place in `MARKS`, the first on top."""
+    points = [
+        (mark, column, value)
+        for mark, curve in zip(MARKS, found, strict=False)
+        for column, value in _columns(curve, found)
+        if math.isfinite(value)
+    ]
+    if not points:
+        return f"{errors.printable(metric)}: no curve"
+    lowest, highest = (choose(value for *_, value in points) for choose in (min, max))
+    scale = (ROWS - 1) / ((highest - lowest) or 1)
+    cells = {(round((value - lowest) * scale), at): mark for mark, at, value in reversed(points)}
+    lines = [errors.printable(metric)]
+    for row in reversed(range(ROWS)):
+        label = number(lowest + row / scale) if row in (0, ROWS // 2, ROWS - 1) else ""
+        line = "".join(cells.get((row, column), " ") for column in range(COLUMNS))
+        lines.append(f"{label:>10} |{line}".rstrip())
+    first, last = _span(found)
+    axis = f"{first:,}{last:>{COLUMNS - len(f'{first:,}')},} updates"
+    return "\n".join([*lines, " " * 11 + "+" + "-" * COLUMNS, " " * 12 + axis])
+
+
+def _columns(curve: Curve, found: Sequence[Curve]) -> Iterator[tuple[int, float]]:
+    """The columns of a curve and its value there, on straight lines between its points."""
+    first, last = _span(found)
+    scale = (COLUMNS - 1) / ((last - first) or 1)
+    places = [round((updates - first) * scale) for updates in curve.updates]
+    yield places[0], curve.means[0]
+    for (at, value), (to, end) in itertools.pairwise(zip(places, curve.means, strict=True)):
+        for column in range(at + 1, to + 1):
+            yield column, value + (end - value) * (column - at) / (to - at)
+        if at == to:
+            yield to, end
+
+
+def _span(found: Sequence[Curve]) -> tuple[int, int]:
+    return min(curve.updates[0] for curve in found), max(curve.updates[-1] for curve in found)
+
+
+def draw(found: Sequence[Curve], metric: str, path: Path) -> None:
+    """Writes the curves as a PNG; the band of a group reaches from its lowest to its highest run.
+    """
+    from matplotlib.figure import Figure  # imports for half a second, and only here
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for curve in found:
+        (line,) = axes.plot(curve.updates, curve.means, label=_plain(curve.label))
+        axes.fill_between(
+            curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
+        )
+    axes.set(xlabel="updates", ylabel=_plain(metric))
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120, format="png")
+
+
+def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
+    values: dict[int, list[float]] = {}
+    for run in runs:
+        try:
+            for point in epoch_points(run.folder):
+                if metric in point.values:
+                    values.setdefault(point.updates, []).append(float(point.values[metric]))
+        except errors.DataError as error:
+            raise errors.DataError(f"{run.path}: {error}") from error
+    updates = sorted(values)
+    columns = [values[each] for each in updates]
+    means = [sum(each) / len(each) for each in columns]
+    return Curve(label, updates, means, [*map(min, columns)], [*map(max, columns)])
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib does not read as a formula."""
+    return errors.printable(text).replace("$", r"\$")

@@ -1,0 +1,55 @@
+"""Plain values of records that anybody may have written: numbers, times, text.
+
+>>> is_number(True), is_number(10**400), is_finite(float("nan")), as_text([8, 16])
+(False, False, False, '[8,16]')
+"""
+
+import json
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from andiron import files
+
+Number = int | float
+
+
+def is_number(value: Any) -> TypeGuard[Number]:
+    """Whether a plain value is a number that a float can hold, infinite and NaN included."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, float) or abs(value) < 2**1023
+
+
+def is_finite(value: Any) -> TypeGuard[Number]:
+    """Whether a plain value is a number, and neither infinite nor NaN."""
+    return is_number(value) and math.isfinite(value)
+
+
+def as_text(value: Any) -> str:
+    """An option's value as it is shown: text as it is, other values as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time on record; None where it is none, or has no time zone."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def read_own(path: Path, limit: int) -> bytes:
+    """`files.read_bytes` of a file that is in its folder: no link leads out of it."""
+    if path.is_symlink():
+        raise ValueError("is a link")
+    return files.read_bytes(path, limit)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why a file could not be read, without its name."""
+    if isinstance(error, FileNotFoundError):
+        return "is missing"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,225 @@
+"""A run as its folder tells: options, status, metrics; read without checking the manifest.
+
+What is damaged, missing or out of bounds becomes a line of `problems`, never an error: the folder
+may come from anybody.
+"""
+
+import dataclasses
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files, improvement
+from andiron.comparison.epoch_log import MOST_METRICS, epoch_points
+from andiron.comparison.plain_values import (
+    Number, is_finite, is_number, moment, read_own, reason,
+)  # fmt: skip
+from andiron.config.leaves import leaves
+from andiron.run.log_file import is_held
+from andiron.run_folder import RunFolder
+
+MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
+MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
+MOST_DEPTH = 50  # of lists and objects in the configuration
+KINDS = {"status": str, "reason": str, "started": str, "ended": str}
+NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The best and last value of a metric on a split; no best where its direction is unknown."""
+
+    last: Number
+    last_epoch: int | None
+    best: Number | None
+    epoch_of_best: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder says of its run; `metrics` are by split and name, as `valid/accuracy`."""
+
+    folder: RunFolder
+    facts: Mapping[str, Any]  # status, reason, started, ended, and NUMBERS, as far as known
+    options: Mapping[str, Any] = field(default_factory=dict)  # flat; a node's class under its name
+    nodes: frozenset[str] = frozenset()  # the names of options that are a node's class
+    metrics: Mapping[str, Standing] = field(default_factory=dict)
+    directions: Mapping[str, str] = field(default_factory=dict)  # lowest or highest, by metric
+    problems: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """The run's folder, as it was named or found."""
+        return self.folder.path
+
+    @property
+    def followed(self) -> str | None:
+        """The metric that the run's checkpoints follow, as `valid/loss`."""
+        split, metric = (self.options.get(f"checkpoint.{name}") for name in ("split", "metric"))
+        return f"{split}/{metric}" if isinstance(metric, str) else None
+
+
+def read(folders: Iterable[RunFolder]) -> list[Run]:
+    """The runs in these folders; a run is damaged, not missing, where it cannot be read."""
+    runs = [_read(folder) for folder in folders]
+    known = directions(runs)
+    return [run if run.metrics else _with_logged(run, known) for run in runs]
+
+
+def directions(runs: Iterable[Run]) -> dict[str, str]:
+    """Which value of a metric is best: on record, or as a best value differs from the last."""
+    known: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    for run in runs:
+        known |= run.directions
+        for name, standing in run.metrics.items():
+            best, last = standing.best, standing.last
+            if is_finite(best) and is_finite(last) and best != last:
+                seen[name.partition("/")[2]] = "highest" if best > last else "lowest"
+    return seen | known
+
+
+def _read(folder: RunFolder) -> Run:
+    problems: list[str] = []
+    config = _object(folder.config, problems, MOST_OPTIONS)
+    status = _object(folder.status, problems)
+    facts = {name: status[name] for name, kind in KINDS.items() if _is(status.get(name), kind)}
+    if "status" not in facts:
+        problems.append(f"{folder.status.name}: says no status")
+    is_done = facts.get("status") == "done"
+    summary = _object(folder.summary, problems) if is_done else {}
+    facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
+    facts.setdefault("seconds", _seconds(facts))
+    try:
+        flat, nodes = _flat(config)
+    except RecursionError:
+        flat, nodes = {}, frozenset()
+        problems.append(f"{folder.config.name}: is nested too deeply")
+    metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
+    known = summary.get("directions") or _given_direction(flat)
+    facts["status"] = _status(folder, facts.get("status"), is_damaged=bool(problems))
+    return Run(folder, facts, flat, nodes, metrics, _directions(known), tuple(problems))
+
+
+def _object(
+    path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
+) -> dict[str, Any]:
+    """The JSON object in a file; empty, and a problem, where there is none."""
+    try:
+        value = files.parsed_json(read_own(path, MOST_BYTES), most_values)
+    except (OSError, ValueError) as error:
+        problems.append(f"{path.name}: {reason(error)}")
+        return {}
+    if not isinstance(value, dict):
+        problems.append(f"{path.name}: holds no object")
+        return {}
+    return value
+
+
+def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """Every option by its dotted name, and which are a node's class, named without its package.
+
+    A schedule's copy of `lr` is left out, as nobody gave it.
+    """
+    _check_depth(config)
+    flat, nodes = {}, set()
+    for path, value in leaves(config):
+        if path[-1] == "_target_" and len(path) > 1:
+            name = ".".join(path[:-1])
+            nodes.add(name)
+            flat[name] = str(value).rpartition(".")[2]
+        elif not (len(path) == 2 and path[0] == "scheduler" and value == config.get("lr")):
+            flat[".".join(path)] = value
+    return flat, frozenset(nodes)
+
+
+def _check_depth(value: Any, most: int = MOST_DEPTH) -> None:
+    """Raises: RecursionError for what later steps could not walk through."""
+    if not most:
+        raise RecursionError
+    inner = value.values() if isinstance(value, dict) else value
+    for each in inner if isinstance(value, list | dict) else ():
+        _check_depth(each, most - 1)
+
+
+def _status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
+    """As recorded, but `killed` where no process has the lock.
+
+    It is `damaged` where none is on record, or the results of a finished run are not.
+    """
+    if status is None or (status == "done" and is_damaged):
+        return "damaged"
+    if status != "running":
+        return status
+    try:
+        may_be_asked = stat.S_ISREG(os.lstat(folder.log).st_mode) and os.access(folder.log, os.W_OK)
+    except OSError:
+        return "killed"
+    return "killed" if may_be_asked and not is_held(folder.log) else "running"
+
+
+def _seconds(facts: Mapping[str, Any]) -> float | None:
+    """From the start to the end of a run without a summary."""
+    started, ended = (moment(facts.get(name)) for name in ("started", "ended"))
+    if started is None or ended is None:
+        return None
+    return (ended - started).total_seconds()
+
+
+def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
+    for row in rows if isinstance(rows, list) else [None]:
+        row = row if isinstance(row, dict) else {}
+        split, metric, last, best = (row.get(name) for name in ("split", "metric", "last", "best"))
+        epochs = [row.get(name) for name in ("last_epoch", "epoch_of_best")]
+        last_epoch, epoch = (each if isinstance(each, int) else None for each in epochs)
+        named = _is(split, str) and _is(metric, str)
+        if named and is_number(last) and is_number(best):
+            yield f"{split}/{metric}", Standing(last, last_epoch, best, epoch)
+        else:
+            problems.append("summary.json: a metric is not as a run writes it")
+            return
+
+
+def _directions(known: Any) -> dict[str, str]:
+    found = known.items() if isinstance(known, dict) else ()
+    return {name: way for name, way in found if way in improvement.DIRECTIONS}
+
+
+def _given_direction(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The direction of the metric that checkpoints follow, if the configuration gives it."""
+    return {str(options.get("checkpoint.metric")): options.get("checkpoint.direction")}
+
+
+def _with_logged(run: Run, known: Mapping[str, str]) -> Run:
+    """The run with the metrics that it logged, for one without a summary."""
+    folder = run.folder
+    standings: dict[str, Standing] = {}
+    epochs = updates = 0
+    try:
+        for point in epoch_points(folder):
+            epochs, updates = max(epochs, point.epoch), max(updates, point.updates)
+            for name, value in point.values.items():
+                way = improvement.direction_of(name.partition("/")[2], known)
+                standings[name] = _after(standings.get(name), value, point.epoch, way)
+            if len(standings) > MOST_METRICS:
+                raise errors.DataError(f"{folder.metrics.name}: more than {MOST_METRICS:,} metrics")
+    except errors.DataError as error:
+        problems = (*run.problems, str(error))
+        return dataclasses.replace(run, problems=problems, metrics=standings)
+    facts = {"epochs": epochs, "updates": updates} | dict(run.facts)
+    return dataclasses.replace(run, facts=facts, metrics=standings)
+
+
+def _after(before: Standing | None, value: Number, epoch: int, way: str | None) -> Standing:
+    if way is None:
+        return Standing(value, epoch, None, None)
+    if before is None or improvement.is_better(value, before.best, way):
+        return Standing(value, epoch, value, epoch)
+    return Standing(value, epoch, before.best, before.epoch_of_best)
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind)

@@ -1,0 +1,167 @@
+"""One run in full, and two runs side by side; recorded files are checked against the manifest.
+"""
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from andiron import errors
+from andiron.comparison import run_list, text_table
+from andiron.comparison.plain_values import as_text
+from andiron.comparison.recorded_run import Run, read
+from andiron.config.leaves import by_name, differences, leaves
+from andiron.readable import number
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
+MOST_TEXT = 2000  # characters of a value
+ORIGIN = ("andiron", "git", "python", "packages", "hardware", "data")  # of the provenance
+
+
+@dataclasses.dataclass(frozen=True)
+class Details:
+    """A run, and the files that it has on record as plain values; empty where there is none."""
+
+    run: Run
+    config: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    param_groups: Mapping[str, Any]
+
+
+def details(folder: RunFolder) -> Details:
+    """The run in a folder, its files unchanged since it wrote them.
+
+    Raises: RunFolderError if there is no run; DataError for a file that was changed or is damaged.
+    """
+    if not folder.holds_run():
+        raise errors.RunFolderError(f"{folder.path}: holds no run; name a run's own folder")
+    paths = folder.config, folder.provenance, folder.param_groups
+    run_record.check(folder, *(path for path in (*paths, folder.summary) if path.exists()))
+    (run,) = read([folder])
+    if run.problems:
+        raise errors.DataError("; ".join(f"{folder.path}: {problem}" for problem in run.problems))
+    return Details(run, *(_object(folder, path) for path in paths))
+
+
+def as_text_of(found: Details) -> str:
+    """Status, metrics, parameter groups, provenance and configuration, in 80 columns."""
+    run = found.run
+    sections = {
+        "": _status(run),
+        "metrics": _metrics(run),
+        "parameter groups": _groups(found.param_groups),
+        "provenance": _listed(_origin(found.provenance)),
+        "configuration": _listed(run.options),
+    }
+    shown = (f"{title}\n{text}" if title else text for title, text in sections.items() if text)
+    return "\n\n".join(shown)
+
+
+def plain(found: Details) -> dict[str, Any]:
+    """Everything in `found` as plain values."""
+    return {
+        **run_list.plain(found.run),
+        "config": dict(found.config),
+        "provenance": dict(found.provenance),
+        "param_groups": dict(found.param_groups),
+    }
+
+
+def differences_of(one: Details, other: Details) -> dict[str, dict[str, list[Any]]]:
+    """The options, provenance and metrics that differ: both values by name, None for none."""
+    origins = ({name: each.provenance.get(name) for name in ORIGIN} for each in (one, other))
+    metrics = (_flat_metrics(each.run) for each in (one, other))
+    return {
+        "options": by_name(differences(one.config, other.config)),
+        "provenance": by_name(differences(*origins)),
+        "metrics": by_name(differences(*metrics)),
+    }
+
+
+def as_text_of_differences(
+    one: Details, other: Details, found: Mapping[str, Mapping[str, list[Any]]]
+) -> str:
+    """A table for each kind of difference."""
+    sides = (f"{side}: {each.run.path}" for side, each in (("A", one), ("B", other)))
+    parts = ["\n".join(map(errors.printable, sides))]
+    for kind, named in found.items():
+        rows = [[name, *sides] for name, sides in named.items()]
+        parts.append(text_table.table([kind, "A", "B"], rows) if rows else f"{kind}: no difference")
+    return "\n\n".join(parts)
+
+
+def _object(folder: RunFolder, path: Any) -> dict[str, Any]:
+    value = run_record.read_json(folder, path) if path.exists() else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _status(run: Run) -> str:
+    facts = run.facts
+    counts = [
+        f"{facts[name]:,} {noun}"
+        for name, noun in (
+            ("epochs", "epochs"), ("updates", "updates"), ("num_parameters", "parameters"),
+        )
+        if name in facts
+    ]  # fmt: skip
+    lines = [
+        errors.printable(str(run.path)),
+        f"{facts['status']}, started {run_list.started(run)}, took {run_list.seconds(run)}",
+        ", ".join(counts),
+        facts.get("reason") or "",
+    ]
+    return "\n".join(errors.printable(line) for line in lines if line)
+
+
+def _metrics(run: Run) -> str:
+    rows = [
+        [name, text_table.measured(each.best), each.epoch_of_best, number(each.last)]
+        for name, each in run.metrics.items()
+    ]
+    return text_table.table(["metric", "best", "epoch of best", "last"], rows) if rows else ""
+
+
+def _groups(groups: Mapping[str, Any]) -> str:
+    names = "optimizer", "lr", "num_tensors", "num_parameters"
+    rows = [
+        [name, *(group.get(each) for each in names)]
+        for name, group in groups.items()
+        if isinstance(group, dict)
+    ]
+    headers = ["group", "optimizer", "lr", "tensors", "parameters"]
+    return text_table.table(headers, rows) if rows else ""
+
+
+def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    command = provenance.get("command")
+    if isinstance(command, list):
+        yield "command", shlex.join(map(str, command))
+    for path, value in leaves({name: provenance.get(name) for name in ORIGIN}):
+        yield ".".join(path), value
+    resumes = provenance.get("resumes")
+    if isinstance(resumes, list):
+        yield "resumes", len(resumes)
+
+
+def _listed(values: Any) -> str:
+    """A line for each name and value, the value continued below itself where it is long."""
+    lines = []
+    for name, value in dict(values).items():
+        text = errors.printable(as_text(value).replace("\n", " "))
+        name, room = errors.printable(name), WIDTH - NAME - 2
+        pieces = [text[at : at + room] for at in range(0, min(len(text), MOST_TEXT), room)] or [""]
+        heads = [f"{name:{NAME}}  ", *[" " * (NAME + 2)] * (len(pieces) - 1)]
+        if len(name) > NAME:
+            lines.append(name)
+            heads[0] = " " * (NAME + 2)
+        lines += [f"{head}{piece}".rstrip() for head, piece in zip(heads, pieces, strict=True)]
+    return "\n".join(lines)
+
+
+def _flat_metrics(run: Run) -> dict[str, Any]:
+    return {
+        name: {"best": standing.best, "last": standing.last}
+        for name, standing in run.metrics.items()
+    }

@@ -1,0 +1,112 @@
+"""Runs as rows: a line each on the terminal, an object each as JSON."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from andiron.comparison.plain_values import moment
+from andiron.comparison.recorded_run import Run
+from andiron.comparison.run_values import LAST, Names, differing, value_of
+from andiron.comparison.text_table import measured, table
+from andiron.readable import duration
+
+DEFAULT_METRIC = "valid/loss"
+
+
+def metric_of(runs: Iterable[Run], name: str | None = None) -> str:
+    """The whole name of the metric to show: the one given, or what most checkpoints follow.
+
+    Raises: SelectionError if no run has measured the one given.
+    """
+    every = list(runs)
+    if name is not None:
+        return Names(every).metric(name)
+    followed = Counter(run.followed for run in every if run.followed in run.metrics)
+    return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
+
+
+def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = None) -> str:
+    """A row for each run: how it ended, what differs, its metric; or the columns of these names.
+
+    Raises: SelectionError for a column that no run has.
+    """
+    if columns is not None:
+        names = Names(runs)
+        columns = [names.resolved(name) for name in columns]
+        rows = [[run.path, *(_shown(run, name, names) for name in columns)] for run in runs]
+        return table(["path", *columns], rows)
+    options = differing(runs)
+    last = metric.removesuffix(LAST) + LAST
+    headers = ["path", "status", *options, "epochs", metric.removesuffix(LAST), "last"]
+    problems = ["problem"] if any(run.problems for run in runs) else []
+    rows = [
+        [
+            run.path,
+            run.facts.get("status"),
+            *(value_of(run, name) for name in options),
+            run.facts.get("epochs"),
+            measured(value_of(run, metric.removesuffix(LAST))),
+            measured(value_of(run, last)),
+            started(run),
+            seconds(run),
+            *("; ".join(run.problems) or None for _ in problems),
+        ]
+        for run in runs
+    ]
+    return table([*headers, "started", "time", *problems], rows)
+
+
+def as_json(runs: Iterable[Run]) -> str:
+    """An array with an object for each run, each on a line of its own; NaN and infinity are null.
+    """
+    rows = [json.dumps(finite(plain(run)), allow_nan=False) for run in runs]
+    return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """Everything known about a run, as plain values."""
+    metrics = {name: dict(vars(standing)) for name, standing in run.metrics.items()}
+    return {
+        "path": str(run.path),
+        **run.facts,
+        "options": dict(run.options),
+        "metrics": metrics,
+        "problems": list(run.problems),
+    }
+
+
+def started(run: Run) -> str | None:
+    """When the run began, in local time."""
+    found = moment(run.facts.get("started"))
+    try:
+        return None if found is None else found.astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError):  # a year that this machine's clock does not have
+        return None
+
+
+def seconds(run: Run) -> str | None:
+    """How long the run has trained; until now for one that runs."""
+    begun = moment(run.facts.get("started"))
+    if run.facts.get("status") == "running" and begun is not None:
+        return duration((datetime.now(UTC) - begun).total_seconds())
+    spent = run.facts.get("seconds")
+    return None if spent is None else duration(spent)
+
+
+def finite(value: Any) -> Any:
+    """A plain value for strict JSON: None for NaN and infinity."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _shown(run: Run, name: str, names: Names) -> Any:
+    value = value_of(run, name)
+    if name.removesuffix(LAST) in names.metrics:
+        return measured(value)
+    return started(run) if name == "started" else seconds(run) if name == "seconds" else value

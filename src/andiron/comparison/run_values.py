@@ -1,0 +1,148 @@
+"""The values of a run by name: facts, options and metrics; the options that differ between runs."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from andiron import errors, improvement
+from andiron.comparison.plain_values import as_text
+from andiron.comparison.recorded_run import NUMBERS, Run, directions
+
+FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
+LAST = ".last"  # after a metric: its last value; without it, the best
+MOST_NEAREST, MOST_LISTED = 5, 20
+MOST_COLUMNS = 30  # a stranger's run may have thousands of options
+
+
+def value_of(run: Run, name: str) -> Any:
+    """The run's value of that name; None if it has none."""
+    if name == "path":
+        return str(run.path)
+    if name in FACTS:
+        return run.facts.get(name)
+    if name in run.options:
+        return run.options[name]
+    standing = run.metrics.get(name.removesuffix(LAST))
+    if standing is None:
+        return None
+    return standing.last if name.endswith(LAST) else standing.best
+
+
+class Names:
+    """The names that any of some runs has a value of."""
+
+    def __init__(self, runs: Iterable[Run]):
+        every = list(runs)
+        self.options = list(dict.fromkeys(name for run in every for name in run.options))
+        self.metrics = list(dict.fromkeys(name for run in every for name in run.metrics))
+        with_last = [f"{name}{LAST}" for name in self.metrics]
+        self._all = dict.fromkeys([*FACTS, *self.options, *self.metrics, *with_last])
+
+    def resolved(self, name: str) -> str:
+        """The whole name, of which the last parts are enough where no other name has them.
+
+        Raises: SelectionError if no run has it, or if several names end so.
+        """
+        if name in self._all:
+            return name
+        found = [each for each in self._all if each.endswith((f".{name}", f"/{name}"))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise errors.SelectionError(f"{name}: could be {', '.join(found)}; give one of these")
+        raise errors.SelectionError(f"{name}: no run here has it; {self._nearest(name)}")
+
+    def metric(self, name: str) -> str:
+        """The whole name of a metric, which may be without its split where only one has it.
+
+        Raises: SelectionError if no run has measured it, or if several splits have.
+        """
+        last = LAST if name.endswith(LAST) else ""
+        given = name.removesuffix(LAST)
+        found = [each for each in self.metrics if given in (each, each.partition("/")[2])]
+        if len(found) != 1:
+            problem = "was not measured" if not found else "was measured on several splits"
+            there = ", ".join((found or self.metrics)[:MOST_LISTED]) or "none"
+            raise errors.SelectionError(f"{name}: {problem}; choose one of: {there}")
+        return found[0] + last
+
+    def _nearest(self, name: str) -> str:
+        by_leaf = {each.replace("/", ".").rpartition(".")[2]: each for each in self._all}
+        close = difflib.get_close_matches(name, [*self._all, *by_leaf], MOST_NEAREST, 0.5)
+        nearest = list(dict.fromkeys(by_leaf.get(each, each) for each in close))
+        listed = ", ".join(nearest or [*self.options, *self.metrics][:MOST_LISTED])
+        return f"did you mean {listed}?" if nearest else f"there is: {listed or 'nothing'}"
+
+
+def differing(runs: Sequence[Run]) -> list[str]:
+    """The options that differ between runs, in the order of their configurations; at most 30.
+
+    An option that a run does not have is null there, unless it is an argument of a class: the
+    others may have another class.
+    """
+    found = []
+    for name in Names(runs).options:
+        having = [run for run in runs if name in run.options]
+        values = {comparable(run.options[name]) for run in having}
+        if len(having) < len(runs) and not _is_argument(name, having[0]):
+            values.add(None)
+        if len(values) > 1:
+            found.append(name)
+    return found[:MOST_COLUMNS]
+
+
+def comparable(value: Any) -> Any:
+    """The value, or the text of a list: what can stand in a set."""
+    return as_text(value) if isinstance(value, list | dict) else value
+
+
+def _is_argument(name: str, run: Run) -> bool:
+    """Whether an option of the run belongs to a node that has a class."""
+    above = name.rpartition(".")[0]
+    while above and above not in run.nodes:
+        above = above.rpartition(".")[0]
+    return bool(above)
+
+
+def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> list[Run]:
+    """The runs by their value of that name: of a metric the best first, else the lowest.
+
+    Those without a value, and those with NaN, come last, in the order they had.
+    Raises: SelectionError for a metric whose direction is not on record.
+    """
+    every = list(runs)
+    names = Names(every)
+    if name.removesuffix(LAST) in names.metrics:
+        direction = direction or direction_of(name, every)
+    values = [(value_of(run, name), run) for run in every]
+    known = [pair for pair in values if _is_comparable(pair[0])]
+    numbers = [pair for pair in known if not isinstance(pair[0], str)]
+    texts = [pair for pair in known if isinstance(pair[0], str)]
+    for some in (numbers, texts):
+        some.sort(key=lambda pair: pair[0], reverse=direction == "highest")
+    rest = [run for value, run in values if not _is_comparable(value)]
+    return [run for _, run in [*numbers, *texts]] + rest
+
+
+def direction_of(name: str, runs: Iterable[Run]) -> str:
+    """Which value of a metric, as `valid/loss`, is best: lowest or highest.
+
+    Raises: SelectionError if no run has it on record.
+    """
+    known = known_direction(name, runs)
+    if known is None:
+        raise errors.SelectionError(
+            f"{name}: no run here has on record which value is best; give --direction highest, or "
+            "lowest"
+        )
+    return known
+
+
+def known_direction(name: str, runs: Iterable[Run]) -> str | None:
+    """`direction_of`, or None if no run has it on record."""
+    metric = name.removesuffix(LAST).partition("/")[2]
+    return improvement.direction_of(metric, directions(runs))
+
+
+def _is_comparable(value: Any) -> bool:
+    return isinstance(value, str | int | float) and value == value  # NaN is not equal to itself

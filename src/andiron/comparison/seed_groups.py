@@ -1,0 +1,137 @@
+"""Runs that differ in nothing but their seed, as one: mean and spread of each metric.
+
+>>> spread([0.9, 0.8, 1.0]).mean, str(spread([0.5])), str(spread([0.9, 0.8, 1.0]))
+(0.9, '0.5000', '0.9000 ± 0.1000')
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from andiron.comparison.recorded_run import Run
+from andiron.comparison.run_values import comparable, differing, value_of
+from andiron.comparison.text_table import cell, table
+from andiron.readable import number
+
+APART = ("seed", "name")  # options in which runs of one group may differ
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean of some values and their standard deviation (divided by n - 1; None for one)."""
+
+    mean: float
+    deviation: float | None
+    number: int
+
+    def __str__(self) -> str:
+        mean = number(self.mean)
+        return mean if self.deviation is None else f"{mean} ± {number(self.deviation)}"
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Mean and standard deviation; None for no values."""
+    if not values:
+        return None
+    if len(values) == 1 or not all(map(math.isfinite, values)):
+        mean = values[0] if len(values) == 1 else math.nan
+        return Spread(mean, None, len(values))
+    return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
+
+
+def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
+    """The runs in groups whose configurations are equal apart from seed and name."""
+    groups: dict[frozenset[Any], list[Run]] = {}
+    for run in runs:
+        options = frozenset(
+            (name, comparable(value))
+            for name, value in run.options.items()
+            if name not in APART and value is not None
+        )
+        groups.setdefault(options, []).append(run)
+    return list(groups.values())
+
+
+def ordered(
+    groups: Iterable[list[Run]], metric: str, direction: str | None
+) -> list[list[Run]]:
+    """The groups by the mean of a metric, the best first; as they are without a direction."""
+    sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)
+
+    def key(group: list[Run]) -> tuple[bool, float]:
+        found = spread(_values(group, metric))
+        is_missing = found is None or math.isnan(found.mean)
+        return is_missing, 0.0 if found is None or is_missing else sign * found.mean
+
+    return sorted(groups, key=key)
+
+
+def shown_metrics(runs: Iterable[Run]) -> list[str]:
+    """The metrics of held-out data, without the parts of a metric such as valid/recall/cat."""
+    names = dict.fromkeys(name for run in runs for name in run.metrics)
+    return [name for name in names if name.count("/") == 1 and not name.startswith("train/")]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is shown of a group: its place, options that differ between groups, metrics' spreads."""
+
+    place: int
+    runs: Sequence[Run]
+    options: Mapping[str, Any]
+    metrics: Mapping[str, Spread | None]
+
+
+def described(groups: Sequence[Sequence[Run]], metrics: Sequence[str]) -> list[Row]:
+    """A row for each group."""
+    options = [name for name in differing([group[0] for group in groups]) if name not in APART]
+    return [
+        Row(
+            place,
+            group,
+            {name: value_of(group[0], name) for name in options},
+            {name: spread(_values(group, name)) for name in metrics},
+        )
+        for place, group in enumerate(groups, 1)
+    ]
+
+
+def label(row: Row) -> str:
+    """The place of a group and its options, for a legend."""
+    options = (f"{name}={cell(value)}" for name, value in row.options.items())
+    return " ".join([f"{row.place}:", *options])
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """A line for each group, and below the folders of its runs."""
+    headers = ["group", "runs", *rows[0].options, *rows[0].metrics]
+    cells = [
+        [row.place, len(row.runs), *row.options.values(), *map(_text, row.metrics.values())]
+        for row in rows
+    ]
+    folders = [[row.place, run.path] for row in rows for run in row.runs]
+    return f"{table(headers, cells)}\n\n{table(['group', 'folder'], folders)}"
+
+
+def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as plain values."""
+    return [
+        {
+            "options": dict(row.options),
+            "runs": [str(run.path) for run in row.runs],
+            "seeds": [run.options.get("seed") for run in row.runs],
+            "metrics": {name: each and asdict(each) for name, each in row.metrics.items()},
+        }
+        for row in rows
+    ]
+
+
+def _text(found: Spread | None) -> str | None:
+    return None if found is None else str(found)
+
+
+def _values(runs: Iterable[Run], name: str) -> list[float]:
+    values = (value_of(run, name) for run in runs)
+    return [value for value in values if value is not None]

@@ -1,0 +1,171 @@
+"""Run folders as anybody may have written them: a run each, whatever is in them."""
+
+import json
+import os
+import socket
+
+import pytest
+
+from andiron import errors
+from andiron.comparison import run_list, run_search, seed_groups
+from andiron.comparison.recorded_run import read
+from andiron.run_folder import RunFolder
+
+CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
+ROW = {"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 1, "last": 0.5,
+       "last_epoch": 2}  # fmt: skip
+STATUS = {"status": "done", "started": "2026-11-22T07:00:00+00:00",
+          "ended": "2026-11-22T07:00:09+00:00"}  # fmt: skip
+
+
+def made(path, *, config=CONFIG, status=STATUS, summary=None, lines=()):
+    path.mkdir(parents=True)
+    summary = {"epochs": 2, "seconds": 3.5, "metrics": [ROW]} if summary is None else summary
+    for name, content in (("config", config), ("status", status), ("summary", summary)):
+        (path / f"{name}.json").write_text(json.dumps(content))
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RunFolder(path)
+
+
+def line(split, epoch, **values):
+    return {"split": split, "updates": 5 * epoch, "epoch": epoch, "over": "epoch", **values}
+
+
+def test_runs_are_found_at_any_depth_and_not_through_links(tmp_path):
+    for name in ("b/2026/x", "a", "a/inside", "a/checkpoints/step-1", ".hidden/run", "c/.git/run"):
+        made(tmp_path / name)
+    (tmp_path / "b" / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "b" / "loop").symlink_to(tmp_path)
+    (tmp_path / "c" / "config.json").write_text("{}")  # of another program
+
+    found = run_search.run_folders([tmp_path, tmp_path / "a"])
+    assert [each.path.relative_to(tmp_path).as_posix() for each in found] == [
+        "a", "a/inside", "b/2026/x",
+    ]  # fmt: skip
+    with pytest.raises(errors.RunFolderError, match="there is no such folder"):
+        run_search.run_folders([tmp_path / "nowhere"])
+
+
+def test_a_finished_run_is_its_summary(tmp_path):
+    (run,) = read([made(tmp_path / "run")])
+
+    assert run.problems == ()
+    assert run.facts["status"] == "done" and run.facts["seconds"] == 3.5
+    assert run.options == {"lr": 0.1, "seed": 1, "model": "MLP", "model.hidden": [8]}
+    assert run.nodes == {"model"}
+    assert vars(run.metrics["valid/loss"]) == {
+        "best": 0.25, "epoch_of_best": 1, "last": 0.5, "last_epoch": 2,
+    }  # fmt: skip
+
+
+def test_an_unfinished_run_is_what_it_logged_with_the_directions_of_the_others(tmp_path):
+    log = [line("valid", 1, loss=0.5, f1=0.1), line("valid", 2, loss=0.75, f1=0.2)]
+    window = {**line("train", 2, loss=9.0), "over": "window"}
+    folder = made(
+        tmp_path / "run", status={**STATUS, "status": "interrupted"}, lines=[*log, window]
+    )
+    with folder.metrics.open("a") as file:
+        file.write('{"split": "valid", "over": "epoch", "loss":')  # half written
+
+    run, _ = read([folder, made(tmp_path / "other")])  # whose loss got worse after its best
+    assert run.problems == () and run.facts["status"] == "interrupted"
+    assert (run.facts["epochs"], run.facts["seconds"]) == (2, 9.0)
+    loss, f1 = run.metrics["valid/loss"], run.metrics["valid/f1"]
+    assert (loss.best, loss.epoch_of_best, loss.last) == (0.5, 1, 0.75)
+    assert (f1.best, f1.last) == (None, 0.2)  # nothing tells which f1 is better
+
+
+def test_a_run_whose_process_is_gone_was_killed(tmp_path):
+    folder = made(tmp_path / "run", status={**STATUS, "status": "running"})
+    folder.log.write_text("")
+    assert read([folder])[0].facts["status"] == "killed"
+
+
+DAMAGE = {
+    "missing": lambda path: None,
+    "empty": lambda path: path.write_text(""),
+    "half": lambda path: path.write_text('{"lr": 0.'),
+    "a list": lambda path: path.write_text("[1]"),
+    "no text": lambda path: path.write_bytes(b"\xff\xfe"),
+    "deep": lambda path: path.write_text("[" * 100_000 + "]" * 100_000),
+    "deep objects": lambda path: path.write_text('{"a":' * 900 + "1" + "}" * 900),
+    "huge": lambda path: path.write_text('{"lr": ' + "9" * 100_000 + "}"),
+    "many": lambda path: path.write_text("[" + "[]," * 300_000 + "1]"),
+    "large": lambda path: os.truncate(_touched(path), 10**11),
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a link": lambda path: path.symlink_to(_touched(path.with_name("other"))),
+    "a folder": lambda path: path.mkdir(),
+    "a socket": lambda path: _socket(path),
+    "a loop": lambda path: path.symlink_to(path.name),
+}
+
+
+def _touched(path):
+    path.touch()
+    return path
+
+
+def _socket(path):
+    os.chdir(path.parent)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path.name)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("file", ["config", "status", "summary"])
+def test_a_damaged_run_is_a_row_that_says_so(file, damage, here):
+    folder = made(here / "run")
+    (here / "run" / "manifest.json").write_text("{}")  # beside config.json: the sign of a run
+    path = here / "run" / f"{file}.json"
+    path.unlink()
+    DAMAGE[damage](path)
+
+    (found,) = run_search.run_folders([here]) or [folder]
+    (run,) = read([found])
+    assert run.problems and run.problems[0].startswith(f"{file}.json: ")
+    assert run.facts["status"] == "damaged"
+    shown = run_list.as_table([run], "valid/loss")
+    assert "damaged" in shown and len(shown.splitlines()) == 2
+    assert json.loads(run_list.as_json([run]))[0]["problems"] == list(run.problems)
+
+
+def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
+    escape = "\x1b]0;owned\x07\x1b[2J"
+    summary = {"metrics": [{**ROW, "metric": escape}], "epochs": 10**5000, "seconds": float("nan")}
+    folder = made(
+        tmp_path / f"run{escape}",
+        config={"lr": escape, escape: {"_target_": escape}, "n": float("inf")},
+        status={"status": escape, "started": escape, "reason": 3},
+        summary=json.loads("{}"),
+    )
+    other = made(tmp_path / "other", summary=summary | {"epochs": 1e999})
+    runs = read([folder, other])
+
+    shown = [
+        run_list.as_table(runs, "valid/loss"),
+        run_list.as_table(runs, "valid/loss", ["lr", "started", "seconds", "reason"]),
+        run_list.as_json(runs),
+        seed_groups.as_table(seed_groups.described(seed_groups.by_seed(runs), ["valid/loss"])),
+    ]
+    assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
+
+
+def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):
+    runs = read(
+        made(
+            tmp_path / f"{seed}-{lr}",
+            config={**CONFIG, "seed": seed, "name": f"run{seed}", "lr": lr},
+            summary={"metrics": [{**ROW, "best": lr * seed}]},
+        )
+        for lr in (0.1, 0.2)
+        for seed in (1, 2, 3)
+    )
+    groups = seed_groups.by_seed(runs)
+    rows = seed_groups.described(groups, ["valid/loss"])
+
+    assert [len(group) for group in groups] == [3, 3]
+    assert [row.options for row in rows] == [{"lr": 0.1}, {"lr": 0.2}]
+    assert str(rows[0].metrics["valid/loss"]) == "0.2000 ± 0.1000"
+    best = seed_groups.ordered(groups, "valid/loss", "highest")
+    assert best == groups[::-1]

@@ -1,0 +1,263 @@
+"""`runs list | show | compare | best | diff | open | rm | archive` over real runs."""
+
+import json
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from in_process import called
+
+from andiron.commands import runs, train
+from andiron.comparison import run_details
+from andiron.run_folder import RunFolder
+
+ROOT = Path(__file__).resolve().parents[3]
+SHORT = ("data=partial", "data.fraction=0.2", "model.hidden=[8]", "num_epochs=2", "render=plain")
+NAMES = ("adam", "sgd-1", "sgd-2")
+LOCK = """import fcntl, sys
+file = open(sys.argv[1], "rb+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Three short runs: one of Adam, two of SGD with other seeds."""
+    folder = tmp_path_factory.mktemp("trained")
+    for name, *options in (
+        ("adam", "lr=3e-2"),
+        ("sgd-1", "optimizer=sgd", "lr=1e-2", "seed=1"),
+        ("sgd-2", "optimizer=sgd", "lr=1e-2", "seed=2"),
+    ):
+        ended = called(train.main, f"hydra.run.dir=outputs/{name}", *options, *SHORT, cwd=folder)
+        assert ended.code == 0, ended.errors
+    return folder
+
+
+@pytest.fixture
+def here(trained, tmp_path):
+    """A copy of the runs, to be changed."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def told(*arguments, cwd, code=0):
+    ended = called(runs.main, *arguments, cwd=cwd)
+    assert ended.code == code, (ended.output, ended.errors)
+    return ended.output if code == 0 else ended.errors
+
+
+def test_the_list_has_a_row_for_each_run_and_the_options_that_differ(trained):
+    header, *rows = told("list", cwd=trained).splitlines()
+
+    assert header.split() == [
+        "path", "status", "seed", "lr", "optimizer", "epochs", "valid/loss", "last", "started",
+        "time",
+    ]  # fmt: skip
+    assert [row.split()[:6] for row in rows] == [
+        ["outputs/adam", "done", "42", "0.03", "Adam", "2"],
+        ["outputs/sgd-1", "done", "1", "0.01", "SGD", "2"],
+        ["outputs/sgd-2", "done", "2", "0.01", "SGD", "2"],
+    ]
+
+
+def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
+    where = "--where", "optimizer=sgd and lr<5e-2"
+    columns = "--columns", "seed,valid/accuracy,accuracy.last,status"
+    rows = told("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
+    assert [row.split()[1] for row in rows.splitlines()] == ["seed", "2", "1"]
+    assert "could be train/accuracy.last" in told("list", *columns, cwd=trained, code=2)
+    best = json.loads(told("list", "--sort", "valid/accuracy", "--json", cwd=trained))
+    values = [row["metrics"]["valid/accuracy"]["best"] for row in best]
+    assert values == sorted(values, reverse=True)  # accuracy is better the higher it is
+    worst = json.loads(told("list", "--sort", "valid/loss", "--reverse", "--json", cwd=trained))
+    losses = [row["metrics"]["valid/loss"]["best"] for row in worst]
+    assert losses == sorted(losses, reverse=True)
+    nothing = called(runs.main, "list", "--where", "lr=7", cwd=trained)
+    assert (nothing.code, nothing.output, nothing.errors) == (0, "", "no runs\n")
+
+
+def test_json_has_everything_of_the_summary(trained):
+    row = json.loads(told("list", "outputs/adam", "--json", cwd=trained))[0]
+    summary = json.loads((trained / "outputs/adam/summary.json").read_text())
+
+    assert row["options"]["optimizer"] == "Adam" and row["options"]["model.hidden"] == [8]
+    assert row["epochs"] == summary["epochs"] and row["problems"] == []
+    for each in summary["metrics"]:
+        expected = {name: value for name, value in each.items() if name not in ("split", "metric")}
+        assert row["metrics"][f"{each['split']}/{each['metric']}"] == expected
+
+
+def test_the_best_run_is_printed_as_a_folder(trained):
+    rows = json.loads(told("list", "--json", cwd=trained))
+    by_accuracy = {row["metrics"]["valid/accuracy"]["best"]: row["path"] for row in rows}
+
+    best = told("best", "--metric", "valid/accuracy", cwd=trained)
+    assert best == by_accuracy[max(by_accuracy)] + "\n"
+    more = json.loads(told("best", "--metric", "valid/accuracy", "--json", cwd=trained))
+    assert more["chosen_by"] == {
+        "metric": "valid/accuracy", "direction": "highest", "value": max(by_accuracy), "runs": 3,
+    }  # fmt: skip
+    lowest = told("best", "--metric", "valid/accuracy", "--direction", "lowest", cwd=trained)
+    assert lowest == by_accuracy[min(by_accuracy)] + "\n"
+    assert "choose one of: train/loss" in told("best", "--metric", "f1", cwd=trained, code=2)
+    assert "no run in empty" in told("best", _made(trained / "empty").name, cwd=trained, code=2)
+
+
+def _made(path):
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def test_runs_that_differ_only_in_seed_are_compared_as_one(trained, tmp_path):
+    shown = told("compare", "--metric", "valid/accuracy", "--png", tmp_path / "c", cwd=trained)
+    rows = json.loads(told("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
+
+    assert sorted(len(row["runs"]) for row in rows) == [1, 2]
+    (pair,) = [row for row in rows if len(row["runs"]) == 2]
+    assert pair["options"] == {"lr": 0.01, "optimizer": "SGD"} and pair["seeds"] == [1, 2]
+    values = [
+        json.loads(told("show", run, "--json", cwd=trained))["metrics"]["test/loss"]["best"]
+        for run in pair["runs"]
+    ]
+    assert pair["metrics"]["test/loss"]["mean"] == pytest.approx(sum(values) / 2, rel=1e-12)
+    assert "±" in shown and shown.splitlines()[-1].split()[-1] == "updates"
+    assert max(map(len, shown.splitlines())) <= 110
+    assert (tmp_path / "c").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_is_shown_in_80_columns_and_only_as_it_was_written(here):
+    shown = told("show", "outputs/adam", cwd=here)
+
+    assert max(map(len, shown.splitlines())) <= run_details.WIDTH
+    for part in ("done, started", "valid/accuracy", "torch.optim.Adam", "git.revision", "hidden"):
+        assert part in shown
+    summary = here / "outputs/adam/summary.json"
+    summary.write_text(summary.read_text().replace('"epochs": 2', '"epochs": 3'))
+    assert "was changed since the run wrote it" in told("show", "outputs/adam", cwd=here, code=1)
+    assert "was changed" in told("diff", "outputs/sgd-1", "outputs/adam", cwd=here, code=1)
+    assert "holds no run" in told("show", "outputs", cwd=here, code=1)
+
+
+def test_two_runs_differ_in_what_is_printed(trained):
+    found = json.loads(told("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
+
+    assert found["options"] == {"seed": [1, 2]} and found["provenance"] == {}
+    assert "valid/loss.best" in found["metrics"]
+    shown = told("diff", "outputs/sgd-1", "outputs/sgd-2", cwd=trained)
+    assert "provenance: no difference" in shown
+
+
+def test_the_tensorboard_command_names_the_runs_chosen(here):
+    (here / "outputs" / "adam").rename(here / "outputs" / "it's: mine")
+    one = shlex.split(told("open", "outputs/sgd-1", cwd=here))
+    both = shlex.split(told("open", "--where", "not seed=2", cwd=here))
+
+    assert one == ["tensorboard", "--logdir", "outputs/sgd-1/tensorboard"]
+    assert both == ["tensorboard", "--logdir_spec", ",".join([
+        "outputs/it's_ mine:outputs/it's: mine/tensorboard",
+        "outputs/sgd-1:outputs/sgd-1/tensorboard",
+    ])]  # fmt: skip
+    (here / "outputs" / "sgd-1").rename(here / "outputs" / "a,b")
+    assert "rename the folder" in told("open", cwd=here, code=2)
+
+
+def test_only_what_the_run_wrote_is_removed(here):
+    (here / "outputs/adam/notes.txt").write_text("mine")
+    (here / "outputs/sgd-1/checkpoints/mine").write_text("mine")
+    (here / "outside").mkdir()
+    (here / "outside" / "events.out.tfevents.1").write_text("kept")
+    (here / "outputs/sgd-2/tensorboard/more").symlink_to(here / "outside")
+
+    assert "name the runs to remove" in told("rm", cwd=here, code=2)
+    assert "--yes is needed" in told("rm", "outputs", cwd=here, code=2)
+    ended = called(runs.main, "rm", "outputs", "--yes", cwd=here)
+    assert ended.code == 1
+    assert ended.output.splitlines() == [
+        "removed: outputs/adam (left, as no run wrote them: notes.txt)",
+        "removed: outputs/sgd-1 (left, as no run wrote them: checkpoints/mine)",
+    ]
+    assert "outputs/sgd-2: tensorboard/more: a link" in ended.errors
+    left = [path for path in here.rglob("*") if path.is_file() and "sgd-2" not in path.parts]
+    assert sorted(path.relative_to(here).as_posix() for path in left) == [
+        "outputs/adam/notes.txt", "outputs/sgd-1/checkpoints/mine", "outside/events.out.tfevents.1",
+    ]  # fmt: skip
+    assert RunFolder(here / "outputs/sgd-2").has_checkpoint()
+
+
+def test_a_run_that_trains_is_not_touched(here):
+    folder = RunFolder(here / "outputs/adam")
+    folder.status.write_text(json.dumps({"status": "running", "pid": 1}))
+    command = [sys.executable, "-c", LOCK, str(folder.log)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        listed = json.loads(told("list", "outputs/adam", "--json", cwd=here))
+        before = sorted(folder.path.rglob("*"))
+        removed = told("rm", "outputs/adam", "--yes", cwd=here, code=1)
+        archived = told("archive", "outputs/adam", "--into", "a", "--yes", cwd=here, code=1)
+        process.communicate(b"\n")
+
+    assert listed[0]["status"] == "running"
+    assert "is still training" in removed and "is still training" in archived
+    assert sorted(folder.path.rglob("*")) == before and not (here / "a").exists()
+    assert json.loads(told("list", "outputs/adam", "--json", cwd=here))[0]["status"] == "killed"
+
+
+def test_runs_are_packed_or_moved(here):
+    weights = (here / "outputs/adam/model.safetensors").read_bytes()
+    (here / "outputs/adam/notes.txt").write_text("mine")
+    (here / "outputs/adam/link").symlink_to(here)
+    os.mkfifo(here / "outputs/adam/pipe")
+    told("archive", "outputs/adam", "--into", "archive", "--yes", cwd=here)
+    told("archive", "outputs/sgd-1", "--into", "archive", "--move", "--yes", cwd=here)
+
+    with tarfile.open(here / "archive/outputs/adam.tar.gz") as packed:
+        assert packed.extractfile("adam/model.safetensors").read() == weights
+        assert packed.getmember("adam/link").issym() and "adam/pipe" not in packed.getnames()
+    left = sorted(path.name for path in (here / "outputs/adam").iterdir())
+    assert left == ["link", "notes.txt", "pipe"]
+    assert told("list", "archive", "--columns", "seed", cwd=here).split() == [
+        "path", "seed", "archive/outputs/sgd-1", "1",
+    ]  # fmt: skip
+    shutil.copytree(here / "archive/outputs/sgd-1", here / "outputs/sgd-1")
+    for more in ((), ("--move",)):
+        _made(here / "archive/outputs") and (here / "archive/outputs/sgd-1.tar.gz").touch()
+        refused = "archive", "outputs/sgd-1", "--into", "archive", "--yes", *more
+        assert "exists already" in told(*refused, cwd=here, code=1)
+    assert RunFolder(here / "outputs/sgd-1").has_checkpoint()
+
+
+def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_path):
+    names = ("config.json", "summary.json", "status.json", "manifest.json")
+    for number in range(1000):
+        folder = tmp_path / f"{number % 25}" / f"{number}"
+        for inner in ("checkpoints", "tensorboard"):
+            (folder / inner).mkdir(parents=True)
+        source = trained / "outputs" / NAMES[number % len(NAMES)]
+        for name in names:
+            (folder / name).write_bytes((source / name).read_bytes())
+    script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); " + (
+        "from andiron.commands import runs; code = runs.main(); "
+        "print('torch' in sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+
+    before = _cpu_seconds()
+    command = [sys.executable, "-c", script, "list", str(tmp_path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert _cpu_seconds() - before < 2  # 0.7 on a core of an AMD EPYC
+    assert len(json.loads(done.stdout)) == 1000
+    assert done.stderr == "False\n"
+
+
+def _cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
