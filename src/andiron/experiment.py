@@ -77,7 +77,12 @@ class Experiment:
         return [f"{what} could not be written; {remedy}" for what in self.learner.close()]
 
     def _write_results(self) -> None:
-        results = {"run_dir": str(self.folder.path), **self.learner.summary()}
+        class_names = self.components.splits.offered.get("class_names")
+        results = {
+            "run_dir": str(self.folder.path),
+            **self.learner.summary(),
+            "worst_classes": self.learner.evaluator.answers.worst(class_names),
+        }
         with write_errors_explained(self.folder):
             run_record.write_json(self.folder, {self.folder.summary: results})
         self.learner.metric_log.show(results)

@@ -85,6 +85,10 @@ class LearnerOptions:
         False, "record histograms of weights and gradients at log points", resume="free"
     )
 
+    test_weights: Literal["last", "best"] = option(
+        "last", "weights measured on the test set; best: of the best checkpoint", resume="free"
+    )
+
     def __post_init__(self) -> None:
         """Lets `num_updates` win over the default of `num_epochs`."""
         if self.num_updates is not None and self.num_epochs == type(self).num_epochs:

@@ -381,3 +381,36 @@ def test_weights_that_do_not_fit_at_all_are_refused(folder):
         components.build(dataclasses.replace(config, start_from=str(slots)))
     with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
         components.build(dataclasses.replace(config, start_from=str(folder / "summary.json")))
+
+
+SMALL = ("data=partial", "data.fraction=0.2", "model.hidden=[8]", "render=plain")
+DIVERGING = (*SMALL, "optimizer=sgd", "lr=0.5")  # its second epoch is the best
+
+
+def test_the_weights_of_the_best_checkpoint_are_tested_on_request(tmp_path):
+    best = run(tmp_path / "best", *DIVERGING, "num_epochs=3", "test_weights=best")
+    ended = run(tmp_path / "ended", *DIVERGING, "num_epochs=2")
+    summary, other = read(best, "summary.json"), read(ended, "summary.json")
+    assert summary["weights"] == {"test": "best, of epoch 2"}
+    assert other["weights"] == {"test": "last"}
+    rows = [
+        [row for row in each["metrics"] if row["split"] == "test"] for each in (summary, other)
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) == 2
+    assert summary["worst_classes"] == other["worst_classes"]
+    assert (best / "model.safetensors").read_bytes() != (ended / "model.safetensors").read_bytes()
+
+
+def test_the_best_cannot_be_tested_where_no_checkpoint_keeps_it(tmp_path):
+    for checkpoint_option in ("checkpoint=last", "~checkpoint"):
+        ended = called(
+            train.main, f"hydra.run.dir={tmp_path / 'run'}", "test_weights=best", checkpoint_option
+        )
+        assert ended.code == 2 and ended.problems == [
+            "test_weights=best: no checkpoint keeps the best weights; give "
+            "checkpoint=last_and_best, or a checkpoint.metric that chooses them"
+        ]
+
+
+def test_the_summary_has_the_rates_of_the_last_update(folder):
+    assert read(folder, "summary.json")["last_lr"] == {"base": 1e-3}

@@ -13,6 +13,7 @@ from andiron import files
 from andiron.cadence import Cadence
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.protocols import Values
 
 LATEST = "latest.json"  # names the newest checkpoint, for people: nothing reads it
@@ -56,6 +57,11 @@ class Checkpointer(Protocol):
 
     cadence: Cadence
     store: Store
+    strategy: Strategy
+
+    @property
+    def saved(self) -> list[Saved]:
+        """The checkpoints to be kept, oldest first."""
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy of the state, which the caller may change afterwards."""

@@ -127,6 +127,18 @@ class Composed:
         return set[str]().union(*(strategy(saved) for strategy in self.strategies))
 
 
+def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:
+    """The checkpoint that a strategy keeps as the best; None if it keeps none."""
+    names = {name for rule in keeping_best(strategy) for name in rule(saved)}
+    return next((each for each in saved if each.name in names), None)
+
+
+def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
+    """The rules of a strategy that keep the best checkpoint."""
+    rules = getattr(strategy, "strategies", [strategy])
+    return [rule for rule in rules if isinstance(rule, KeepBest)]
+
+
 def last_and_best(*, last: int, metric: str, split: str, direction: str) -> Composed:
     """The `last` newest checkpoints and the best by `metric` on `split`."""
     return Composed((KeepLast(last), KeepBest(metric, split, direction)))

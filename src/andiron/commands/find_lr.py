@@ -45,7 +45,8 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Raises: ConfigError if the loss diverged before there were enough points.
     """
     config = dataclasses.replace(
-        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1
+        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1,
+        test_weights="last",
     )
     built = components.build(config)
     groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]

@@ -29,7 +29,7 @@ Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     """Prints what training would do, and writes the learning rates to TensorBoard."""
-    config = dataclasses.replace(config, checkpoint=None, render=None)
+    config = dataclasses.replace(config, checkpoint=None, render=None, test_weights="last")
     built = components.build(config)
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
@@ -38,7 +38,7 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     mebibytes = {name: size / 2**20 for name, size in memory(config, built, run_dir).items()}
     console.print(
         _listed("steps", _steps(config, built), "{:,}"),
-        groups(owners, "parameter groups at the first update"),
+        groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(_spread(rates, ROWS)),
         _listed("memory", mebibytes, "{:,.2f} MiB"),
     )

@@ -35,7 +35,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = run_record.config(RunFolder(folder.parents[1]), trusted)
-    config = dataclasses.replace(config, checkpoint=None, render=None)
+    config = dataclasses.replace(config, checkpoint=None, render=None, test_weights="last")
     built = components.build(config, trusted)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)

@@ -11,7 +11,7 @@ from torch import nn
 from andiron import errors, schedules
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import FileCheckpointer, LocalStore, Store, last_and_best
-from andiron.checkpoint.strategies import KeepBest, Strategy
+from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.interrupter import Interrupter
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.learner import Learner
@@ -152,6 +152,7 @@ class LearnerBuilder:
             optimizer = GroupedOptimizer.of(optimizer, model)
         schedule = schedules.from_value(lr)
         self._check_metrics(optimizer, schedule)
+        self._check_tested_weights()
         precision = Precision(options.precision, self._device)
         nonfinite = Nonfinite(options.on_nonfinite, precision, self._folder.nonfinite)
         state = LearnerState(
@@ -201,9 +202,8 @@ class LearnerBuilder:
         waiting: dict[str, Any] = {
             f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
         }
-        for strategy in getattr(self._strategy, "strategies", [self._strategy]):
-            if isinstance(strategy, KeepBest):
-                waiting["checkpoint"] = strategy
+        for rule in keeping_best(self._strategy):
+            waiting["checkpoint"] = rule
         groups = optimizer.groups.items()
         own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
         for option, schedule in {"scheduler": whole, **own}.items():
@@ -216,6 +216,16 @@ class LearnerBuilder:
             {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
             measured,
         )
+
+    def _check_tested_weights(self) -> None:
+        """Refuses to test the best checkpoint where none is kept.
+
+        Raises: ConfigError.
+        """
+        if self._options.test_weights == "best" and not keeping_best(self._strategy):
+            why = "no checkpoint keeps the best weights; give checkpoint=last_and_best, or a "
+            remedy = "checkpoint.metric that chooses them"
+            raise errors.ConfigError([f"test_weights=best: {why}{remedy}"])
 
     def _check_validations(self, state: LearnerState) -> None:
         """Refuses validations by the clock where training follows them: no rerun would be the same.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
@@ -13,6 +13,7 @@ from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.learner.update import explain_step
 from andiron.metrics import Tally
+from andiron.metrics.classification.worst_classes import Answers
 from andiron.protocols import Loader, Shows, Values
 
 
@@ -23,9 +24,11 @@ def measure(
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     before: Callable[[int], None] = lambda number: None,
+    after: Callable[[Any], None] | None = None,
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
+    `after` is called with each item.
     Raises: what `before` raises, called with the number of each batch before it; DataError naming
     the samples that no model can be measured on.
     """
@@ -42,6 +45,8 @@ def measure(
                 explain_step(error, model, batch)
                 raise
             tally.add(item, batch)
+            if after is not None:
+                after(item)
     return tally.close_epoch()
 
 
@@ -52,15 +57,23 @@ class Evaluator:
     state: LearnerState
     precision: Precision
     interrupter: Interrupter
+    answers: Answers = field(default_factory=Answers)  # on the test set
 
-    def validate(self, loader: Loader, split: str = "valid") -> None:
+    def validate(
+        self,
+        loader: Loader,
+        split: str = "valid",
+        weights: AbstractContextManager[None] | None = None,
+    ) -> None:
         """Measures the model as `split`, and with each average of its weights as `split`-<average>.
+
+        Within `weights` the model has those to measure, if they are not its own.
 
         After a pass over `valid`, shows the model's samples and lets schedules such as Plateau
         observe.
         """
         state = self.state
-        with state.optimizer.evaluated():
+        with state.optimizer.evaluated(), weights or nullcontext():
             self.measure(loader, split)
         for name, average in state.averages.items():
             if average.count:  # else it holds nothing but the initial weights
@@ -89,7 +102,13 @@ class Evaluator:
         randomness.start_stream(at.seed, split, at.updates)  # whatever was drawn before
         autocast, tally = self.precision.autocast, metric_log.valid_tally
         model = self.state.model
-        values = measure(model, loader, tally, autocast=autocast, before=stop_if_asked)
+        answers = Answers()
+        if split == "test":
+            self.answers = answers
+        values = measure(
+            model, loader, tally, autocast=autocast, before=stop_if_asked,
+            after=answers.add if split == "test" else None,
+        )  # fmt: skip
         metric_log.record_pass(split, values)
         return values
 

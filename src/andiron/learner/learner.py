@@ -57,7 +57,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.interrupter = interrupter or Interrupter()
         self.evaluator = Evaluator(state, updater.precision, self.interrupter)
         self._state = state
-        self._saver = Saver(state, checkpointer)
+        self._saver = Saver(state, checkpointer, options.test_weights)
         self._agenda = Agenda(options, state.validations, self._saver.ticker)
         self._evaluation = ExitStack()  # holds other weights than those in training
 
@@ -118,7 +118,7 @@ class Learner(AbstractContextManager["Learner"]):
                 self._evaluation.enter_context(self.optimizer.evaluated())
                 self._evaluation.enter_context(self.early_stopping.restored())
                 if test is not None:
-                    self.evaluator.validate(test, "test")
+                    self.evaluator.validate(test, "test", self._saver.tested())
         return self.model
 
     @contextmanager
@@ -254,9 +254,9 @@ class Learner(AbstractContextManager["Learner"]):
 
     def summary(self) -> dict[str, Any]:
         """What was trained for how long and by which optimizers; best and last of every metric."""
-        schedule, epoch = self.updater.schedule, self.early_stopping.restored_epoch
-        groups = group_table.param_groups(self.optimizer.groups, self.rates, schedule)
-        return summary.summarise(self.metric_log, self.model, groups, epoch)
+        groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
+        last, epoch = self.updater.rates(max(self.updates - 1, 0)), self._saver.tested_epoch
+        return summary.summarise(self.metric_log, self.model, groups, last, epoch)
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, in memory of its own."""

@@ -1,20 +1,25 @@
 """When the state of a learner is saved, and how it is loaded back."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
-from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.checkpoint import Checkpoint, Checkpointer, strategies
 from andiron.learner import saved_state
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
+from andiron.optim import model_weights
 
 
 class Saver:
     """Hands the state to the checkpointer, once for each place in the run."""
 
-    def __init__(self, state: LearnerState, checkpointer: Checkpointer | None):
+    def __init__(self, state: LearnerState, checkpointer: Checkpointer | None, tested: str):
         self._state = state
+        self._tested = tested
+        self._best_epoch: int | None = None
         self._checkpointer = checkpointer
         self.ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
         self._saved: tuple[int, int, int, bool] | None = None
@@ -39,6 +44,33 @@ class Saver:
         self._checkpointer.save(updates, self._state.capture(measured), dict(latest))
         self._saved = place
         self.ticker.done(updates)
+
+    @property
+    def tested_epoch(self) -> int | None:
+        """The epoch of the best weights, if those were tested; None for the last ones."""
+        return self._best_epoch or self._state.early_stopping.restored_epoch
+
+    @contextmanager
+    def tested(self) -> Iterator[None]:
+        """Inside it the model has the weights to test: its own, or those of the best checkpoint.
+
+        Raises: DataError if no checkpoint is the best, or it cannot be read.
+        """
+        if self._tested == "last" or self._checkpointer is None:
+            yield
+            return
+        self._checkpointer.wait()
+        best = strategies.best(self._checkpointer.strategy, self._checkpointer.saved)
+        if best is None:
+            raise errors.DataError(
+                f"{self._checkpointer.store}: test_weights=best, and no checkpoint has a finite "
+                "value of the metric that chooses it; resume the run with test_weights=last"
+            )
+        saved = checkpoint.load(self._checkpointer.store.fetch(best.name))
+        self._state.check_model(saved)
+        self._best_epoch = saved.state["epoch"] + (saved.state["batch"] > 0)
+        with model_weights.swapped_in(saved.model, self._state.model):
+            yield
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""

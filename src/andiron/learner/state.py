@@ -116,7 +116,7 @@ class LearnerState:
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
         """Refuses what is not a state of this learner before anything is changed."""
-        self._check_model(saved)
+        self.check_model(saved)
         missing = ", ".join(name for name in self.averages if name not in saved.averages)
         if missing:
             there = ", ".join(saved.averages) or "none"
@@ -140,7 +140,11 @@ class LearnerState:
         has_best = any(rule.restores_best for rule in self.early_stopping.rules.values())
         return model_weights.entries(self.model) if name == BEST and has_best else None
 
-    def _check_model(self, saved: Checkpoint) -> None:
+    def check_model(self, saved: Checkpoint) -> None:
+        """Refuses weights of another model.
+
+        Raises: MismatchError or DataError.
+        """
         places = layouts.places(self.model, "torch")
         differences = matching.differences(places, saved.model)
         if differences:

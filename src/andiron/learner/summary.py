@@ -1,6 +1,6 @@
 """A finished run in one value: what `summary.json` holds and the summary table shows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,16 +13,18 @@ def summarise(
     metric_log: MetricLog,
     model: nn.Module,
     param_groups: Mapping[str, Any],
-    restored_epoch: int | None = None,
+    last_rates: Mapping[str, float],
+    tested_epoch: int | None = None,
 ) -> dict[str, Any]:
     """What was trained for how long by which optimizers; best and last of every split's metrics.
 
-    The test set was measured with the weights of `restored_epoch`, if early stopping restored some.
+    `param_groups` has the rates of the next update, `last_rates` those of the last one. The test
+    set was measured with the weights of `tested_epoch`, or with the last if it is None.
     """
-    tested = {"epoch_of_best": restored_epoch, "last_epoch": restored_epoch}
+    tested = {"epoch_of_best": tested_epoch, "last_epoch": tested_epoch}
     rows = [
         {"split": split, "metric": name, **asdict(standing)}
-        | (tested if restored_epoch is not None and split == "test" else {})
+        | (tested if tested_epoch is not None and split == "test" else {})
         for split, named in metric_log.history.standings.items()
         for name, standing in named.items()
     ]
@@ -33,6 +35,15 @@ def summarise(
         "epochs": metric_log.progress.epoch,
         "seconds": round(metric_log.throughput.training_seconds, 3),
         "metrics": rows,
+        "weights": _measured_weights(metric_log.history.standings, tested_epoch),
         "directions": metric_log.history.directions,  # which value is best, for other readers
         "param_groups": dict(param_groups),
+        "last_lr": dict(last_rates),
     }
+
+
+def _measured_weights(splits: Collection[str], tested_epoch: int | None) -> dict[str, str]:
+    """Which weights were measured on each split, where it was not those of every epoch."""
+    tested = "last" if tested_epoch is None else f"best, of epoch {tested_epoch}"
+    averages = {split: f"average {split.partition('-')[2]}" for split in splits if "-" in split}
+    return ({"test": tested} if "test" in splits else {}) | averages

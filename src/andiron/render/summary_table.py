@@ -1,4 +1,4 @@
-"""The summary of a run as a table."""
+"""The summary of a run as tables, at any width from 80 columns on."""
 
 import os
 from functools import partial
@@ -20,7 +20,9 @@ right = partial(Column, justify="right")  # a column of numbers
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints a row for each split and metric, the parameter groups, and where everything is."""
+    """Prints the best and last of every metric, which weights were measured, the worst classes, the
+    parameter groups, and where everything is.
+    """
     headers = "split", "metric", right("best"), right("epoch of best"), right("last")
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     rows = Table(*headers, title=_plain(f"{summary['model']}, {size}"))
@@ -32,13 +34,37 @@ def show(summary: dict[str, Any], console: Console) -> None:
         rows.add_row(*names, best, str(row["epoch_of_best"]), last)
     seconds = duration(summary["seconds"])
     lines = f"trained in {seconds}; everything about the run is in\n  {summary['run_dir']}"
-    console.print(Group(rows, groups(summary["param_groups"]), _plain(lines, overflow="fold")))
+    weights = "; ".join(f"{split}: {of}" for split, of in summary.get("weights", {}).items())
+    parts: list[Table | Text] = [rows, *([_plain(f"weights: {weights}")] if weights else [])]
+    if summary.get("worst_classes"):
+        parts.append(_worst_classes(summary["worst_classes"]))
+    parts += [groups(_at_the_end(summary), lr="last lr"), _plain(lines, overflow="fold")]
+    console.print(Group(*parts))
 
 
-def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
-    """A row for each parameter group: optimizer, options, current learning rate, parameters."""
-    numbers = right("lr now"), right("tensors"), right("parameters")
-    rows = Table("group", "optimizer", *numbers, "names and shapes", title=title)
+def _at_the_end(summary: dict[str, Any]) -> dict[str, Any]:
+    """The parameter groups with the rates of the last update, where they are on record."""
+    last = summary.get("last_lr", {})
+    return {
+        name: {**group, "lr": last.get(name, group["lr"])}
+        for name, group in summary["param_groups"].items()
+    }
+
+
+def _worst_classes(found: list[dict[str, Any]]) -> Table:
+    """A row for each class: how many samples, how many of them right, and what others were."""
+    rows = Table("class", right("samples"), right("recall"), "taken for", title="worst classes")
+    for each in found:
+        taken = ", ".join(f"{name} ({count})" for name, count in each["taken_for"].items())
+        recall = number(each["recall"])
+        rows.add_row(_plain(each["class"]), f"{each['samples']:,}", recall, _plain(taken))
+    return rows
+
+
+def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -> Table:
+    """A row for each parameter group: optimizer, options, learning rate as `lr`, parameters."""
+    headers = "group", "optimizer", right(lr), right("parameters"), "shapes and names"
+    rows = Table(*headers, title=title)
     for column in rows.columns:
         column.overflow = "fold"
     names = [name for group in param_groups.values() for name in group["parameters"]]
@@ -49,9 +75,8 @@ def groups(param_groups: dict[str, Any], title: str | None = None) -> Table:
             _plain(name),
             _plain(_optimizer(group)),
             "frozen" if group["lr"] is None else f"{group['lr']:.3g}",
-            f"{group['num_tensors']}",
             f"{group['num_parameters']:,}",
-            _plain(_members(group["parameters"], inside), no_wrap=True),
+            _plain(_members(group["parameters"], inside), no_wrap=True, overflow="ellipsis"),
         )
     return rows
 
@@ -75,9 +100,9 @@ def _optimizer(group: dict[str, Any]) -> str:
 
 
 def _members(parameters: dict[str, list[int]], inside: str) -> str:
-    """A line for each parameter and its shape; the first and the last if there are many."""
+    """A line for each parameter behind its shape; the first and the last if there are many."""
     lines = [
-        f"{name.removeprefix(inside)} {'x'.join(map(str, shape)) or 'scalar'}"
+        f"{'x'.join(map(str, shape)) or 'scalar'} {name.removeprefix(inside)}"
         for name, shape in parameters.items()
     ]
     if len(lines) > MOST_SHOWN:

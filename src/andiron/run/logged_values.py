@@ -8,6 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from andiron import errors, files
 from andiron.run_folder import RunFolder
+from andiron.writers import event_file
 
 MOST_BYTES = 2**30  # of metrics.jsonl: a million log points
 OF_THE_MACHINE = ("time/", "system/")  # differ in every run
@@ -55,11 +56,20 @@ def lines(folder: RunFolder) -> Logged:
 
 
 def curves(folder: RunFolder) -> Logged:
-    """Every scalar in TensorBoard's files by split, tag and step, as TensorBoard shows them."""
+    """Every scalar in TensorBoard's files by split, tag and step, as TensorBoard shows them.
+
+    Raises: DataError naming a file that is none of a run.
+    """
     # TensorBoard warns that a resumed run was purged, as it should be
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
     logged = Logged()
-    events_files = folder.tensorboard.rglob("events.out.tfevents.*")
+    # TensorBoard opens every file with this in its name
+    events_files = sorted(folder.tensorboard.rglob("*tfevents*"))
+    for path in events_files:
+        try:
+            event_file.check(path)
+        except (OSError, ValueError) as error:
+            raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
     for below in sorted({path.parent for path in events_files}):
         split = below.relative_to(folder.path).as_posix()
         events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all

@@ -11,9 +11,9 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -30,6 +30,8 @@ from andiron.append_only import AppendOnlyFile
 
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
+MOST_BYTES = 2**30  # of a file: a million log points
+MOST_RECORD_BYTES = 2**26  # of one record: the largest is a picture or a page of text
 _serial = itertools.count()  # tells apart two files of one process in one folder and second
 
 
@@ -105,20 +107,45 @@ def last_second(paths: Iterable[Path]) -> int:
 
 
 def whole_records(path: Path, size: int) -> int:
-    """The end of the last whole record among the first `size` bytes of an event file.
+    """The end of the last whole record among the first `size` bytes of an event file."""
+    end = 0
+    with files.opened(path) as file:
+        for length in _lengths(file):
+            if end + length > size:
+                break
+            end += length
+    return end
+
+
+def check(path: Path) -> None:
+    """Refuses a file that TensorBoard's reader would wait for, or hold in memory for its size.
+
+    Raises: OSError; ValueError for another kind of file, or one that is larger than a run's.
+    """
+    with files.opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MOST_BYTES:
+            raise ValueError(f"has {size:,} bytes, more than the {MOST_BYTES:,} allowed")
+        for length in _lengths(file):
+            if length > MOST_RECORD_BYTES:
+                limit = f"more than the {MOST_RECORD_BYTES:,} allowed"
+                raise ValueError(f"has a record of {length:,} bytes, {limit}")
+
+
+def _lengths(file: BinaryIO) -> Iterator[int]:
+    """The bytes of each record, as its head says; the last may be cut off.
 
     A record is its length in 8 bytes, a checksum of that in 4, its content, and a checksum of the
     content in 4.
     """
     end = 0
-    with files.opened(path) as file:
-        while len(head := file.read(12)) == 12:
-            length, checksum = struct.unpack("<QI", head)
-            if checksum != masked_crc32c(head[:8]) or end + 16 + length > size:
-                break
-            end += 16 + length
-            file.seek(end)
-    return end
+    while len(head := file.read(12)) == 12:
+        length, checksum = struct.unpack("<QI", head)
+        if checksum != masked_crc32c(head[:8]):
+            return
+        yield 16 + length
+        end += 16 + length
+        file.seek(end)
 
 
 def histogram(tensor: Tensor) -> HistogramProto | None:

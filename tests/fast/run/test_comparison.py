@@ -4,11 +4,14 @@ earliest first.
 
 import json
 import math
+import os
 import shutil
+import struct
 
 import pytest
 import safetensors.torch
 import torch
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from andiron import errors
 from andiron.protocols import Point
@@ -375,3 +378,33 @@ def test_a_line_that_is_none_is_named(straight, line):
         errors.DataError, match=r"metrics.jsonl, line 2: damaged \(.*; was it cut off or edited\?"
     ):
         logged_values.lines(RunFolder(straight))
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "told"),
+    [
+        ("events.out.tfevents.9.pipe", os.mkfifo, "not a file"),
+        ("mine.tfevents", os.mkfifo, "not a file"),
+        ("events.out.tfevents.9.link", lambda path: path.symlink_to("/dev/zero"), "not a file"),
+        ("events.out.tfevents.9.sparse", lambda path: sparse(path), "bytes, more than the"),
+        ("events.out.tfevents.9.bomb", lambda path: path.write_bytes(large_record()), "a record"),
+    ],
+    ids=["a pipe", "a pipe of another name", "a device", "a sparse file", "a large record"],
+)
+def test_an_event_file_that_is_none_of_a_run_is_refused(tmp_path, name, make, told):
+    folder = RunFolder(tmp_path)
+    (folder.tensorboard / "train").mkdir(parents=True)
+    make(folder.tensorboard / "train" / name)
+    with pytest.raises(errors.DataError, match=f"{name}: cannot be read .*{told}.*; restore it"):
+        logged_values.curves(folder)
+
+
+def sparse(path):
+    path.touch()
+    os.truncate(path, 10**11)
+
+
+def large_record():
+    """The head of a record of 4 GiB, as TensorBoard's reader would make room for."""
+    length = struct.pack("<Q", 2**32)
+    return length + struct.pack("<I", masked_crc32c(length)) + b"little"
