@@ -48,7 +48,7 @@ FLOORS = [
     {"run"},
     {"build", "comparison"},
     {"experiment"},
-    {"trained"},
+    {"trained", "exports"},
     {"commands"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

@@ -26,6 +26,8 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "records.md": "tests/fast/serialization/test_records_page.py",
     "resuming.md": "tests/proofs/test_run_pages.py",
     "run_folder.md": "tests/proofs/test_run_pages.py",
+    "export.md": "tests/runs/trained/test_using_a_run_page.py",
+    "text.md": "tests/runs/trained/test_using_a_run_page.py",
     "using_a_run.md": "tests/runs/trained/test_using_a_run_page.py",
 }
 NOT_HERE = {  # commands by their beginnings, with what runs them

@@ -4,7 +4,6 @@ import math
 from collections import OrderedDict
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional

@@ -53,7 +53,7 @@ class LanguageModel(Supervised):
     ):
         super().__init__(network, Criterion(loss or CrossEntropy()))
         self.vocabulary = vocabulary
-        self.prompt = _encoded(prompt, vocabulary)
+        self.prompt = encoded(prompt, vocabulary)
         self.sample_length = sample_length
         self.settings = {"temperature": temperature, "top_k": top_k}
         num_tokens = BYTES if vocabulary is None else len(vocabulary)
@@ -111,7 +111,11 @@ class LanguageModel(Supervised):
         return (targets != IGNORED).sum() if has_ignored else targets.numel()
 
 
-def _encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:
+def encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:
+    """The tokens of a prompt.
+
+    Raises: ValueError naming the characters that the vocabulary lacks, or if there is none.
+    """
     if not text:
         raise ValueError("prompt: should have at least one character, such as a line break")
     if vocabulary is None:

@@ -18,6 +18,7 @@ from andiron.learner.precision import Precision
 from andiron.run import metric_table, run_record
 from andiron.run.metric_table import Table
 from andiron.run_folder import RunFolder
+from andiron.tasks import text_generation
 from andiron.trained import predictions, raw_inputs
 from andiron.trained.predictions import Prediction
 from andiron.trained.raw_inputs import Samples
@@ -76,6 +77,23 @@ class Run:
             device=self.device,
             precision=Precision(self.config.precision, self.device),
         )
+
+    def generate(
+        self,
+        prompt: str,
+        length: int = 200,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int = 0,
+    ) -> str:
+        """The text of the next `length` tokens after `prompt`, without it.
+
+        Raises: DataError if the run is of no language model, or the prompt or a setting does not
+        fit it.
+        """
+        settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "seed": seed}
+        return "".join(text_generation.pieces(self.model, prompt, length, **settings))
 
     @property
     def delimiter(self) -> str:

@@ -1,9 +1,10 @@
-"""docs/using_a_run.md: its commands and its Python run in one folder, from top to bottom."""
+"""Pages about finished runs: their commands and Python run in one folder, from top to bottom."""
 
 import re
 import shlex
 from pathlib import Path
 
+import pytest
 import torch
 from in_process import ran
 from PIL import Image
@@ -11,7 +12,7 @@ from PIL import Image
 from andiron.data import digits
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "using_a_run.md").read_text(encoding="utf-8")
+PAGES = ("using_a_run.md", "text.md", "export.md")
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -22,12 +23,14 @@ def make_pictures(folder):
         Image.fromarray(pixels.numpy()).save(folder / f"{number}.png")
 
 
-def test_the_blocks_of_the_page_run_from_top_to_bottom(here):
-    make_pictures(Path("pictures"))
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_the_page_run_from_top_to_bottom(page, here):
+    if page == "using_a_run.md":
+        make_pictures(Path("pictures"))
     names = {}
-    for language, block in BLOCK.findall(PAGE):
+    for language, block in BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
         if language == "python":
-            exec(compile(block, "using_a_run.md", "exec"), names)
+            exec(compile(block, page, "exec"), names)
             continue
         for line in block.replace("\\\n", " ").splitlines():
             _, script, *arguments = shlex.split(line)

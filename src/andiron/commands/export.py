@@ -1,0 +1,81 @@
+"""The model of a run for use elsewhere, in a folder of its own, checked on the run's data."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from andiron import errors
+from andiron.commands import command_line, process
+from andiron.commands.signals import exit_code
+from andiron.exports import target_folder
+from andiron.run import named_folder
+
+EXIT_DONE = 0
+SAMPLES = 5  # of the test set, on which the export is compared
+
+
+def export(options: argparse.Namespace) -> None:
+    """Writes the export and prints how far its outputs are from the model's.
+
+    Raises: AndironError if the run cannot be loaded, or its model not exported.
+    """
+    output, kind = options.output.absolute(), options.format
+    target_folder.check(output, kind, is_inside_allowed=options.inside_run)
+    folder = named_folder.found(options.run)  # before torch is imported
+    from andiron import trained
+    from andiron.exports import checked_export
+    from andiron.exports.model_card import Card
+    from andiron.run import provenance
+
+    trusted = command_line.trusted(options)
+    run = trained.load(folder.path, weights=options.weights, trust=trusted, device="cpu")
+    card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
+                provenance.read(run.folder))  # fmt: skip
+    test = run.data.test
+    stored = test.__getitems__(range(min(SAMPLES, len(test))))
+    done = checked_export.export(
+        run.model, run.preprocessing, stored, card,
+        kind=kind, output=output, with_preprocessing=options.preprocessing,
+    )  # fmt: skip
+    if options.json:
+        given = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
+        print(json.dumps(given | {"path": str(done.path)} | dataclasses.asdict(done.agreement)))
+    else:
+        print(errors.printable(f"{done.path}: {done.agreement}"))
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/export.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Export the model of a run, compared with it on the run's data."
+    )
+    parser.add_argument("run", help="the folder of a run, or latest for the newest")
+    parser.add_argument(
+        "--format",
+        choices=list(target_folder.FORMATS),
+        required=True,
+        help="weights (safetensors), or a program: of torch.export, or ONNX",
+    )
+    parser.add_argument("--output", type=Path, required=True, help="a new or an empty folder")
+    command_line.add_weights(parser)
+    parser.add_argument(
+        "--preprocessing",
+        action="store_true",
+        help="have the program take inputs as they are stored, such as bytes of pixels",
+    )
+    inside = "allow an --output inside a run's folder"
+    parser.add_argument("--inside-run", action="store_true", help=inside)
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
+    command_line.add_trust(parser)
+    try:
+        export(parser.parse_args())
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return command_line.exit_code_of(error)
+    except KeyboardInterrupt as error:
+        print("interrupted; nothing was written", file=sys.stderr)
+        return exit_code(error)
+    return EXIT_DONE

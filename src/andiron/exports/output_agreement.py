@@ -1,0 +1,60 @@
+"""How far an exported model's outputs are from the trained model's on the same inputs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+
+# of the largest output; float32 has 6e-8, and sums of 1,000 terms in another order lose 1e-5
+TOLERANCE = 1e-4
+Program = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The largest difference of any output, beside the largest output that was expected."""
+
+    batch_sizes: tuple[int, ...]
+    largest_difference: float
+    largest_output: float
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the difference is at most TOLERANCE of the largest output; NaN is not."""
+        return self.largest_difference <= TOLERANCE * self.largest_output
+
+    def __str__(self) -> str:
+        sizes = " and ".join(map(str, self.batch_sizes))
+        return (
+            f"largest difference {self.largest_difference:.2g}, of outputs up to "
+            f"{self.largest_output:.3g} (batches of {sizes})"
+        )
+
+
+def measured(
+    exported: Program, batches: Sequence[Tensor], expected: Sequence[Tensor], name: str
+) -> Agreement:
+    """The agreement over batches of inputs with their expected outputs.
+
+    Raises: DataError if a shape, or a number by more than the tolerance, is another; `name` is what
+    was exported.
+    """
+    difference, largest = 0.0, 0.0
+    for inputs, wanted in zip(batches, expected, strict=True):
+        found = exported(inputs)
+        if found.shape != wanted.shape:
+            shapes = f"{[*found.shape]}, where the model gives {[*wanted.shape]}"
+            raise errors.DataError(f"{name}: its outputs are {shapes}; nothing was written")
+        distance = (found.double() - wanted.double()).abs().max()
+        # NaN wins over numbers, unlike in Python's max
+        difference = float(torch.maximum(torch.tensor(difference), distance))
+        largest = max(largest, float(wanted.abs().max()))
+    agreement = Agreement(tuple(dict.fromkeys(map(len, batches))), difference, largest)
+    if not agreement.is_close:
+        raise errors.DataError(
+            f"{name}: {agreement}, more than {TOLERANCE:g} of them; nothing was written"
+        )
+    return agreement

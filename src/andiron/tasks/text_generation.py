@@ -1,0 +1,87 @@
+"""Text that a trained language model continues, piece by piece.
+
+>>> import torch
+>>> from andiron.models import GPT
+>>> from andiron.tasks import LanguageModel
+>>> network = GPT(2, 8, layers=1, heads=1, dim=4)
+>>> model = LanguageModel(network, vocabulary=["a", "é"], prompt="a")
+>>> len("".join(pieces(model, "aé", 20)))
+20
+"""
+
+import codecs
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from andiron import errors
+from andiron.metrics.sequence.decoded_text import BYTES
+from andiron.tasks.language import LanguageModel, encoded
+
+
+def pieces(
+    model: nn.Module,
+    prompt: str,
+    length: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> Iterator[str]:
+    """The text of the next `length` tokens after `prompt`, each piece as soon as it is known.
+
+    A character of several bytes comes whole; bytes that are no UTF-8 are replacement characters.
+    A network without `stream` gives all at once. The same seed draws the same tokens.
+    Raises: DataError if the model generates no text, or the settings or the prompt do not fit it.
+    """
+    task = _of_text(model)
+    if length < 0:
+        raise errors.DataError(f"length={length}: should be 0 tokens or more")
+    try:
+        start = encoded(prompt, task.vocabulary)
+        yield from _texts(_drawn(task, start, length, temperature, top_k, seed), task.vocabulary)
+    except ValueError as error:
+        raise errors.DataError(str(error)) from error
+
+
+def _of_text(model: nn.Module) -> LanguageModel:
+    if not isinstance(model, LanguageModel):
+        found = f"{type(model).__name__} generates no text"
+        raise errors.DataError(f"{found}; choose a run with task=language_model")
+    if not hasattr(model.network, "generate"):
+        found = f"{type(model.network).__name__} has no generate(tokens, number, ...)"
+        raise errors.DataError(f"{found}; add one, as andiron.models.GPT has")
+    if model.vocabulary is None and model.bytes_per_token is not None:
+        raise errors.DataError("the data did not give the text of its tokens, only their lengths")
+    return model
+
+
+def _drawn(
+    task: LanguageModel,
+    start: Sequence[int],
+    length: int,
+    temperature: float,
+    top_k: int | None,
+    seed: int,
+) -> Iterator[int]:
+    device = next(task.network.parameters()).device
+    generator = torch.Generator(device=device).manual_seed(seed)
+    network: Any = task.network
+    draw = getattr(network, "stream", network.generate)
+    settings = {"temperature": temperature, "top_k": top_k, "generator": generator}
+    prompt = torch.tensor([start], device=device)
+    found: Iterator[Tensor] | Tensor = draw(prompt, length, **settings)
+    for tokens in [found] if isinstance(found, Tensor) else found:
+        yield from tokens[0].tolist()
+
+
+def _texts(tokens: Iterator[int], vocabulary: Sequence[str] | None) -> Iterator[str]:
+    number = BYTES if vocabulary is None else len(vocabulary)
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    for token in tokens:
+        if token >= number:
+            raise ValueError(f"token {token} was drawn, and {number} tokens have a known text")
+        yield decoder.decode(bytes([token])) if vocabulary is None else vocabulary[token]
+    yield decoder.decode(b"", final=True)
