@@ -1,9 +1,16 @@
-"""Whether a run should stop; the learner asks wherever the run can be left and resumed."""
+"""What a run is asked from outside: to stop, save, validate or pause.
 
-from collections.abc import Iterator
+The learner asks for it wherever the run can be left and resumed.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from andiron import errors
+
+SECONDS_BETWEEN_LOOKS = 0.05  # of a paused run
 
 
 class Interrupter:
@@ -14,10 +21,30 @@ class Interrupter:
     def __init__(self) -> None:
         self.asked: errors.Interrupted | None = None
         self.is_heard = False  # while a learner asks: it finishes its update and saves
+        self.is_paused = False
+        self.cleanups: list[Callable[[], None]] = []  # for an exit at once: they never wait
+        self._wishes: deque[str] = deque()
 
     def stop(self, reason: str, exit_code: int = 130) -> None:
         """Makes the run stop when it asks next; the first reason counts."""
         self.asked = self.asked or errors.Interrupted(reason, exit_code)
+
+    def wish(self, name: str) -> None:
+        """Requests `save` or `validate` after the update under way, or `pause` until the next."""
+        if name == "pause":
+            self.is_paused = not self.is_paused
+        else:
+            self._wishes.append(name)
+        self.is_watched = True  # so that the learner asks after its next update
+
+    def wishes(self) -> Iterator[str]:
+        """The wishes made since; while the run is paused, waits for more, or for `stop`."""
+        self.is_watched = type(self).is_watched
+        while self.asked is None and (self._wishes or self.is_paused):
+            if self._wishes:
+                yield self._wishes.popleft()
+            else:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def hear(self) -> None:
         """Leaves it to a learner to stop, from here on.

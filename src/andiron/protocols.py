@@ -200,7 +200,14 @@ class Progress:
     new_batches: int = 0  # since the last log point
     new_updates: int = 0
     waited: float = 0.0  # seconds, for these batches
+    num_updates: int = 0  # of the whole run; an update that is left out counts for none
+    first_updates: int = 0  # completed before this process
     latest: dict[str, Values] = field(default_factory=dict)  # by split
+
+    def seconds_left(self, elapsed: float) -> float | None:
+        """How long the rest takes at the speed so far; None before this process's first update."""
+        done = self.updates - self.first_updates
+        return elapsed * (self.num_updates - self.updates) / done if done > 0 else None
 
     def count(self, updates: int, batches: int) -> None:
         """Counts an update: with it `updates` are completed, and it used so many batches."""

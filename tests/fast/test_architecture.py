@@ -40,7 +40,7 @@ FLOORS = [
         "memory",
         "checksums",
     },
-    {"mismatch"},
+    {"mismatch", "screen"},
     {"config"},
     {"optim", "data", "models", "metrics", "checkpoint", "writers", "render"},
     {"tasks"},

@@ -51,7 +51,7 @@ def learner(
         run = run_record.identity(RunFolder(run_dir))
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
-        renderer = targets.build("render", config.render)
+        renderer = targets.build("render", config.render, run_dir=run_dir)
         is_renderer = isinstance(renderer, Renderer)
         takes = "an object with start, epoch_ended, stop and show"
         targets.check_kind("render", config.render, renderer, is_renderer, takes)

@@ -45,6 +45,8 @@ class Signals:
         elif number == signal.SIGINT:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
+            for cleanup in self.interrupter.cleanups:
+                cleanup()
             os._exit(128 + number)
 
     def _in_worker(self, number: int) -> None:

@@ -22,6 +22,7 @@ SUPPLIED = {  # by group: the arguments that the run fills in where a node leave
     "checkpoint": {"direction"},
     "early_stopping": {"direction"},
     "writers": {"run_dir", "path", "folder"},
+    "render": {"run_dir"},
 }
 
 

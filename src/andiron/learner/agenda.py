@@ -18,15 +18,16 @@ class Agenda:
         self.next_log: float = 0  # the update after which to log next within an epoch
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
-    def start(self, at: Position, batches: int) -> int:
-        """Counts parts of an epoch of `batches` in updates; returns the run's length in epochs."""
+    def start(self, at: Position, batches: int) -> tuple[int, int]:
+        """Counts parts of an epoch of `batches` in updates; the run's length in epochs, updates."""
         updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
         for ticker in (self._logs, self._validations, self._saves):
             ticker.resolve(updates_per_epoch)
         self.look_ahead(at)
-        if self._options.num_updates is not None:
-            return math.ceil(self._options.num_updates / updates_per_epoch)
-        return self._options.num_epochs or 0
+        updates, epochs = self._options.num_updates, self._options.num_epochs or 0
+        if updates is not None:
+            return math.ceil(updates / updates_per_epoch), updates
+        return epochs, epochs * updates_per_epoch
 
     def look_ahead(self, at: Position) -> None:
         """Finds the next log point, and how long nothing else is due; a clock is always asked."""

@@ -26,6 +26,7 @@ from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
 from andiron.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
+from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
@@ -181,7 +182,9 @@ class LearnerBuilder:
             options.histograms,
         )
         checkpointer = None if self._strategy is None else self._checkpointer(self._strategy)
-        interrupter = self._interrupter
+        interrupter = self._interrupter or Interrupter()
+        if isinstance(self._renderer, Interactive):
+            self._renderer.connect(interrupter, direction.directions_of(self._valid_metrics))
         return Learner(updater, state, options, checkpointer=checkpointer, interrupter=interrupter)
 
     def _metric_log(self, nonfinite: Nonfinite) -> MetricLog:

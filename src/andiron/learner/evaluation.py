@@ -1,7 +1,8 @@
 """Passes that measure a model and train nothing: its own weights, and each average of them."""
 
+import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,9 @@ from andiron.learner.update import explain_step
 from andiron.metrics import Tally
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.protocols import Loader, Shows, Values
+
+Record = Callable[[str, Values], None]
+log = logging.getLogger("andiron")
 
 
 def measure(
@@ -59,6 +63,25 @@ class Evaluator:
     interrupter: Interrupter
     answers: Answers = field(default_factory=Answers)  # on the test set
 
+    def grant_wishes(self, valid: Loader, save: Callable[[], None]) -> None:
+        """Saves, validates or pauses as requested since; the training that follows is the same.
+
+        A validation on request is logged, and nothing else: no schedule, early stopping or best
+        value observes it. A request to stop ends it.
+        """
+        metric_log = self.state.metric_log
+        with metric_log.throughput.halted(), suppress(errors.Interrupted):
+            for wish in self.interrupter.wishes():
+                if wish == "save":
+                    save()
+                else:
+                    draws = randomness.others()
+                    try:
+                        self._measure_each(valid, "valid", metric_log.record_request, nullcontext())
+                    finally:  # a loader or step of the user's may have drawn from them
+                        randomness.put_others(draws)
+                log.info("%s on request, after update %d", wish, metric_log.progress.updates)
+
     def validate(
         self,
         loader: Loader,
@@ -73,12 +96,7 @@ class Evaluator:
         observe.
         """
         state = self.state
-        with state.optimizer.evaluated(), weights or nullcontext():
-            self.measure(loader, split)
-        for name, average in state.averages.items():
-            if average.count:  # else it holds nothing but the initial weights
-                with average.swapped_in(state.model):
-                    self.measure(loader, f"{split}-{name}")
+        self._measure_each(loader, split, state.metric_log.record_pass, weights or nullcontext())
         if split == "valid":
             if isinstance(state.model, Shows):
                 randomness.start_stream(state.position.seed, "samples")  # whatever the pass drew
@@ -88,8 +106,28 @@ class Evaluator:
                 schedule.observe(dict(state.metric_log.latest))
             state.validations.done(state.position.updates)
 
+    def _measure_each(
+        self, loader: Loader, split: str, record: Record, weights: AbstractContextManager[None]
+    ) -> None:
+        state = self.state
+        with state.optimizer.evaluated(), weights:
+            record(split, self._measured(loader, split))
+        for name, average in state.averages.items():
+            if average.count:  # else it holds nothing but the initial weights
+                with average.swapped_in(state.model):
+                    record(f"{split}-{name}", self._measured(loader, f"{split}-{name}"))
+
     def measure(self, loader: Loader, split: str) -> Values:
         """The metrics over one pass with the present weights, recorded as `split`.
+
+        Raises: Interrupted before a batch at which the run is asked to stop.
+        """
+        values = self._measured(loader, split)
+        self.state.metric_log.record_pass(split, values)
+        return values
+
+    def _measured(self, loader: Loader, split: str) -> Values:
+        """The metrics over one pass with the present weights.
 
         Raises: Interrupted before a batch at which the run is asked to stop.
         """
@@ -105,12 +143,10 @@ class Evaluator:
         answers = Answers()
         if split == "test":
             self.answers = answers
-        values = measure(
+        return measure(
             model, loader, tally, autocast=autocast, before=stop_if_asked,
             after=answers.add if split == "test" else None,
         )  # fmt: skip
-        metric_log.record_pass(split, values)
-        return values
 
 
 def check_loaders(*loaders: object) -> None:

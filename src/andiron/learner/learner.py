@@ -64,8 +64,7 @@ class Learner(AbstractContextManager["Learner"]):
     @property
     def is_over(self) -> bool:
         """Whether no update is left to make."""
-        is_long_enough = self._agenda.is_length_reached(self.position)
-        return is_long_enough or self.early_stopping.decision is not None
+        return self._agenda.is_length_reached(self.position) or bool(self.early_stopping.decision)
 
     @property
     def updates(self) -> int:
@@ -106,6 +105,7 @@ class Learner(AbstractContextManager["Learner"]):
                     if not is_last:
                         self._validate_if_due(valid)
                         self._saver.save_if_due()
+                    self.evaluator.grant_wishes(valid, self._saver.save_on_request)
                     self._stop_if_asked()
                     if self.is_over:
                         break
@@ -135,9 +135,9 @@ class Learner(AbstractContextManager["Learner"]):
             self.model.train()
         at = self.position
         at.check_within(len(train))
-        num_epochs = self._agenda.start(at, len(train))
+        length = self._agenda.start(at, len(train))
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
-        self.metric_log.start(train, num_epochs, epoch, at.updates, at.batch)
+        self.metric_log.start(train, length, epoch, at.updates, at.batch)
         self.interrupter.is_heard = True
         try:
             yield

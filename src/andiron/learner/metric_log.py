@@ -12,6 +12,7 @@ from andiron.learner.throughput import Throughput
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
 from andiron.render import plain
+from andiron.render.interactive import Interactive
 from andiron.writers import Writers
 
 # (split, values, *, updates, epoch); raises where the run should end
@@ -36,6 +37,7 @@ class MetricLog:
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = writers
         self.renderer = renderer
+        self._display = renderer if isinstance(renderer, Interactive) else None
         self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device)
@@ -46,11 +48,14 @@ class MetricLog:
         """The newest values of each split."""
         return self.progress.latest
 
-    def start(self, train: Loader, num_epochs: int, epoch: int, updates: int, batch: int) -> None:
-        """Shows where the run starts: completed updates, epoch and batch counted from 0."""
+    def start(
+        self, train: Loader, length: tuple[int, int], epoch: int, updates: int, batch: int
+    ) -> None:
+        """Shows where a run of `length` (epochs, updates) starts; epoch and batch count from 0."""
         progress = self.progress
         self.start_epoch(epoch, batch)
-        progress.num_epochs, progress.updates = num_epochs, updates
+        progress.num_epochs, progress.num_updates = length
+        progress.updates = progress.first_updates = updates
         progress.num_batches, progress.num_items = len(train), train.num_items
         progress.first_epoch, progress.first_batch = progress.epoch, batch
         if self.renderer:
@@ -84,6 +89,10 @@ class MetricLog:
         """Records what a pass over `split` measured, with the texts and images of its metrics."""
         tally = self.valid_tally
         self._record(split, values, {}, whole_epoch=True, texts=tally.texts, images=tally.images)
+
+    def record_request(self, split: str, values: Values) -> None:
+        """Logs a pass on request, as a window: no best value, rule or checkpoint observes it."""
+        self._hand_on(Point(split, self.progress.updates, self.progress.epoch, values))
 
     def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
         """Records the texts and images that the model itself shows after a validation."""
@@ -156,4 +165,9 @@ class MetricLog:
         progress.latest[split] = values
         if whole_epoch:
             self.history.add(point)
+        self._hand_on(point)
+
+    def _hand_on(self, point: Point) -> None:
         self.writers.write(point)
+        if self._display is not None:
+            self._display.add(point)

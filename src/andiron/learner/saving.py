@@ -72,6 +72,14 @@ class Saver:
         with model_weights.swapped_in(saved.model, self._state.model):
             yield
 
+    def save_on_request(self) -> None:
+        """Writes the present state to the disk; the cadence of checkpoints stays as it is."""
+        before = self.ticker.state_dict()
+        self.save()
+        self.ticker.load_state_dict(before)
+        if self._checkpointer:
+            self._checkpointer.wait()  # a later state would take the place of one not yet written
+
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""
         self._state.restore(saved)

@@ -1,6 +1,8 @@
 """The speed of a window: seconds an update, share spent waiting for data, samples a second."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -40,6 +42,15 @@ class Throughput:
             self._usage_read = now
             readings |= self._usage.readings()
         return readings
+
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """Leaves the time of the body out of the window, the epoch and the training time."""
+        started = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - started
+        self._window_started += seconds
+        self._epoch_started += seconds
 
     def resume(self, training_seconds: float) -> None:
         """Continues from an earlier process's training time."""

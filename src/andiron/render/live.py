@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from andiron.protocols import Progress
-from andiron.readable import duration
 from andiron.render import plain, summary_table, text
+from andiron.readable import duration
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
-WIDE = 120  # columns; a narrower terminal shows two metrics of both splits, and no speed
+BAR, GAP = 20, 2  # columns of the bar, and between two values
+Cells = list[str | ProgressBar]
 
 
 class Live:
@@ -73,24 +74,39 @@ class Live:
             self._console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
     def _line(self) -> Table:
-        progress, elapsed = self._progress, time.perf_counter() - self._started
-        epochs = progress.epoch - progress.first_epoch
-        done = epochs * progress.num_batches + progress.batch - progress.first_batch
-        epochs = progress.num_epochs - progress.first_epoch + 1
-        total = epochs * progress.num_batches - progress.first_batch
-        batches_per_second = done / elapsed if elapsed else 0.0
-        left = duration((total - done) / batches_per_second) if batches_per_second else "?"
-        samples = batches_per_second * progress.num_items / max(progress.num_batches, 1)
-        is_wide = self._console.width >= WIDE
-        if is_wide:
-            speed = f"{samples:,.0f} samples/s"
-            cells = [f"update {progress.updates}", text.splits(progress), speed]
-        else:
-            cells = [text.side_by_side(progress)]
-        row = Table.grid(padding=(0, 2))
-        row.add_row(
-            Text(f"epoch {progress.epoch}/{progress.num_epochs}", no_wrap=True),
-            ProgressBar(max(progress.num_batches, 1), progress.batch, width=20 if is_wide else 4),
-            *(Text(cell, overflow="ellipsis", no_wrap=True) for cell in (*cells, f"{left} left")),
-        )
+        forms = _forms(self._progress, time.perf_counter() - self._started)
+        cells = next((form for form in forms if _width(form) <= self._console.width), forms[-1])
+        row = Table.grid(padding=(0, GAP))
+        row.add_row(*(
+            cell if isinstance(cell, ProgressBar) else Text(cell, overflow="ellipsis", no_wrap=True)
+            for cell in cells
+        ))  # fmt: skip
         return row
+
+
+def _forms(progress: Progress, elapsed: float) -> list[Cells]:
+    """What the line may hold, from the longest to the shortest."""
+    seconds = progress.seconds_left(elapsed)
+    left = f"{'?' if seconds is None else duration(seconds)} left"
+    batches = (progress.epoch - progress.first_epoch) * progress.num_batches
+    samples = (batches + progress.batch - progress.first_batch) * progress.num_items
+    per_second = samples / max(progress.num_batches, 1) / elapsed if elapsed else 0.0
+    speed = f"{per_second:,.0f} samples/s"
+    bar = ProgressBar(max(progress.num_batches, 1), progress.batch, width=BAR)
+    place = f"{progress.epoch}/{progress.num_epochs}"
+    updates = f"{progress.updates}/{progress.num_updates}"
+    epoch, update = f"epoch {place}", f"update {updates}"
+    both, tight = text.side_by_side(progress, " | "), text.side_by_side(progress, "|")
+    return [
+        [epoch, bar, update, text.splits(progress), speed, left],
+        [epoch, bar, update, *both, speed, left],
+        [epoch, update, *both, speed, left],
+        [epoch, update, *both, left],
+        [epoch, updates, *tight, left],
+        [place, updates, *tight, left],
+    ]
+
+
+def _width(cells: Cells) -> int:
+    widths = [BAR if isinstance(cell, ProgressBar) else len(cell) for cell in cells]
+    return sum(widths) + GAP * (len(cells) - 1)

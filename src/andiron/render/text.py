@@ -1,4 +1,8 @@
-"""A run's state as text, for every renderer."""
+"""A run's state as text, for every renderer.
+
+>>> values({"loss": 0.5, "lr/base": 1e-3})
+'loss 0.5000'
+"""
 
 from andiron import errors
 from andiron.protocols import Progress, Values
@@ -18,12 +22,13 @@ def splits(progress: Progress) -> str:
     return errors.printable("  |  ".join(parts))
 
 
-def side_by_side(progress: Progress) -> str:
-    """`loss 0.1234 | 0.2345  accuracy 0.9876 | 0.9801`: two metrics, training | validation."""
+def side_by_side(progress: Progress, between: str) -> list[str]:
+    """`loss 0.1234 | 0.2345` and the same of the first other metric: training | validation."""
     sides = [progress.latest.get(split, {}) for split in ("train", "valid")]
-    names = [name for name in sides[0] or sides[1] if "/" not in name][:2]
-    shown = (
-        f"{name} {' | '.join(number(side[name]) for side in sides if name in side)}"
-        for name in names
-    )
-    return errors.printable("  ".join(shown))
+    names = [name for name in sides[0] | sides[1] if "/" not in name]
+    shown = sorted(names, key=lambda name: name != "loss")[:2]
+    return [
+        f"{errors.printable(name)} "
+        + between.join(number(side[name]) for side in sides if name in side)
+        for name in shown
+    ]

@@ -14,7 +14,8 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 def progress(**state):
-    where = Progress(num_epochs=10, num_batches=21, num_items=1295, **state)
+    length = {"num_epochs": 10, "num_updates": 210}
+    where = Progress(**length | {"num_batches": 21, "num_items": 1295} | state)
     where.latest = {
         "train": {"loss": 0.5, "accuracy": 0.75},
         "valid": {"loss": 0.25, "accuracy": 0.875},
@@ -28,11 +29,11 @@ def moving_line(monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: clock.now, now=0.0)
     monkeypatch.setattr("andiron.render.live.time", clock)
 
-    def draw(width):
+    def draw(width, **length):
         clock.now = 0.0
         file = io.StringIO()
         live = Live(Console(file=file, force_terminal=True, color_system=None, width=width))
-        live.start(progress(epoch=3, batch=7, updates=49, first_epoch=1))
+        live.start(progress(epoch=3, batch=7, updates=49, first_epoch=1, **length))
         clock.now = 1.0
         live.stop()
         drawn = file.getvalue().partition(HIDE_CURSOR)[2].partition(SHOW_CURSOR)[0]
@@ -42,27 +43,31 @@ def moving_line(monkeypatch):
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_line_has_two_metrics_of_both_splits_and_the_time_left(moving_line, width):
+def test_a_narrow_line_has_place_total_both_splits_and_the_time_left(moving_line, width):
     line = moving_line(width)
 
+    between = "|" if width == 80 else " | "
     assert len(line) <= width
-    assert "epoch 3/10" in line and "3.3s left" in line
-    assert "loss 0.5000 | 0.2500  accuracy 0.7500 | 0.8750" in line
+    assert "epoch 3/10" in line and "49/210" in line and line.endswith("3.3s left")
+    for name, train, valid in (("loss", "0.5000", "0.2500"), ("accuracy", "0.7500", "0.8750")):
+        assert f"{name} {train}{between}{valid}" in line
+
+
+def test_at_80_columns_a_long_run_is_shown_whole(moving_line):
+    line = moving_line(80, num_epochs=10000, num_updates=2100000)
+
+    values = "loss 0.5000|0.2500  accuracy 0.7500|0.8750"
+    assert line == f"3/10000  49/2100000  {values}  11h54m left"
 
 
 @pytest.mark.parametrize("width", [120, 200])
-def test_the_moving_line_has_place_loss_speed_and_time_left_on_one_line(moving_line, width):
+def test_a_wide_line_has_place_both_splits_speed_and_time_left(moving_line, width):
     line = moving_line(width)
 
     assert "\n" not in line and len(line) <= width
-    for part in (
-        "epoch 3/10",
-        "update 49",
-        "train loss 0.5000",
-        "3,022 samples/s",
-        "3.3s left",
-    ):  # 49 batches in a second
-        assert part in line
+    for part in ("epoch 3/10", "update 49/210", "3,022 samples/s", "3.3s left"):
+        assert part in line  # 49 batches in a second
+    assert ("loss 0.5000 | 0.2500" if width == 120 else "train loss 0.5000") in line
 
 
 def test_a_wide_moving_line_has_every_value_and_a_bar(moving_line):

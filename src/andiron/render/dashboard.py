@@ -1,0 +1,142 @@
+"""A run on the whole terminal, with keys."""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from andiron.interrupter import Interrupter
+from andiron.protocols import Point, Progress
+from andiron.render import plain, summary_table
+from andiron.run_folder import RunFolder
+from andiron.screen import display, terminal
+from andiron.screen.curves import Curves
+from andiron.screen.followed_values import FollowedValues
+from andiron.screen.held_output import HeldOutput
+from andiron.screen.view import LOOKING, STEERING, View
+
+REPLIES = {"s": "saving after this update", "v": "validating after this update"}
+SECONDS_AT_THE_END = 2.0  # for the last drawing, on a terminal that takes nothing any more
+
+
+class Dashboard:
+    """Where a run stands, its metrics and a chart, drawn a few times a second; keys steer the run.
+
+    What is printed meanwhile is shown at the bottom, and stays on the terminal afterwards, as the
+    line of each epoch does. Where there is no terminal that has a screen, it prints those lines
+    only. A thread draws from plain values: an update costs the training nothing.
+    """
+
+    def __init__(self, run_dir: Path | None = None):
+        self._folder = None if run_dir is None else RunFolder(run_dir)
+        self._terminal = terminal.here()
+        self._console = Console() if self._terminal else Console(width=100)
+        self._interrupter = Interrupter()
+        self._curves = Curves()
+        self._progress = Progress(num_epochs=0)
+        self._points: deque[Point] = deque(maxlen=10_000)
+        self._earlier = 0  # bytes of the values that earlier processes logged
+        self._held = HeldOutput()
+        self._elapsed = self._seen = 0.0
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._at_end = ExitStack()
+
+    def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
+        """Sends the keys to `interrupter`."""
+        self._interrupter = interrupter
+        self._curves = Curves(directions)
+        interrupter.cleanups.append(terminal.give_all_back)
+
+    def start(self, progress: Progress) -> None:
+        """Takes the terminal."""
+        self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
+        if self._terminal is None:
+            return
+        if self._folder is not None and self._folder.metrics.is_file():
+            self._earlier = os.stat(self._folder.metrics).st_size
+        self._is_over.clear()
+        self._held.hold()
+        self._at_end.enter_context(terminal.suspended_well(self._terminal))
+        self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
+        self._thread.start()
+
+    def add(self, point: Point) -> None:
+        """Keeps the point for the next drawing."""
+        if self._thread is not None:
+            self._points.append(point)
+
+    def epoch_ended(self, progress: Progress, seconds: float) -> None:
+        """Prints the line of the epoch."""
+        line = plain.line(progress, seconds)
+        if self._thread is None:
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        else:
+            self._held.lines.append(line)
+
+    def stop(self) -> None:
+        """Gives the terminal back, and prints what was held."""
+        if self._thread is not None and self._terminal is not None:
+            self._is_over.set()
+            self._thread.join(SECONDS_AT_THE_END)
+            self._terminal.give_back()
+            self._thread = None
+            self._at_end.close()
+        self._held.release()
+
+    def show(self, summary_: dict[str, Any]) -> None:
+        """Prints the summary table."""
+        summary_table.show(summary_, self._console)
+
+    def _draw(self) -> None:
+        if self._terminal is None:
+            return
+        if self._folder is not None:
+            FollowedValues(self._folder.metrics, self._curves).read(until=self._earlier)
+        display.show(self._terminal, self._view, self._press, self._is_over)
+
+    def _view(self) -> View:
+        while self._points:
+            point = self._points.popleft()
+            self._curves.add(
+                point.split, point.updates, point.epoch, point.values, point.whole_epoch
+            )
+        progress, before, self._seen = self._progress, self._seen, time.perf_counter()
+        if not self._interrupter.is_paused:
+            self._elapsed += self._seen - before
+        return View(
+            name="" if self._folder is None else str(self._folder.path),
+            state=self._state(),
+            epoch=progress.epoch,
+            num_epochs=progress.num_epochs,
+            batch=progress.batch,
+            num_batches=progress.num_batches,
+            updates=progress.updates,
+            num_updates=progress.num_updates,
+            elapsed=self._elapsed,
+            left=progress.seconds_left(self._elapsed),
+            curves=self._curves,
+            lines=list(self._held.lines)[-100:],
+            keys=STEERING | LOOKING,
+        )
+
+    def _state(self) -> str:
+        asked = self._interrupter.asked
+        if asked is not None:
+            return f"stopping ({asked}): finishing the update and saving"
+        return "paused" if self._interrupter.is_paused else "running"
+
+    def _press(self, key: str) -> None:
+        if key == "q":
+            self._interrupter.stop("key q")
+        elif key == "p":
+            self._interrupter.wish("pause")
+        elif key in REPLIES:
+            self._held.lines.append(f"{key}: {REPLIES[key]}")
+            self._interrupter.wish("save" if key == "s" else "validate")

@@ -1,0 +1,100 @@
+"""The logged values of a run by split and name: their curves, the newest, and the best.
+
+>>> curves = Curves({"accuracy": "highest"})
+>>> for update, value in ((10, 0.5), (20, 0.75), (30, 0.625)):
+...     curves.add("valid", update, epoch=1, values={"accuracy": value}, is_whole=True)
+>>> curves.latest["valid"]["accuracy"], curves.best["valid", "accuracy"]
+(0.625, Best(value=0.75, updates=20, epoch=1))
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from andiron import improvement
+
+READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")  # before the first slash of a name
+MOST_POINTS = 2000  # of a curve; from there on every second point is dropped
+MOST_CURVES = 2000  # a file of a stranger may name any number
+# in the names of metrics that are better lower, where nothing else says so
+LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best value of a metric on a split, and when it was measured."""
+
+    value: float
+    updates: int
+    epoch: int
+
+
+@dataclass
+class Curve:
+    """One value over completed updates, thinned where it has many points."""
+
+    updates: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, updates: int, value: float) -> None:
+        """Appends a point."""
+        if len(self.updates) >= MOST_POINTS:
+            del self.updates[::2], self.values[::2]
+        self.updates.append(updates)
+        self.values.append(value)
+
+
+class Curves:
+    """Takes points as they are logged; `directions` has `highest` or `lowest` by metric."""
+
+    def __init__(self, directions: Mapping[str, str] | None = None):
+        self.directions = directions or {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets every point."""
+        self.by_name: dict[str, dict[str, Curve]] = {}  # curves by metric, then split
+        self.latest: dict[str, dict[str, float]] = {}  # by split
+        self.best: dict[tuple[str, str], Best] = {}
+        self.readings: dict[str, float] = {}  # what is no metric, such as lr/base
+
+    def add(
+        self, split: str, updates: int, epoch: int, values: Mapping[str, float], is_whole: bool
+    ) -> None:
+        """Takes the values of a point; `is_whole` says that they are of an epoch or validation."""
+        is_mean_of_windows = split == "train" and is_whole
+        for name, value in values.items():
+            if is_reading(name):
+                self.readings[name] = value
+            else:
+                self.latest.setdefault(split, {})[name] = value
+                if is_whole:
+                    self._compare(split, name, Best(value, updates, epoch))
+            curves = self.by_name.get(name)
+            if curves is None and len(self.by_name) < MOST_CURVES:
+                curves = self.by_name.setdefault(name, {})
+            if curves is not None and not is_mean_of_windows and not split.startswith("test"):
+                curves.setdefault(split, Curve()).add(updates, value)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of metrics in the order in which they came, without their parts."""
+        return [name for name in self.by_name if "/" not in name]
+
+    @property
+    def names(self) -> list[str]:
+        """Every name that has a curve: metrics first, then readings and parts of metrics."""
+        rest = [name for name in self.by_name if "/" in name]
+        return [name for name in (*self.metrics, *rest) if self.by_name[name]]
+
+    def _compare(self, split: str, name: str, found: Best) -> None:
+        best = self.best.get((split, name))
+        direction = improvement.direction_of(name, self.directions)
+        if direction is None:
+            direction = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
+        if improvement.is_better(found.value, best and best.value, direction):
+            self.best[split, name] = found
+
+
+def is_reading(name: str) -> bool:
+    """Whether a value says something of the training and not of the model."""
+    return name.partition("/")[0] in READINGS and "/" in name

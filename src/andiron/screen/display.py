@@ -1,0 +1,54 @@
+"""The loop that draws a run on a terminal and reads its keys, at no more than 1 % of the time."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from andiron.screen import layout
+from andiron.screen.terminal import Terminal
+from andiron.screen.view import Choice, View
+
+SECONDS_BETWEEN_DRAWINGS = 0.25
+SECONDS_BETWEEN_LOOKS = 0.05  # at whether the run is over
+SHARE_OF_THE_TIME = 0.008  # that drawing may take of a processor
+
+
+def show(
+    terminal: Terminal,
+    view: Callable[[], View],
+    press: Callable[[str], None],
+    is_over: threading.Event,
+) -> None:
+    """Draws `view()` until it is over; keys that choose what is shown stay here, others go on."""
+    choice, state = Choice(), ""
+    try:
+        while not is_over.is_set() and not terminal.is_lost:
+            if not terminal.is_foreground:  # continued in the background
+                is_over.wait(SECONDS_BETWEEN_DRAWINGS)
+                continue
+            started = time.thread_time()
+            terminal.take()
+            shown = view()
+            if shown.state != state:  # a signal is announced on the terminal itself
+                state = shown.state
+                terminal.draw_whole_next()
+            terminal.draw(layout.screen(shown, choice, *terminal.size))
+            cost = time.thread_time() - started
+            wait = max(SECONDS_BETWEEN_DRAWINGS, cost / SHARE_OF_THE_TIME)
+            for key in _pressed(terminal, wait, is_over):
+                if not choice.press(key):
+                    press(key)
+    finally:
+        terminal.give_back()
+
+
+def _pressed(terminal: Terminal, seconds: float, is_over: threading.Event) -> list[str]:
+    """Waits so long for a key, in parts, so that the end of the run is noticed."""
+    deadline = time.monotonic() + seconds
+    while not is_over.is_set() and not terminal.is_lost:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        if keys := terminal.keys(min(left, SECONDS_BETWEEN_LOOKS)):
+            return keys
+    return []

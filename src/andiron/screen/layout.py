@@ -1,0 +1,64 @@
+"""The whole screen: which panels are shown at which size, and where."""
+
+from andiron.screen import panels
+from andiron.screen.rows import Row, beside, boxed, fitted
+from andiron.screen.view import Choice, View
+
+WIDE, TALL = 90, 20  # from here on there are two columns
+SMALLEST_PLOT = 6  # rows, with its title and legend
+
+
+def screen(view: View, choice: Choice, width: int, height: int) -> list[Row]:
+    """Exactly `height` rows of `width` columns; the essentials come first where it is small."""
+    head = panels.place(view, width)
+    room = height - len(head) - 1
+    if choice.has_help:
+        body = boxed("keys", panels.help_(view), width, max(room, 0))
+    elif width >= WIDE and height >= TALL:
+        body = _wide(view, choice, width, room)
+    else:
+        body = _narrow(view, choice, width, room)
+    rows = [*head, *body][: max(height - 1, 0)]
+    rows += [[] for _ in range(height - 1 - len(rows))]
+    return [fitted(row, width) for row in (*rows, panels.keys(view))][-height:]
+
+
+def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
+    """Numbers at the left, the chart at the right, the log below both."""
+    bottom = max(4, room // 4)
+    upper = room - bottom
+    left = max(44, width * 2 // 5)
+    right = width - left - 1
+    groups, machine = panels.groups(view), panels.machine(view)
+    below = min(len(groups) + 1, upper // 3)
+    last = min(len(machine) + 1, upper // 3)
+    numbers = [
+        *boxed("metrics", panels.metrics(view), left, upper - below - last),
+        *boxed("groups", groups, left, below),
+        *boxed("machine", machine, left, last),
+    ]
+    plot = boxed("plot", panels.plot(view, choice, right - 1, upper - 1), right, upper)
+    return [
+        *beside(numbers, plot),
+        *boxed("log", panels.log(view, width, bottom - 1), width, bottom),
+    ]
+
+
+def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
+    """One column: metrics, then what there is room for."""
+    metrics, body = panels.metrics(view), []
+    wanted = min(len(metrics) + 1, max(room, 0))
+    body += boxed("metrics", metrics, width, wanted)
+    room -= wanted
+    if room >= SMALLEST_PLOT:
+        extra = room - SMALLEST_PLOT
+        machine = panels.machine(view)
+        below = min(len(machine) + 1, extra // 3) if extra >= 6 else 0
+        log = min(8, extra // 3) if extra >= 6 else 0
+        height = room - below - log
+        body += boxed("plot", panels.plot(view, choice, width - 1, height - 1), width, height)
+        body += boxed("machine", machine, width, below) if below > 1 else []
+        body += boxed("log", panels.log(view, width, log - 1), width, log) if log > 1 else []
+    elif room > 1:
+        body += boxed("log", panels.log(view, width, room - 1), width, room)
+    return body

@@ -1,0 +1,146 @@
+"""The panels of the screen: each is rows of a run's view."""
+
+from andiron import readable
+from andiron.screen import chart
+from andiron.screen.rows import Row, columns, piece
+from andiron.screen.view import SHARES, Choice, View
+
+LOOKS = {"train": "red", "valid": "blue"}  # as in Burn's screen; any other split is green
+PROBLEMS = ("failed", "interrupted", "stopping", "paused")
+MEMORY = {
+    "system/memory_gib": "memory",
+    "system/memory_peak_gib": "memory peak",
+    "system/gpu_memory_gib": "GPU memory",
+    "system/gpu_memory_peak_gib": "GPU memory peak",
+}
+
+
+def place(view: View, width: int) -> list[Row]:
+    """Where the run stands: its name and state, a bar, epoch, updates and times."""
+    look = "bold yellow" if view.state.startswith(PROBLEMS) else "bold green"
+    left = "" if view.left is None else f"{readable.duration(view.left)} left"
+    passed = "" if view.elapsed is None else f"after {readable.duration(view.elapsed)}"
+    percent = f" {100 * view.updates / view.num_updates:3.0f} %" if view.num_updates else ""
+    length = max(4, width - len(percent) - 1)
+    filled = int(length * min(1.0, view.updates / view.num_updates)) if view.num_updates else 0
+    bar = [piece("━" * filled, "green"), piece("━" * (length - filled), "dim"), piece(percent)]
+    name_width = max(8, width - len(view.state) - 3)
+    name = view.name if len(view.name) <= name_width else f"…{view.name[1 - name_width:]}"
+    epoch, update = _of(view.epoch, view.num_epochs), _of(view.updates, view.num_updates)
+    batches = f"batch {_of(view.batch, view.num_batches)}" if view.num_batches else ""
+    return [
+        [piece(f" {name}  "), piece(view.state, look)],
+        [piece(" "), *bar],
+        *_wrapped([f"epoch {epoch}", f"update {update}", batches, left, passed], width),
+    ]
+
+
+def metrics(view: View) -> list[Row]:
+    """A row for each metric and split: the newest value, the best, and when it was."""
+    curves = view.curves
+    table = [[piece(word, "dim") for word in ("", "now", "best", "epoch")]]
+    for name in curves.metrics:
+        for split, values in curves.latest.items():
+            if name in values:
+                best = curves.best.get((split, name))
+                label = f"{name} {split}"
+                table.append(
+                    [
+                        piece(label if len(label) <= 28 else f"{label[:27]}…", look_of(split)),
+                        piece(readable.number(values[name]), "bold"),
+                        piece(readable.number(best.value) if best else ""),
+                        piece(str(best.epoch) if best else "", "dim"),
+                    ]
+                )
+    return columns(table)
+
+
+def groups(view: View) -> list[Row]:
+    """Learning rate, norm of the gradients and relative update of each parameter group."""
+    kinds = {"lr": "lr", "grad_norm": "gradient norm", "update_ratio": "update ratio"}
+    readings = view.curves.readings
+    names = dict.fromkeys(
+        name.partition("/")[2] for name in readings if name.partition("/")[0] in kinds
+    )
+    table = [[piece(word, "dim") for word in ("group", *kinds.values())]]
+    for group in names:
+        values = [readings.get(f"{kind}/{group}") for kind in kinds]
+        table.append(
+            [piece(group[:20]), *(piece("" if each is None else f"{each:.3g}") for each in values)]
+        )
+    return columns(table)
+
+
+def machine(view: View) -> list[Row]:
+    """Speed, the share of waiting for data, processor and memory."""
+    readings, found = view.curves.readings, []
+    if "time/samples_per_second" in readings:
+        found.append(f"{readings['time/samples_per_second']:,.0f} samples/s")
+    if "time/step" in readings:
+        found.append(f"{1000 * readings['time/step']:.3g} ms an update")
+    if "time/data" in readings:
+        found.append(f"{100 * readings['time/data']:.0f} % waiting for data")
+    if "system/cpu_percent" in readings:
+        found.append(f"CPU {readings['system/cpu_percent']:.0f} %")
+    if "system/gpu_percent" in readings:
+        found.append(f"GPU {readings['system/gpu_percent']:.0f} %")
+    for name, label in MEMORY.items():
+        if name in readings:
+            found.append(f"{label} {readings[name]:.2f} GiB")
+    return [[piece(text)] for text in found]
+
+
+def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
+    """The chosen value of every split over the updates, with a line that says which it is."""
+    name = choice.chosen(view.curves)
+    if name is None:
+        return [[piece("nothing is logged yet", "dim")]]
+    curves = view.curves.by_name[name]
+    lines = [(look_of(split), curve.updates, curve.values) for split, curve in curves.items()]
+    share = SHARES[choice.share]
+    legend: Row = [piece(name, "bold")]
+    for split in curves:
+        legend += [piece("  ━ ", look_of(split)), piece(split)]
+    legend.append(piece("  all updates" if share == 1 else f"  last {share:.0%}", "dim"))
+    return [legend, *chart.chart(lines, width, height - 1, share)]
+
+
+def log(view: View, width: int, height: int) -> list[Row]:
+    """The newest lines of the log that fit."""
+    return [[piece(line[:width])] for line in [*view.lines][-height:]] if height > 0 else []
+
+
+def help_(view: View) -> list[Row]:
+    """What each key does."""
+    table = [[piece(key, "bold"), piece(meaning)] for key, meaning in view.keys.items()]
+    wide = max(len(key) for key in view.keys)
+    return [[piece(f"{key.text:<{wide}}  ", "bold"), meaning] for key, meaning in table]
+
+
+def keys(view: View) -> Row:
+    """The keys in one line."""
+    short = {"left, right": "←→ value", "up, down": "↑↓ range", "?": "? help"}
+    words = {key: short.get(key, f"{key} {text.split()[0].strip(',')}") for key, text in
+             view.keys.items()}  # fmt: skip
+    return [piece("  ".join(words.values()), "dim")]
+
+
+def look_of(split: str) -> str:
+    """The colour of a split."""
+    return LOOKS.get(split, "green")
+
+
+def _of(number: int, total: int) -> str:
+    return f"{number:,}/{total:,}" if total else f"{number:,}"
+
+
+def _wrapped(words: list[str], width: int) -> list[Row]:
+    """The words on as many rows as they need."""
+    rows = [""]
+    for word in filter(None, words):
+        longer = f"{rows[-1]}  {word}" if rows[-1] else word
+        if len(longer) + 1 > width and rows[-1]:
+            rows.append(word)
+        else:
+            rows[-1] = longer
+    return [[piece(f" {row}")] for row in rows]

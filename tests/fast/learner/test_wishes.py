@@ -1,0 +1,141 @@
+"""What is requested while a run trains: saved, validated, paused, and the bits stay the same."""
+
+import threading
+
+import pytest
+import torch
+from conftest import without_time
+from small_digits import BATCHES, LR, builder, classifier, loaders, same
+
+from andiron import errors
+from andiron.checkpoint import KeepLast, load
+from andiron.interrupter import Interrupter
+from andiron.learner import EarlyStopping
+from andiron.optim import Ema, Optimizer
+from andiron.schedules import Plateau
+
+
+class Wishing(Interrupter):
+    """Makes wishes after given numbers of updates."""
+
+    is_watched = True
+
+    def __init__(self, wishes):
+        super().__init__()
+        self.planned = wishes
+
+    def at(self, split, updates, batch):
+        if split == "train":
+            for name in self.planned.pop(updates, ()):
+                self.wish(name)
+        return super().at(split, updates, batch)
+
+
+class Kept(list):
+    """A writer that keeps the points, without times."""
+
+    def write(self, point):
+        values = {
+            name: value
+            for name, value in point.values.items()
+            if not name.startswith(("time/", "system/"))
+        }
+        self.append((point.split, point.updates, point.epoch, point.whole_epoch, values))
+
+    def close(self):
+        pass
+
+
+def made(folder, interrupter=None):
+    """A learner whose schedule, averages and stopping rule observe validations; its points."""
+    kept, model = Kept(), classifier()
+    made = (
+        builder(folder, kept, num_epochs=3)
+        .with_file_checkpointer(KeepLast(100))
+        .averages(ema=Ema(0.9))
+        .early_stopping(rule=EarlyStopping(metric="loss", patience=3, restores_best=True))
+    )
+    if interrupter is not None:
+        made.interrupter(interrupter)
+    schedule = Plateau(initial_lr=LR, metric="loss", patience=1)
+    return made.build(model, Optimizer(torch.optim.Adam, model), schedule), kept
+
+
+def state_of(learner):
+    state = without_time(learner.state().state)
+    state["metric_log"].pop("writers")
+    return state
+
+
+def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
+    straight, points = made(tmp_path / "a")
+    straight.fit(*loaders())
+    wishes = {2: ["validate"], 5: ["save"], BATCHES: ["validate"], 9: ["validate", "save"]}
+    asked, more = made(tmp_path / "b", Wishing(dict(wishes)))
+    asked.fit(*loaders())
+    resumed, _ = made(tmp_path / "c")
+    resumed.load(load(tmp_path / "b" / "checkpoints" / "step-10"))
+    resumed.fit(*loaders())
+
+    requested = [point for point in more if point[0].startswith("valid") and not point[3]]
+    assert [point[:2] for point in requested] == [
+        (split, updates) for updates in (3, 8, 10) for split in ("valid", "valid-ema")
+    ]
+    assert [point for point in more if point not in requested] == points
+    for other in (asked, resumed):
+        assert same(straight.model.state_dict(), other.model.state_dict())
+        assert state_of(straight) == state_of(other)
+    saved = {path.name for path in (tmp_path / "b" / "checkpoints").glob("step-*")}
+    assert saved >= {"step-6", "step-10"}  # on the disk at once, whatever is saved after them
+
+
+def test_a_paused_run_grants_wishes_and_continues_with_the_same_bits(tmp_path):
+    straight, _ = made(tmp_path / "a")
+    straight.fit(*loaders())
+    wishing = Wishing({3: ["pause"]})
+    paused, points = made(tmp_path / "b", wishing)
+    training = threading.Thread(target=paused.fit, args=loaders())
+    training.start()
+    while not wishing.is_paused:
+        threading.Event().wait(0.01)
+    wishing.wish("validate")
+    while not any(point[:2] == ("valid", 4) for point in points):
+        threading.Event().wait(0.01)
+    assert paused.updates == 4 and training.is_alive()
+    wishing.wish("pause")
+    training.join()
+
+    assert same(straight.model.state_dict(), paused.model.state_dict())
+    assert state_of(straight) == state_of(paused)
+
+
+def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
+    wishing = Wishing({3: ["pause"]})
+    learner, _ = made(tmp_path, wishing)
+
+    def stop():
+        while not wishing.is_paused:
+            threading.Event().wait(0.01)
+        wishing.stop("for a test")
+
+    threading.Thread(target=stop).start()
+    with pytest.raises(errors.Interrupted, match="for a test"), learner:
+        learner.fit(*loaders())
+
+    updates = learner.updates  # 3 if the stop came at once
+    assert updates in (3, 4) and (tmp_path / "checkpoints" / f"step-{updates}").is_dir()
+
+
+def test_a_validation_on_request_that_is_interrupted_is_given_up(tmp_path):
+    class Stopping(Wishing):
+        def at(self, split, updates, batch):
+            if split == "valid" and updates == 3:
+                self.stop("for a test")
+            return super().at(split, updates, batch)
+
+    learner, points = made(tmp_path, Stopping({2: ["validate"]}))
+    with pytest.raises(errors.Interrupted, match="for a test"), learner:
+        learner.fit(*loaders())
+
+    assert not [point for point in points if point[0] == "valid"]
+    assert (tmp_path / "checkpoints" / "step-3").is_dir()

@@ -1,0 +1,132 @@
+"""What is on the screen: every size filled, the essentials on a small one, nothing to obey."""
+
+import pytest
+from rich.color import ColorSystem
+from rich.segment import Segment
+
+from andiron.screen import chart, layout
+from andiron.screen.curves import Curves
+from andiron.screen.rows import written
+from andiron.screen.view import SHARES, Choice, View
+
+SIZES = [(1, 1), (10, 3), (20, 5), (40, 12), (80, 24), (89, 60), (90, 20), (120, 32), (300, 100)]
+
+
+def view(**state):
+    curves = Curves({"accuracy": "highest"})
+    for epoch in (1, 2):
+        for update in range(5 * epoch - 4, 5 * epoch + 1):
+            train = {"loss": 1 / update, "accuracy": update / 20, "lr/base": 0.001,
+                     "grad_norm/base": 1.5, "time/step": 0.002, "time/data": 0.25,
+                     "time/samples_per_second": 12345.0, "system/memory_gib": 0.5}  # fmt: skip
+            curves.add("train", update, epoch, train, is_whole=False)
+        measured = {"loss": 0.5 * epoch, "accuracy": 0.75 / epoch}
+        curves.add("valid", update, epoch, measured, is_whole=True)
+    known = {"name": "outputs/mine", "epoch": 2, "num_epochs": 4, "updates": 10, "num_updates": 20,
+             "batch": 5, "num_batches": 5, "elapsed": 12.0, "left": 12.0}  # fmt: skip
+    return View(**known | {"curves": curves, "lines": ["run folder outputs/mine"]} | state)
+
+
+def shown(width, height, choice=None, **state):
+    rows = layout.screen(view(**state), choice or Choice(), width, height)
+    return [written(row, None).rstrip() for row in rows]
+
+
+def test_40_by_12_shows_the_essentials():
+    assert shown(40, 12) == [
+        " outputs/mine  running",
+        " ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  50 %",
+        " epoch 2/4  update 10/20  batch 5/5",
+        " 12s left  after 12s",
+        "─ metrics ──────────────────────────────",
+        "                    now    best  epoch",
+        " loss train      0.1000",
+        " loss valid      1.0000  0.5000      1",
+        " accuracy train  0.5000",
+        " accuracy valid  0.3750  0.7500      1",
+        "",
+        "q stop  s save  v validate  p pause  ? h",
+    ]
+
+
+def test_a_large_screen_has_every_panel():
+    screen = "\n".join(shown(120, 32))
+
+    titles = ("metrics", "plot", "groups", "machine", "log")
+    values = ("━ train  ━ valid", "base   0.001            1.5", "12,345 samples/s", "2 ms an update",
+              "25 % waiting for data", "memory 0.50 GiB", "10 updates", "run folder outputs/mine")
+    for part in (*(f"─ {title} ─" for title in titles), *values):
+        assert part in screen, part
+
+
+@pytest.mark.parametrize("has_help", [False, True])
+def test_every_size_is_filled_exactly(has_help):
+    for width, height in SIZES:
+        rows = layout.screen(view(), Choice(has_help=has_help), width, height)
+        assert {Segment.get_line_length(row) for row in rows} == {width}
+        assert len(rows) == height, (width, height)
+
+
+def test_nothing_that_a_terminal_obeys_comes_from_a_run():
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\n\ttext"
+    curves = Curves()
+    curves.add(evil, 1, 1, {evil: 0.5, f"lr/{evil}": 1.0, f"grad_norm/{evil}": 1.0}, True)
+    for width, height in SIZES:
+        for choice in (Choice(), Choice(has_help=True)):
+            hostile = view(name=evil, state=evil, lines=[evil], curves=curves)
+            rows = layout.screen(hostile, choice, width, height)
+            text = "".join(written(row, None) for row in rows)
+            assert text.isprintable(), ascii(text)
+            assert len(rows) == height
+
+
+def test_a_run_that_has_logged_nothing_is_shown():
+    screen = shown(120, 32, curves=Curves(), num_updates=0, left=None, elapsed=None)
+
+    assert "nothing is logged yet" in "\n".join(screen)
+
+
+def test_the_best_follows_the_direction_and_is_not_nan():
+    curves = Curves({"recall": "highest"})
+    for epoch, value in enumerate((float("nan"), 0.5, 0.75, 0.25), 1):
+        values = {"loss": value, "recall": value, "recall/cat": value}
+        curves.add("valid", epoch * 10, epoch, values, is_whole=True)
+
+    found = {name: curves.best["valid", name].epoch for name in ("loss", "recall", "recall/cat")}
+    assert found == {"loss": 4, "recall": 3, "recall/cat": 3}
+
+
+def test_arrow_keys_choose_the_value_and_the_range():
+    choice, curves = Choice(), view().curves
+    assert choice.chosen(curves) == "loss"
+    for key, name in (("right", "accuracy"), ("left", "loss"), ("left", "system/memory_gib")):
+        assert choice.press(key) and choice.chosen(curves) == name
+    for key in ("up", *["down"] * 9):
+        assert choice.press(key)
+    assert choice.share == 0 and choice.press("up") and SHARES[choice.share] == 0.5
+    assert not choice.press("q")
+
+
+def test_a_chart_draws_a_rising_line_from_corner_to_corner():
+    rows = chart.chart([("", [0, 10], [0.0, 1.0])], width=30, height=5)
+
+    assert [written(row, None) for row in rows] == [
+        "   1.0000┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⣀⡠⠤⠒⠉",
+        "   0.6667┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⣀⡠⠔⠒⠉⠀⠀⠀⠀⠀",
+        "         │⠀⠀⠀⠀⠀⣀⠤⠔⠊⠉⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀",
+        "   0.0000┤⣀⠤⠒⠊⠉⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀",
+        "         └0         10 updates",
+    ]
+
+
+def test_a_chart_leaves_out_what_is_not_finite_and_takes_long_curves():
+    nan = float("nan")
+    assert chart.chart([("", [1, 2], [nan, nan])], 40, 10) == []
+    rows = chart.chart([("red", [1, 2, 3], [nan, 1.0, float("inf")])], 40, 10)
+    assert len(rows) == 10 and any("\x1b[31m" in written(r, ColorSystem.STANDARD) for r in rows)
+
+    curves = Curves()
+    for update in range(10_000):
+        curves.add("train", update, 1, {"loss": float(update)}, is_whole=False)
+    curve = curves.by_name["loss"]["train"]
+    assert len(curve.updates) <= 2000 and curve.updates[-1] == 9999 and curve.updates[0] < 2000
