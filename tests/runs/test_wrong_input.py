@@ -29,11 +29,11 @@ CONFIG_MISTAKES = {
     ),
     "no choice at all": (
         ["render=null"],
-        ["render=null: no such render; there is: auto, live, plain; ~render leaves it out"],
+        ["render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves it out"],
     ),
     "a number for a choice": (
         ["render=3"],
-        ["render=3: no such render; there is: auto, live, plain"],
+        ["render=3: no such render; there is: auto, dashboard, live, plain"],
     ),
     "unknown experiment": (
         ["experiment=convnet"],

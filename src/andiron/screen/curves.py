@@ -52,6 +52,8 @@ class Curves:
 
     def clear(self) -> None:
         """Forgets every point."""
+        self.updates = self.epoch = 0  # of the newest point
+        self.updates_per_epoch = 0.0  # known once an epoch is over
         self.by_name: dict[str, dict[str, Curve]] = {}  # curves by metric, then split
         self.latest: dict[str, dict[str, float]] = {}  # by split
         self.best: dict[tuple[str, str], Best] = {}
@@ -62,6 +64,9 @@ class Curves:
     ) -> None:
         """Takes the values of a point; `is_whole` says that they are of an epoch or validation."""
         is_mean_of_windows = split == "train" and is_whole
+        self.updates, self.epoch = updates, epoch
+        if is_mean_of_windows and epoch > 0:
+            self.updates_per_epoch = updates / epoch
         for name, value in values.items():
             if is_reading(name):
                 self.readings[name] = value

@@ -1,5 +1,8 @@
 """The panels of the screen: each is rows of a run's view."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from andiron import readable
 from andiron.screen import chart
 from andiron.screen.rows import Row, columns, piece
@@ -40,7 +43,7 @@ def metrics(view: View) -> list[Row]:
     curves = view.curves
     table = [[piece(word, "dim") for word in ("", "now", "best", "epoch")]]
     for name in curves.metrics:
-        for split, values in curves.latest.items():
+        for split, values in _ordered(curves.latest):
             if name in values:
                 best = curves.best.get((split, name))
                 label = f"{name} {split}"
@@ -95,7 +98,7 @@ def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
     name = choice.chosen(view.curves)
     if name is None:
         return [[piece("nothing is logged yet", "dim")]]
-    curves = view.curves.by_name[name]
+    curves = dict(_ordered(view.curves.by_name[name]))
     lines = [(look_of(split), curve.updates, curve.values) for split, curve in curves.items()]
     share = SHARES[choice.share]
     legend: Row = [piece(name, "bold")]
@@ -120,7 +123,7 @@ def help_(view: View) -> list[Row]:
 def keys(view: View) -> Row:
     """The keys in one line."""
     short = {"left, right": "←→ value", "up, down": "↑↓ range", "?": "? help"}
-    words = {key: short.get(key, f"{key} {text.split()[0].strip(',')}") for key, text in
+    words = {key: short.get(key, f"{key} {text.split()[0].strip(',;')}") for key, text in
              view.keys.items()}  # fmt: skip
     return [piece("  ".join(words.values()), "dim")]
 
@@ -128,6 +131,11 @@ def keys(view: View) -> Row:
 def look_of(split: str) -> str:
     """The colour of a split."""
     return LOOKS.get(split, "green")
+
+
+def _ordered(by_split: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The splits with their values: training first, then validation."""
+    return sorted(by_split.items(), key=lambda item: (item[0] != "train", item[0] != "valid"))
 
 
 def _of(number: int, total: int) -> str:

@@ -35,10 +35,10 @@ def problems(*overrides):
             "optimizer=lyon,adam",
             f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}",
         ),
-        ("render=3", "render=3: no such render; there is: auto, live, plain"),
+        ("render=3", "render=3: no such render; there is: auto, dashboard, live, plain"),
         (
             "render=null",
-            "render=null: no such render; there is: auto, live, plain; ~render leaves it out",
+            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves it out",
         ),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
         ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
