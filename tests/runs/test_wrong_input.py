@@ -29,7 +29,10 @@ CONFIG_MISTAKES = {
     ),
     "no choice at all": (
         ["render=null"],
-        ["render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves it out"],
+        [
+            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves "
+            "it out"
+        ],
     ),
     "a number for a choice": (
         ["render=3"],

@@ -96,7 +96,7 @@ class Curves:
         direction = improvement.direction_of(name, self.directions)
         if direction is None:
             direction = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
-        if improvement.is_better(found.value, best and best.value, direction):
+        if improvement.is_better(found.value, best.value if best else None, direction):
             self.best[split, name] = found
 
 

@@ -32,7 +32,7 @@ KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # the ends of what a
 # a sequence such as ESC [ A or ESC O A, or any other character; no whole one: its beginning
 KEY = re.compile(r"\x1b[\[O][^@-~]*([@-~])|\x1b(?![\[O]|$)|[^\x1b]", flags=re.DOTALL)
 MOST_UNREAD = 64  # bytes
-SECONDS_FOR_THE_LOCK = 0.5
+SECONDS_FOR_THE_LOCK = SECONDS_FOR_ROOM = 0.5
 FRAMES_BETWEEN_WHOLE_ONES = 20  # what other programs wrote over the screen is gone then
 _taken: "set[Terminal]" = set()
 
@@ -79,10 +79,10 @@ class Terminal:
             if self._has_keys and self._modes is None:
                 self._before = self._now()
                 self._modes = _for_keys(self._before, self._input)
-            _taken.add(self)
-            self._set(self._modes)
             self._drawn = []
-            self._write(ENTER)
+            if self._write(ENTER):
+                _taken.add(self)
+                self._set(self._modes)
 
     def give_back(self) -> None:
         """Leaves the terminal as it was found; also where it is not taken, or gone."""
@@ -147,7 +147,7 @@ class Terminal:
     def _write(self, text: str) -> bool:
         """Whether the text was written: not where the terminal is gone, or takes nothing now."""
         try:
-            if not select.select([], [self._output], [], 0)[1]:
+            if not select.select([], [self._output], [], SECONDS_FOR_ROOM)[1]:
                 return False
             left = memoryview(text.encode(errors="replace"))
             while left:

@@ -31,6 +31,14 @@ def rows(*lines):
     return [[piece(line)] for line in lines]
 
 
+def read(descriptor):
+    """Everything up to the end of a screen."""
+    drawn = ""
+    while not drawn.endswith(LEAVE):
+        drawn += os.read(descriptor, 65536).decode()
+    return drawn
+
+
 def test_a_terminal_is_given_back_as_it_was(ends):
     ours, theirs = ends
     before = termios.tcgetattr(theirs)
@@ -45,7 +53,7 @@ def test_a_terminal_is_given_back_as_it_was(ends):
     taken.draw(rows("more", "more"))
 
     assert termios.tcgetattr(theirs) == before
-    drawn = os.read(ours, 65536).decode()
+    drawn = read(ours)
     assert drawn.startswith(ENTER) and drawn.endswith(LEAVE) and drawn.count(LEAVE) == 1
     assert drawn.count("one") == 1 and drawn.count("TWO") == 1 and "more" not in drawn
 
@@ -62,7 +70,7 @@ def test_a_terminal_that_changed_hands_is_taken_again_and_drawn_whole(ends):
     taken.draw(rows("one"))
     taken.give_back()
 
-    drawn = os.read(ours, 65536).decode()
+    drawn = read(ours)
     assert drawn.count(ENTER) == 2 and drawn.count("one") == 2
     assert termios.tcgetattr(theirs) == before
 
@@ -78,7 +86,7 @@ def test_the_size_is_asked_each_time_and_a_resize_clears(ends):
     taken.draw(rows("one"))
     taken.give_back()
 
-    assert os.read(ours, 65536).decode().count("\x1b[2J") == 3  # entered, first size, resized
+    assert read(ours).count("\x1b[2J") == 3  # entered, first size, resized
 
 
 def test_keys_are_read_one_by_one_whatever_pieces_they_come_in(ends):
