@@ -12,7 +12,7 @@ from typing import Any
 
 from andiron import errors, files, readable
 from andiron.commands import process
-from andiron.run import resume_arguments, status
+from andiron.run import named_folder, status
 from andiron.run_folder import RunFolder
 from andiron.screen import display, layout, terminal
 from andiron.screen.curves import Curves
@@ -102,15 +102,6 @@ def _seconds(found: dict[str, Any]) -> float | None:
         return None
 
 
-def _folder(name: str) -> RunFolder:
-    path = resume_arguments.newest("") if name == "latest" else Path(name).absolute()
-    folder = RunFolder(path)
-    if not folder.holds_run():
-        why = f"there is no {folder.status.name} in it"
-        raise errors.RunFolderError(f"{path} holds no run: {why}; name a run's folder, or latest")
-    return folder
-
-
 @process.command
 def main() -> int:
     """Runs `python scripts/watch.py`; returns the exit code."""
@@ -122,7 +113,7 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="print the screen as text, and exit")
     options = parser.parse_args()
     try:
-        run = WatchedRun(_folder(options.run))
+        run = WatchedRun(named_folder.found(options.run))
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

@@ -182,10 +182,15 @@ class LearnerBuilder:
             options.histograms,
         )
         checkpointer = None if self._strategy is None else self._checkpointer(self._strategy)
+        asked = self._connected_interrupter()
+        return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
+
+    def _connected_interrupter(self) -> Interrupter:
+        """What asks the run to stop, known to a renderer that has keys."""
         interrupter = self._interrupter or Interrupter()
         if isinstance(self._renderer, Interactive):
             self._renderer.connect(interrupter, direction.directions_of(self._valid_metrics))
-        return Learner(updater, state, options, checkpointer=checkpointer, interrupter=interrupter)
+        return interrupter
 
     def _metric_log(self, nonfinite: Nonfinite) -> MetricLog:
         return MetricLog(

@@ -38,8 +38,8 @@ def problems(*overrides):
         ("render=3", "render=3: no such render; there is: auto, dashboard, live, plain"),
         (
             "render=null",
-            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves it "
-            "out",
+            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves "
+            "it out",
         ),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
         ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
