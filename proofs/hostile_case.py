@@ -14,6 +14,7 @@ from andiron.run_folder import RunFolder
 
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
+SHOW, REMOVE, PACK = "runs show", "runs rm", "runs archive"
 START, IMPORT, CONFIGURED = "start_from", "import_state_dict", "--config-dir"
 
 

@@ -20,13 +20,13 @@ from typing import Any
 import torch
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
-from andiron.commands import import_state_dict, replay, rerun, train
+from andiron.commands import import_state_dict, replay, rerun, runs, train
 from proofs import hostile_bytes
 from proofs.attempt import CONF, SECRET, Outcome, attempt, made_run
 from proofs.hostile_bytes import Runs
 from proofs.hostile_case import (
-    AGAIN, CHANGED, CONFIGURED, IMPORT, REPLAY, RESUME, START, Case, Change, config,
-    each_checkpoint, recorded, replaced, socket_at, sparse, written,
+    AGAIN, CHANGED, CONFIGURED, IMPORT, PACK, REMOVE, REPLAY, RESUME, SHOW, START, Case, Change,
+    config, each_checkpoint, recorded, replaced, socket_at, sparse, written,
 )  # fmt: skip
 
 BUILDING = (CHANGED, AGAIN)  # a finished run that is resumed alone builds nothing
@@ -44,6 +44,7 @@ def cases() -> Iterator[Case]:
     yield from _kinds_of_file()
     yield from _contents()
     yield from _checkpoints()
+    yield from _links()
     yield from hostile_bytes.cases()
 
 
@@ -202,9 +203,16 @@ def _overrides() -> Iterator[Case]:
 
 
 FILES = {  # of a run's folder, and the commands that need each
-    "config.json": (RESUME, CHANGED, AGAIN),
-    "provenance.json": (CHANGED, AGAIN),
+    "config.json": (RESUME, CHANGED, AGAIN, SHOW),
+    "provenance.json": (CHANGED, AGAIN, SHOW),
+    "summary.json": (SHOW,),
+    "status.json": (SHOW,),
     ".hydra/overrides.yaml": (CHANGED,),
+}
+
+
+READERS = {  # those that need the content to be a run's
+    file: tuple(name for name in commands if name != SHOW) for file, commands in FILES.items()
 }
 
 
@@ -235,7 +243,7 @@ def _contents() -> Iterator[Case]:
             "infinity": '{"lr": Infinity}',
             "no UTF-8": "\udcff",
         }.items():
-            yield Case(f"{file} holds {name}", written(file, text), FILES[file])
+            yield Case(f"{file} holds {name}", written(file, text), READERS[file])
     for options in (
         {"batch_size": 10**30},
         {"num_workers": -1},
@@ -283,6 +291,24 @@ def _checkpoints() -> Iterator[Case]:
             yield Case(f"{file} of checkpoints is {name}", apply, (CHANGED,))
 
 
+def _links() -> Iterator[Case]:
+    """Through none of them a file is removed or packed."""
+    for name in (
+        ".hydra", "checkpoints", "checkpoints/step-1", "tensorboard/train", "tensorboard/more",
+        "experiment.log", "metrics.jsonl", "model.safetensors",
+    ):  # fmt: skip
+        file = name.endswith((".log", ".jsonl", ".safetensors"))
+
+        def change(folder: Path, name: str = name, target: str = "precious" * file) -> None:
+            path = folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+            path.symlink_to(folder.parent / "outside" / target)
+
+        yield Case(f"{name} is a link", change, (REMOVE, PACK))
+
+
 def command(name: str, folder: Path) -> Callable[[], int]:
     """The command over the folder, as a function that returns its exit code."""
     weights = next((p for p in sorted(folder.iterdir()) if p.suffix in SUFFIXES), folder)
@@ -297,6 +323,9 @@ def command(name: str, folder: Path) -> Callable[[], int]:
             _train,
             [f"--config-dir={folder / 'conf'}", "model=mine", f"hydra.run.dir={into}"],
         ),
+        SHOW: (runs.main, ["show", str(folder)]),
+        REMOVE: (runs.main, ["rm", str(folder), "--yes"]),
+        PACK: (runs.main, ["archive", str(folder), "--into", str(into), "--yes"]),
         IMPORT: (import_state_dict.main, [str(weights), str(into / "weights.safetensors")]),
     }
     function, arguments = commands[name]

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -179,7 +180,7 @@ def _confirmed(options: Options, verb: str, runs: Sequence[Run]) -> bool:
 
 def _place(path: Path) -> Path:
     """Where a run lies below the current folder; its name, for one that lies elsewhere."""
-    whole = path.absolute()
+    whole = Path(os.path.abspath(path))  # without `..`
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else Path(whole.name)
 
 

@@ -1,7 +1,6 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from andiron.comparison.recorded_run import Run
 from andiron.readable import number
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
-MOST = len(MARKS)
+MOST, MOST_VALUE = len(MARKS), 1e300
 COLUMNS, ROWS = 64, 15  # of a chart, without its axes
 
 
@@ -42,7 +41,7 @@ def as_text(found: Sequence[Curve], metric: str) -> str:
         (mark, column, value)
         for mark, curve in zip(MARKS, found, strict=False)
         for column, value in _columns(curve, found)
-        if math.isfinite(value)
+        if abs(value) < MOST_VALUE  # neither NaN nor infinite, nor is a difference of two
     ]
     if not points:
         return f"{errors.printable(metric)}: no curve"

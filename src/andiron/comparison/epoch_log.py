@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from andiron import errors, files
-from andiron.comparison.plain_values import Number, is_number, read_own, reason
+from andiron.comparison.plain_values import Number, is_finite, is_number, read_own, reason
 from andiron.run_folder import RunFolder
 
 MOST_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
@@ -38,11 +38,13 @@ def epoch_points(folder: RunFolder) -> Iterator[EpochPoint]:
         if b'"over": "epoch"' in line and line.endswith(b"\n"):  # the last may be half written
             try:
                 yield _point(files.parsed_json(line, MOST_METRICS))
-            except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
                 raise errors.DataError(f"{name}: a line is damaged ({error})") from error
 
 
 def _point(plain: dict[str, Any]) -> EpochPoint:
     split, epoch, updates = str(plain.pop("split")), plain.pop("epoch"), plain.pop("updates")
+    if not (is_finite(epoch) and is_finite(updates)):
+        raise ValueError("epoch and updates should be numbers")
     values = {f"{split}/{name}": each for name, each in plain.items() if is_number(each)}
     return EpochPoint(int(updates), int(epoch), values)

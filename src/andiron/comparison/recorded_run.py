@@ -7,6 +7,7 @@ may come from anybody.
 import dataclasses
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,16 +71,23 @@ def read(folders: Iterable[RunFolder]) -> list[Run]:
 
 
 def directions(runs: Iterable[Run]) -> dict[str, str]:
-    """Which value of a metric is best: on record, or as a best value differs from the last."""
-    known: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    """Which value of a metric is best, as most runs say.
+
+    On record, or where none has it there, as best values differ from the last.
+    """
+    known: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        known |= run.directions
+        known.update(run.directions.items())
         for name, standing in run.metrics.items():
             best, last = standing.best, standing.last
             if is_finite(best) and is_finite(last) and best != last:
-                seen[name.partition("/")[2]] = "highest" if best > last else "lowest"
-    return seen | known
+                seen[name.partition("/")[2], "highest" if best > last else "lowest"] += 1
+    return _most(seen) | _most(known)
+
+
+def _most(votes: Counter[tuple[str, str]]) -> dict[str, str]:
+    return dict(key for key, _ in reversed(votes.most_common()))  # the last of a name stays
 
 
 def _read(folder: RunFolder) -> Run:

@@ -2,8 +2,10 @@
 """
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from andiron import errors
@@ -38,11 +40,12 @@ def details(folder: RunFolder) -> Details:
     if not folder.holds_run():
         raise errors.RunFolderError(f"{folder.path}: holds no run; name a run's own folder")
     paths = folder.config, folder.provenance, folder.param_groups
-    run_record.check(folder, *(path for path in (*paths, folder.summary) if path.exists()))
+    there = [path for path in (*paths, folder.summary) if os.path.lexists(path)]
+    run_record.check(folder, *there)
     (run,) = read([folder])
     if run.problems:
         raise errors.DataError("; ".join(f"{folder.path}: {problem}" for problem in run.problems))
-    return Details(run, *(_object(folder, path) for path in paths))
+    return Details(run, *(_object(folder, path) if path in there else {} for path in paths))
 
 
 def as_text_of(found: Details) -> str:
@@ -92,9 +95,11 @@ def as_text_of_differences(
     return "\n\n".join(parts)
 
 
-def _object(folder: RunFolder, path: Any) -> dict[str, Any]:
-    value = run_record.read_json(folder, path) if path.exists() else {}
-    return value if isinstance(value, dict) else {}
+def _object(folder: RunFolder, path: Path) -> dict[str, Any]:
+    value = run_record.read_json(folder, path)
+    if not isinstance(value, dict):
+        raise errors.DataError(f"{path}: holds no object; restore it from a copy")
+    return value
 
 
 def _status(run: Run) -> str:

@@ -15,6 +15,7 @@ from andiron.comparison.run_values import comparable, differing, value_of
 from andiron.comparison.text_table import cell, table
 from andiron.readable import number
 
+MOST = 1e150  # values whose squares are finite
 APART = ("seed", "name")  # options in which runs of one group may differ
 
 
@@ -35,9 +36,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     """Mean and standard deviation; None for no values."""
     if not values:
         return None
-    if len(values) == 1 or not all(map(math.isfinite, values)):
-        mean = values[0] if len(values) == 1 else math.nan
-        return Spread(mean, None, len(values))
+    if len(values) == 1:
+        return Spread(values[0], None, 1)
+    if not all(abs(value) < MOST for value in values):  # NaN too
+        return Spread(math.nan, None, len(values))
     return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
 
 
