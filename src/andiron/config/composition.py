@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -33,6 +34,20 @@ def checked(config: DictConfig) -> schema.Train:
     if problems:
         raise errors.ConfigError(problems)
     return schema.with_absolute_paths(schema.Train(**diagnosis.plain(config)))
+
+
+def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
+    """The configuration that these overrides give, for a command that trains nothing.
+
+    Raises: ConfigError with every mistake in them.
+    """
+    GlobalHydra.instance().clear()
+    try:
+        with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
+            config = hydra.compose("train", overrides=overrides)
+    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
+        raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
+    return checked(config)
 
 
 def quoted(text: str) -> str:

@@ -75,7 +75,7 @@ class Run:
             self.preprocessing.facts,
             batch_size=self.batch_size if batch_size is None else batch_size,
             device=self.device,
-            precision=Precision(self.config.precision, self.device),
+            precision=self.precision,
         )
 
     def generate(
@@ -94,6 +94,11 @@ class Run:
         """
         settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "seed": seed}
         return "".join(text_generation.pieces(self.model, prompt, length, **settings))
+
+    @property
+    def precision(self) -> Precision:
+        """That of the run's forward passes."""
+        return Precision(self.config.precision, self.device)
 
     @property
     def delimiter(self) -> str:

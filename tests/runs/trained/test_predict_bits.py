@@ -1,4 +1,4 @@
-"""`run.predict` on the inputs of a pass gives the outputs of that pass bit for bit."""
+"""`run.predict` and `evaluate` on the data of a pass give the bits of that pass."""
 
 import csv
 from pathlib import Path
@@ -11,6 +11,7 @@ from PIL import Image
 import andiron
 from andiron.commands import train
 from andiron.learner import evaluation
+from andiron.trained import evaluating
 
 SHORT = ("num_updates=2", "batch_size=16", "render=plain", "writers=[json_lines]")
 FOLDER = "hydra.run.dir=run"
@@ -100,7 +101,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_predictions_are_the_bits_of_the_validation(case, passes, here):
+def test_predictions_and_metrics_are_the_bits_of_the_run(case, passes, here):
     options, given = CASES[case]
     table(Path("flowers.csv"), flowers())
     make_pictures()
@@ -113,6 +114,11 @@ def test_predictions_are_the_bits_of_the_validation(case, passes, here):
     for part, expected in ((run.data.valid, valid), (run.data.test, test)):
         found = run.predict(given(run, part))
         assert torch.equal(torch.stack([each.output for each in found]), expected)
+    measured = evaluating.evaluate(run, run.data, "test", worst=3)
+    rows = [row for row in run.summary["metrics"] if row["split"] == "test"]
+    assert measured.values == {row["metric"]: row["last"] for row in rows}
+    assert len(measured.worst) == 3
+    assert {each.true for each in measured.worst} != {""}
     if case == "yes or no":
         assert {each.label for each in found} <= {"rose", "tulip"}
         assert found[0].name == "new.csv, line 2"

@@ -55,16 +55,43 @@ class PerClass(TopCounted):
     name: str = "per_class"
 
     def value(self, sums: Tensor) -> str:
-        counts = unpacked(sums).both_sides()
-        right, predicted, support = counts.true_positives, counts.predicted, counts.support
-        ratios = [(right, predicted), (right, support), f_beta(counts, 1)]
-        names = named(self.class_names, len(support))
-        columns = [each.tolist() for each in (counts.present, support, *starmap(divided, ratios))]
+        by_class = scores(sums, self.class_names)
         lines = [
-            [name, *(f"{score:.4f}" if is_present else "-" for score in scores), f"{number:.0f}"]
-            for name, is_present, number, *scores in zip(names, *columns, strict=True)
+            [
+                each.name,
+                *(f"{score:.4f}" if each.is_present else "-" for score in each.ratios),
+                f"{each.support}",
+            ]
+            for each in by_class
         ]
         return table(["class", "precision", "recall", "F1", "support"], lines)
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """How well one class is told from the others; `support` is how often it was the target."""
+
+    name: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
+    is_present: bool  # predicted or true at least once
+
+    @property
+    def ratios(self) -> tuple[float, float, float]:
+        """Precision, recall and F1."""
+        return self.precision, self.recall, self.f1
+
+
+def scores(sums: Tensor, class_names: Sequence[str] | None) -> list[ClassScores]:
+    """The scores of every class, from the merged counts of `PerClass`."""
+    counts = unpacked(sums).both_sides()
+    right, predicted, support = counts.true_positives, counts.predicted, counts.support
+    ratios = [(right, predicted), (right, support), f_beta(counts, 1)]
+    columns = [*starmap(divided, ratios), support.long(), counts.present]
+    names = named(class_names, len(support))
+    return [*map(ClassScores, names, *(column.tolist() for column in columns))]
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

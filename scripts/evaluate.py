@@ -1,0 +1,12 @@
+"""Measures a trained run: `python scripts/evaluate.py latest split=test weights=best`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
+
+from andiron.commands import evaluate  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(evaluate.main())

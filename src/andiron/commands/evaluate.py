@@ -1,0 +1,212 @@
+"""A trained run measured again: all metrics, results by class, and the worst errors."""
+
+import argparse
+import dataclasses
+import io
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files
+from andiron.commands import command_line, process
+from andiron.commands.signals import exit_code
+from andiron.readable import number
+from andiron.run import named_folder, provenance
+from andiron.run_folder import RunFolder
+
+MOST_CLASSES = 20  # printed; --json has all of them
+MOST_LETTERS = 24  # of a cell, so that a table fits 80 columns
+log = logging.getLogger("andiron")
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Prints what the run is measured as, and writes pictures of the worst errors if asked to.
+
+    Raises: AndironError if the run cannot be loaded, or not be measured on the data.
+    """
+    part, overrides = _settings(options)
+    folder = named_folder.found(options.run)  # before torch is imported
+    if options.pictures is not None:
+        _check_outside(options.pictures, folder)
+    from andiron import trained
+    from andiron.trained import evaluating, other_data
+
+    trusted = command_line.trusted(options)
+    run = trained.load(folder.path, weights=options.weights, trust=trusted, device=options.device)
+    if overrides:
+        splits = other_data.splits(run.config, overrides, run.preprocessing)
+    else:
+        splits = run.data
+        if splits.fingerprint != provenance.read(folder).get("data", {}).get("sha256"):
+            log.warning("data %s: changed since the run was trained on them", splits.name)
+    found = evaluating.evaluate(run, splits, part, worst=options.worst)
+    if options.pictures is not None:
+        _write_pictures(options.pictures, found)
+    head = {"run": str(folder.path), "weights": run.weights, "data": splits.name}
+    if options.json:
+        print(json.dumps(head | _plain(found)))
+    else:
+        _show(head, found)
+
+
+def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The part to measure and the overrides of the data; `weights=` is noted in the options.
+
+    Raises: ConfigError with all settings that are none of these.
+    """
+    part, overrides, problems = "test", list[str](), list[str]()
+    for text in options.settings:
+        name, equals, value = text.partition("=")
+        if name.lstrip("+").partition(".")[0] == "data" and equals:
+            overrides.append(text)
+        elif name == "split" and equals:
+            part = value
+        elif name == "weights" and equals:
+            options.weights = value
+        else:
+            hint = errors.nearest(name, ("split", "weights", "data"))
+            problems.append(f"{text}: should be split=..., weights=... or data...=...{hint}")
+    if problems:
+        raise errors.ConfigError(problems)
+    return part, overrides
+
+
+def _check_outside(pictures: Path, folder: RunFolder) -> None:
+    if pictures.resolve().is_relative_to(folder.path.resolve()):
+        why = "is inside the run's folder, which stays as it is; name another"
+        raise errors.ConfigError([f"--pictures {pictures}: {why}"])
+
+
+def _plain(found: Any) -> dict[str, Any]:
+    """The evaluation as JSON has it."""
+    return {
+        "split": found.part,
+        "samples": found.samples,
+        "metrics": found.values,
+        "classes": [
+            {key: value for key, value in dataclasses.asdict(each).items() if key != "is_present"}
+            for each in found.classes
+        ],
+        "worst": [
+            {"sample": each.index, "name": each.prediction.name, "true": each.true,
+             "predicted": _predicted(each.prediction), "loss": each.loss,
+             "probability": each.prediction.probability}
+            for each in found.worst
+        ],
+        "texts": dict(found.texts),
+    }  # fmt: skip
+
+
+def _predicted(prediction: Any) -> str:
+    values = ", ".join(f"{value:.6g}" for value in prediction.values.values())
+    return prediction.label or ";".join(prediction.labels) or values
+
+
+def _show(head: dict[str, str], found: Any) -> None:
+    samples = f"{found.part} of {head['data']}, {found.samples:,} samples"
+    print(errors.printable(f"{head['run']}, weights {head['weights']}: {samples}\n"))
+    rows = [[name, number(value)] for name, value in found.values.items()]
+    _show_table(["metric", "value"], rows)
+    if found.classes:
+        present = [each for each in found.classes if each.is_present]
+        shown = sorted(present, key=lambda each: each.f1)[:MOST_CLASSES]
+        is_cut = len(shown) < len(found.classes)
+        title = f", the {len(shown)} lowest F1 of {len(found.classes)}" if is_cut else ""
+        rows = [[each.name, *(f"{ratio:.4f}" for ratio in each.ratios), f"{each.support}"]
+                for each in (shown if is_cut else found.classes)]  # fmt: skip
+        _show_table([f"class{title}", "precision", "recall", "F1", "support"], rows)
+    if found.worst:
+        rows = [_worst_row(each) for each in found.worst]
+        _show_table(["worst errors", "true", "predicted", "probability", "loss"], rows)
+    for name, text in found.texts.items():
+        print(errors.printable(f"{name}\n{text}\n"))
+
+
+def _worst_row(error: Any) -> list[str]:
+    prediction = error.prediction
+    p = "" if prediction.probability is None else f"{prediction.probability:.4f}"
+    return [prediction.name, error.true, _predicted(prediction), p, number(error.loss)]
+
+
+def _show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """The first column to the left, the others to the right."""
+    cut = [[_short(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *cut, strict=True)]
+    for row in [header, *cut]:
+        first, *rest = zip(row, widths, strict=True)
+        cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
+        print("  ".join(cells).rstrip())
+    print()
+
+
+def _short(cell: str) -> str:
+    plain = errors.printable(cell).replace("\n", "\\n").replace("\t", "\\t")
+    return plain if len(plain) <= MOST_LETTERS else f"...{plain[3 - MOST_LETTERS :]}"
+
+
+def _write_pictures(folder: Path, found: Any) -> None:
+    """The worst errors and the pictures of metrics as PNG files.
+
+    Raises: DataError if the folder cannot be written, or there is no picture.
+    """
+    named = {
+        f"worst-{place}-sample-{each.index}-true-{each.true}-"
+        f"predicted-{_predicted(each.prediction)}": each.picture
+        for place, each in enumerate(found.worst, 1)
+        if each.picture is not None
+    }
+    named |= found.pictures
+    if not named:
+        raise errors.DataError("--pictures: the data have no pictures of 1 or 3 channels; leave it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, picture in named.items():
+            files.write(folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png", _png(picture))
+    except OSError as error:
+        why = f"cannot be written ({error.strerror}); name another folder"
+        raise errors.DataError(f"--pictures {folder}: {why}") from error
+
+
+def _png(picture: Any) -> bytes:
+    from PIL import Image
+
+    content, array = io.BytesIO(), picture.permute(1, 2, 0).cpu().numpy()
+    Image.fromarray(array.squeeze(2) if array.shape[2] == 1 else array).save(content, "PNG")
+    return content.getvalue()
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/evaluate.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Measure a trained run: all metrics, results by class, the worst errors."
+    )
+    parser.add_argument("run", help="the folder of a run, or latest")
+    parser.add_argument(
+        "settings",
+        nargs="*",
+        metavar="setting",
+        help="split=test, train, valid or all; weights=best; data=mnist or data.path=..., "
+        "as for training, for other data",
+    )
+    worst = "how many of the worst errors (default: 10)"
+    parser.add_argument("--worst", type=command_line.count, default=10, metavar="N", help=worst)
+    pictures = "write pictures of the worst errors and those of metrics into this folder"
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
+    parser.add_argument("--json", action="store_true", help="print one JSON object with everything")
+    command_line.add_weights(parser)
+    command_line.add_device(parser)
+    command_line.add_trust(parser)
+    try:
+        evaluate(parser.parse_args())
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return command_line.exit_code_of(error)
+    except KeyboardInterrupt as error:
+        print("interrupted", file=sys.stderr)
+        return exit_code(error)
+    return 0

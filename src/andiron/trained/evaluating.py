@@ -1,0 +1,125 @@
+"""A trained run measured on a part of its data or on others: metrics, classes, worst errors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors, inference, randomness
+from andiron.build import configured_learner
+from andiron.data import Concatenated, DataLoader, Splits
+from andiron.data.dataset import Dataset
+from andiron.data.on_disk.image_decoding import ImageFolderDataset
+from andiron.learner import evaluation
+from andiron.metrics import Tally, pictures
+from andiron.metrics.classification.class_averages import named
+from andiron.metrics.classification.class_tables import ClassScores
+from andiron.metrics.sequence.decoded_text import decoded
+from andiron.protocols import Values
+from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
+from andiron.trained import predictions
+from andiron.trained.evaluation_metrics import ByClass, SampleLosses
+from andiron.trained.predictions import Prediction
+from andiron.trained.trained_run import Run
+
+PARTS = ("train", "valid", "test", "all")
+
+
+@dataclass(frozen=True)
+class WorstError:
+    """A sample with one of the highest losses; `index` is its place in the part, from 0."""
+
+    index: int
+    loss: float
+    true: str
+    prediction: Prediction
+    picture: Tensor | None = None  # uint8 [channels, height, width], as it is stored
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run is measured as on one part of the data.
+
+    `values` are those of the run's metrics, `classes` the scores of every class of a classifier;
+    `texts` and `pictures` are those of metrics that have some.
+    """
+
+    part: str
+    samples: int
+    values: Values
+    classes: list[ClassScores]
+    worst: list[WorstError]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -> Evaluation:
+    """The run's metrics on one part of the data, or on `all`, prepared as in training.
+
+    Raises: DataError for a part that there is not, or samples that cannot be measured.
+    """
+    dataset, data, precision = _part(splits, part), run.preprocessing, run.precision
+    metrics = configured_learner.measured(run.config, data.offered)
+    by_class, losses = ByClass(), SampleLosses(worst)
+    tally = Tally([*metrics, by_class, losses])
+    loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
+    precision.apply()
+    randomness.start_stream(run.config.seed, part)  # for networks that draw, such as a GAN
+    values = evaluation.measure(run.model, loader, tally, autocast=precision.autocast)
+    names = data.facts.get("class_names")
+    classes = by_class.read(values, names)
+    found = [_error(run, dataset, *each) for each in losses.read(values)]
+    return Evaluation(
+        part, len(dataset), values, classes, found, dict(tally.texts), dict(tally.images)
+    )
+
+
+def _part(splits: Splits, part: str) -> Dataset:
+    if part not in PARTS:
+        hint = errors.nearest(part, PARTS)
+        raise errors.DataError(f"split={part}: should be one of {', '.join(PARTS)}{hint}")
+    if part != "all":
+        dataset: Dataset = getattr(splits, part)
+        return dataset
+    rest = [] if splits.validates_on_test else [splits.valid]
+    return Concatenated([splits.train, *rest, splits.test])
+
+
+def _error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
+    """What is worth knowing of one sample: it is read and predicted again."""
+    raw = dataset.__getitems__([index])
+    batch = run.preprocessing.batcher(raw, run.device)
+    with inference.valid(run.model), run.precision.autocast():
+        outputs = run.model(batch.inputs)
+    facts = run.preprocessing.facts
+    name = dataset.names[index] if isinstance(dataset, ImageFolderDataset) else str(index)
+    if isinstance(run.model, LanguageModel):
+        name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
+    (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])
+    true = _shown(run, batch.targets[0], facts, len(prediction.probabilities))
+    return WorstError(index, loss, true, prediction, _picture(raw.inputs))
+
+
+def _shown(run: Run, target: Tensor, facts: Mapping[str, Any], classes: int) -> str:
+    """A target in the words of the data."""
+    if isinstance(run.model, Regressor):
+        return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
+    if isinstance(run.model, MultiLabelClassifier):
+        names = named(facts.get("class_names"), classes)
+        return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
+    if isinstance(run.model, LanguageModel):
+        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
+    if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < classes:
+        return named(facts.get("class_names"), classes)[int(target)]
+    return str(target.item()) if target.dim() == 0 else ""
+
+
+def _picture(inputs: Any) -> Tensor | None:
+    """The picture of a single stored sample, if it is one."""
+    if not (isinstance(inputs, Tensor) and inputs.dim() == 4 and inputs.shape[1] in (1, 3)):
+        return None
+    images: Tensor = pictures.pixels(inputs.float(), largest=max(inputs.shape[2:]))
+    return images[0].to(torch.uint8).cpu()

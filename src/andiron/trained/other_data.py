@@ -1,0 +1,102 @@
+"""Other data for a trained run, as overrides of the group `data` say, held to its own data's facts.
+
+>>> _differing({"num_classes": 3, "mean": [1.0]}, {"num_classes": 4, "mean": [2.0]})
+['num_classes is 4, where the run has 3']
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from andiron import errors
+from andiron.build import components
+from andiron.config import arguments, composition, schema, user_files
+from andiron.config.leaves import leaves, nested
+from andiron.config.schema import Train
+from andiron.data import Mapped, RawBatch, Splits
+from andiron.data.described import Described
+
+# of the samples themselves; the run's own are used
+STATISTICS = (
+    "mean", "std", "target_mean", "target_std", "class_counts", "bytes_per_token", "vocabulary",
+)  # fmt: skip
+MOST_SHOWN = 200  # characters of a value
+
+
+def splits(config: Train, overrides: Sequence[str], data: Described) -> Splits:
+    """The data that `overrides` give: a choice of the group, or changed options of the run's own.
+
+    Classes are matched by name. A choice is composed as for training, and may download.
+    Raises: ConfigError for wrong overrides; DataError for data that the run cannot be measured on.
+    """
+    chosen = any(each.partition("=")[0] == "data" for each in overrides)
+    if chosen:
+        node = composition.composed(user_files.default_conf_dir(), [*overrides]).data
+        found = components.data(dataclasses.replace(config, data=node))
+    else:
+        with components.unwritten():
+            found = components.data(_changed(config, overrides))
+    return _fitted(found, data)
+
+
+def _changed(config: Train, overrides: Sequence[str]) -> Train:
+    """The configuration with these options of its data set changed."""
+    flat = dict(leaves(config.data))
+    problems = []
+    for text in overrides:
+        override = arguments.parsed_override(text)
+        path = tuple(text.partition("=")[0].lstrip("+").split(".")[1:])
+        if override is None or override.is_sweep_override() or not path:
+            problems.append(f"{text}: cannot be read as data.<option>=<value>")
+        else:
+            flat[path] = override.value()
+    changed = dataclasses.replace(config, data=nested(flat))
+    problems += schema.problems(dataclasses.asdict(changed)).values()
+    if problems:
+        raise errors.ConfigError(problems)
+    return schema.with_absolute_paths(changed)
+
+
+def _fitted(found: Splits, data: Described) -> Splits:
+    """The data set with the classes of the run.
+
+    Raises: DataError for samples or classes that the run does not know.
+    """
+    ours, theirs = data.facts.get("class_names"), found.facts.get("class_names")
+    facts = {**found.facts}
+    if ours and theirs and ours != theirs and set(theirs) <= set(ours):
+        places = torch.tensor([ours.index(name) for name in theirs])
+
+        def renumbered(raw: RawBatch) -> RawBatch:
+            return RawBatch(raw.inputs, places[raw.targets])
+
+        parts: dict[str, Any] = {
+            part: Mapped(getattr(found, part), renumbered) for part in ("train", "valid", "test")
+        }
+        found = dataclasses.replace(found, **parts)
+        facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
+    differing = _differing(data.facts, facts)
+    if facts.get("vocabulary") != data.facts.get("vocabulary"):
+        differing.append("its vocabulary is another")
+    if differing:
+        raise errors.DataError(
+            f"data {found.name}: {'; '.join(differing)}: the run cannot be measured on it"
+        )
+    return found
+
+
+def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """How the facts differ that decide what a sample and a target are."""
+
+    def plain(value: Any) -> Any:
+        return [*value] if isinstance(value, tuple) else value
+
+    names = [name for name in ours if name not in STATISTICS]
+    return [
+        f"{name} is {str(plain(theirs.get(name)))[:MOST_SHOWN]}, where the run has "
+        f"{str(plain(ours[name]))[:MOST_SHOWN]}"
+        for name in names
+        if plain(theirs.get(name)) != plain(ours[name])
+    ]

@@ -1,0 +1,90 @@
+"""The command `evaluate`: the run's metrics again, by class, the worst errors; on other data."""
+
+import json
+import random
+
+import pytest
+from in_process import called
+from PIL import Image
+
+from andiron.commands import evaluate, train
+
+
+@pytest.fixture(scope="module")
+def flowers(tmp_path_factory):
+    """A folder with tables of flowers, and a run that tells three kinds of them."""
+    folder = tmp_path_factory.mktemp("flowers")
+    draws = random.Random(1)
+    for name, kinds in (("three", "abc"), ("two", "cb"), ("other", "az")):
+        rows = [f"{draws.gauss(ord(kind), 0.3)},{kind}" for kind in kinds * 30]
+        (folder / f"{name}.csv").write_text("\n".join(["width,kind", *rows]) + "\n")
+    options = ("data=csv", "data.path=three.csv", "data.target=kind", "num_epochs=20", "lr=0.03")
+    ended = called(train.main, *options, "render=plain", "hydra.run.dir=run", cwd=folder)
+    assert ended.code == 0, ended.errors
+    return folder
+
+
+def modified(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def size_of(path):
+    with Image.open(path) as picture:
+        return picture.size
+
+
+def of_json(ended):
+    assert (ended.code, ended.errors) == (0, "")
+    return json.loads(ended.output)
+
+
+def test_the_metrics_are_those_of_the_run_and_nothing_is_written_into_it(finished_digits, tmp_path):
+    before = modified(finished_digits)
+    rows = json.loads((finished_digits / "summary.json").read_text())["metrics"]
+
+    for split in ("valid", "test"):
+        for weights, of in (("last", split), ("ema", f"{split}-ema")):
+            settings = (f"split={split}", f"weights={weights}", "--json")
+            found = of_json(called(evaluate.main, finished_digits, *settings))
+            expected = {row["metric"]: row["last"] for row in rows if row["split"] == of}
+            assert (found["metrics"], found["split"]) == (expected, split)
+    assert sum(each["support"] for each in found["classes"]) == found["samples"] == 359
+    losses = [each["loss"] for each in found["worst"]]
+    assert len(losses) == 10 and losses == sorted(losses, reverse=True)
+
+    pictures = tmp_path / "pictures"
+    ended = called(evaluate.main, finished_digits, "--worst", "3", "--pictures", pictures)
+    assert "worst errors  true  predicted" in ended.output and not ended.errors
+    assert max(map(len, ended.output.partition("\n")[2].splitlines())) <= 80
+    assert [*map(size_of, sorted(pictures.iterdir()))] == [(8, 8)] * 3
+    assert modified(finished_digits) == before
+
+
+def test_other_data_have_their_classes_by_name_and_the_preprocessing_of_the_training(flowers):
+    settings = ("split=all", "--json")
+    ended = called(evaluate.main, "run", "data.path=two.csv", *settings, cwd=flowers)
+    found = of_json(ended)
+    assert [(each["name"], each["support"]) for each in found["classes"]] == [
+        ("a", 0), ("b", 30), ("c", 30),
+    ]  # fmt: skip
+    assert found["metrics"]["accuracy"] > 0.8
+    assert {each["true"] for each in found["worst"]} <= {"b", "c"}
+    chosen = ("data=csv", "data.path=two.csv", "data.target=kind")
+    assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == found
+
+
+def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):
+    for arguments, code, told in (
+        (("run", "data.path=other.csv"), 1, "class_names is ['a', 'z'], where the run has"),
+        (("run", "data=diabetes"), 1, "input_shape is [10], where the run has [1]"),
+        (("run", "data.targt=kind"), 2, "data.targt: no such option; did you mean 'target'?"),
+        (("run", "data=cvs"), 2, "data=cvs: no such data; did you mean 'csv'?"),
+        (("run", "data.path=none.csv"), 1, "none.csv"),
+        (("run", "spilt=test"), 2, "spilt=test: should be split=..., weights=... or data"),
+        (("run", "split=tset"), 1, "split=tset: should be one of train, valid, test, all"),
+        (("run", "--pictures", "run/pictures"), 2, "is inside the run's folder"),
+        (("run", "--pictures", "pictures"), 1, "the data have no pictures"),
+        (("none",), 1, "none: holds no run"),
+    ):
+        ended = called(evaluate.main, *arguments, cwd=flowers)
+        assert ended.code == code and told in ended.errors, ended
