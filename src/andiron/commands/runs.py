@@ -17,8 +17,10 @@ from andiron.comparison import (
 )  # fmt: skip
 from andiron.comparison.plain_values import is_finite
 from andiron.comparison.recorded_run import Run
+from andiron.run import named_folder
 from andiron.run_folder import RunFolder
 
+LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 MOST_NAMED = 5
@@ -46,7 +48,7 @@ def list_runs(options: Options) -> int:
 
 def show(options: Options) -> int:
     """Prints one run in full."""
-    found = run_details.details(RunFolder(options.run))
+    found = run_details.details(_run(options.run))
     _print(options, run_details.plain(found), run_details.as_text_of(found))
     return EXIT_DONE
 
@@ -101,7 +103,7 @@ def best(options: Options) -> int:
 
 def diff(options: Options) -> int:
     """Prints the options, provenance and metrics in which two runs differ."""
-    one, other = (run_details.details(RunFolder(path)) for path in (options.a, options.b))
+    one, other = (run_details.details(_run(path)) for path in (options.a, options.b))
     found = run_details.differences_of(one, other)
     _print(options, found, run_details.as_text_of_differences(one, other, found))
     return EXIT_DONE
@@ -178,6 +180,14 @@ def _confirmed(options: Options, verb: str, runs: Sequence[Run]) -> bool:
     return False
 
 
+def _run(name: Path) -> RunFolder:
+    """The run's folder, or the newest run's for `latest`; its path as the user would write it."""
+    folder = named_folder.found(name if name != LATEST else named_folder.LATEST)
+    here = Path.cwd()
+    inside = folder.path != here and folder.path.is_relative_to(here)
+    return RunFolder(folder.path.relative_to(here)) if inside else folder
+
+
 def _place(path: Path) -> Path:
     """Where a run lies below the current folder; its name, for one that lies elsewhere."""
     whole = Path(os.path.abspath(path))  # without `..`
@@ -185,7 +195,8 @@ def _place(path: Path) -> Path:
 
 
 def _chosen(options: Options) -> list[Run]:
-    folders = options.folders or [each for each in DEFAULT_FOLDERS if each.is_dir()]
+    given = [_run(each).path if each == LATEST else each for each in options.folders]
+    folders = given or [each for each in DEFAULT_FOLDERS if each.is_dir()]
     runs = recorded_run.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
@@ -247,12 +258,12 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--sort", metavar="NAME", help="by an option, or a metric: best first")
     listing.add_argument("--reverse", action="store_true", help="the last first")
     listing.add_argument("--columns", metavar="NAMES", help="exactly these: lr,valid/accuracy.last")
-    add("show", show, as_json).add_argument("run", type=Path, help="the run's folder")
+    add("show", show, as_json).add_argument("run", type=Path, help="the run's folder, or latest")
     comparing = add("compare", compare, folders, metric, as_json)
     comparing.add_argument("--png", type=Path, metavar="FILE", help="draw the curves there too")
     add("best", best, folders, metric, as_json)
     differing = add("diff", diff, as_json)
-    differing.add_argument("a", type=Path, help="a run's folder")
+    differing.add_argument("a", type=Path, help="a run's folder, or latest")
     differing.add_argument("b", type=Path, help="another's")
     add("open", open_runs, folders)
     add("rm", remove, folders, consent)
@@ -264,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folders() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    about = "run folders, or folders with runs at any depth (default: outputs and multirun)"
+    about = "runs, folders with runs at any depth, or latest (default: outputs and multirun)"
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
     condition = "'lr<1e-2 and (optimizer=adam or not status=done)'"
     parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")

@@ -35,10 +35,8 @@ class Details:
 def details(folder: RunFolder) -> Details:
     """The run in a folder, its files unchanged since it wrote them.
 
-    Raises: RunFolderError if there is no run; DataError for a file that was changed or is damaged.
+    Raises: DataError for a file that was changed, or is damaged or missing.
     """
-    if not folder.holds_run():
-        raise errors.RunFolderError(f"{folder.path}: holds no run; name a run's own folder")
     paths = folder.config, folder.provenance, folder.param_groups
     there = [path for path in (*paths, folder.summary) if os.path.lexists(path)]
     run_record.check(folder, *there)

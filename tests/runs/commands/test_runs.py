@@ -147,6 +147,15 @@ def test_a_run_is_shown_in_80_columns_and_only_as_it_was_written(here):
     assert "holds no run" in told("show", "outputs", cwd=here, code=1)
 
 
+def test_latest_is_the_newest_run(here):
+    (here / "outputs/2026-11-22").mkdir()
+    for name in ("adam", "sgd-1"):
+        (here / "outputs" / name).rename(here / "outputs/2026-11-22" / name)
+    assert told("show", "latest", cwd=here).startswith("outputs/2026-11-22/sgd-1\n")
+    rows = told("list", "latest", "--columns", "seed", cwd=here).splitlines()
+    assert [row.split() for row in rows[1:]] == [["outputs/2026-11-22/sgd-1", "1"]]
+
+
 def test_two_runs_differ_in_what_is_printed(trained):
     found = json.loads(told("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
 
