@@ -1,18 +1,16 @@
 """Runs in any folders: listed, shown, compared, opened in TensorBoard, removed, archived."""
 
 import argparse
-import errno
 import json
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, improvement
-from andiron.commands import process
+from andiron.commands import clearing, process
 from andiron.comparison import (
-    epoch_curves, recorded_run, removal, run_details, run_filter, run_list, run_search, run_values,
+    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
     seed_groups, tensorboard_command,
 )  # fmt: skip
 from andiron.comparison.plain_values import is_finite
@@ -23,7 +21,6 @@ from andiron.run_folder import RunFolder
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-MOST_NAMED = 5
 Options = argparse.Namespace
 
 
@@ -59,7 +56,7 @@ def compare(options: Options) -> int:
     measured = [run for run in runs if run.metrics]
     for run in runs:
         if not run.metrics:
-            print(f"left out: {_named(run)}: has no metrics", file=sys.stderr)
+            print(f"left out: {run_list.named(run)}: has no metrics", file=sys.stderr)
     if not measured:
         raise errors.SelectionError("no run has metrics to compare")
     metric = run_list.metric_of(measured, options.metric)
@@ -121,63 +118,19 @@ def open_runs(options: Options) -> int:
 
 def remove(options: Options) -> int:
     """Removes what the runs wrote."""
-    return _each(options, "remove", "removed", removal.remove)
+    return clearing.remove(_chosen_by_name(options, "remove"), is_agreed=options.yes)
 
 
 def archive(options: Options) -> int:
     """Packs the runs into archives, or moves their folders."""
-    into: Path = options.into
-
-    def packed(folder: RunFolder) -> list[str]:
-        return removal.pack(folder, into / f"{_place(folder.path)}.tar.gz")
-
-    def moved(folder: RunFolder) -> list[str]:
-        removal.move(folder, into / _place(folder.path))
-        return []
-
-    return _each(options, "archive", "archived", moved if options.move else packed)
+    runs = _chosen_by_name(options, "archive")
+    return clearing.archive(runs, options.into, moves=options.move, is_agreed=options.yes)
 
 
-def _each(
-    options: Options, verb: str, done: str, act: Callable[[RunFolder], list[str]]
-) -> int:
+def _chosen_by_name(options: Options, verb: str) -> list[Run]:
     if not options.folders and not options.where:
         raise errors.SelectionError(f"name the runs to {verb}: folders, or --where")
-    runs = _some(options)
-    if not _confirmed(options, verb, runs):
-        return EXIT_FAILED
-    code = EXIT_DONE
-    for run in runs:
-        try:
-            left = act(run.folder)
-        except (errors.AndironError, OSError) as error:
-            print(f"error: {_reason(error)}", file=sys.stderr)
-            code = EXIT_FAILED
-            continue
-        print(f"{done}: {_named(run)}{_left(left)}")
-    return code
-
-
-def _left(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return errors.printable(f" (left, as no run wrote them: {', '.join(names[:MOST_NAMED])}{more})")
-
-
-def _confirmed(options: Options, verb: str, runs: Sequence[Run]) -> bool:
-    if options.yes:
-        return True
-    if not sys.stdin.isatty():
-        raise errors.SelectionError(f"--yes is needed to {verb} runs where nobody can be asked")
-    for run in runs:
-        print(f"{run.facts['status']:12} {_named(run)}")
-    print(f"{verb} {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}? [y/N] ", end="")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        return True
-    print("nothing was touched", file=sys.stderr)
-    return False
+    return _some(options)
 
 
 def _run(name: Path) -> RunFolder:
@@ -186,12 +139,6 @@ def _run(name: Path) -> RunFolder:
     here = Path.cwd()
     inside = folder.path != here and folder.path.is_relative_to(here)
     return RunFolder(folder.path.relative_to(here)) if inside else folder
-
-
-def _place(path: Path) -> Path:
-    """Where a run lies below the current folder; its name, for one that lies elsewhere."""
-    whole = Path(os.path.abspath(path))  # without `..`
-    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else Path(whole.name)
 
 
 def _chosen(options: Options) -> list[Run]:
@@ -214,17 +161,6 @@ def _print(options: Options, plain: Any, text: str) -> None:
     print(json.dumps(run_list.finite(plain), indent=2, allow_nan=False) if options.json else text)
 
 
-def _named(run: Run) -> str:
-    return errors.printable(str(run.path).replace("\n", "\\n"))
-
-
-def _reason(error: errors.AndironError | OSError) -> str:
-    if isinstance(error, OSError):
-        other = "; it is on another file system: leave out --move" * (error.errno == errno.EXDEV)
-        return errors.printable(f"{error.filename}: {error.strerror}{other}")
-    return str(error)
-
-
 @process.command
 def main() -> int:
     """Runs `python scripts/runs.py`; returns the exit code."""
@@ -235,7 +171,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (errors.AndironError, OSError) as error:
-        print(f"error: {_reason(error)}", file=sys.stderr)
+        print(f"error: {clearing.reason(error)}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import Any
 from andiron.comparison.plain_values import moment
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import LAST, Names, differing, value_of
-from andiron.comparison.text_table import measured, table
+from andiron.comparison.text_table import cell, measured, table
 from andiron.readable import duration
 
 DEFAULT_METRIC = "valid/loss"
@@ -76,6 +76,11 @@ def plain(run: Run) -> dict[str, Any]:
         "metrics": metrics,
         "problems": list(run.problems),
     }
+
+
+def named(run: Run) -> str:
+    """The run's folder, on one line of a terminal."""
+    return cell(run.path)
 
 
 def started(run: Run) -> str | None:
