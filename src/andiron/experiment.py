@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from torch import nn
 
 from andiron import errors, randomness, serialization
-from andiron.build import components, configured_learner, resume_point
+from andiron.build import components, configured_learner, layer_overview, resume_point
 from andiron.build.components import Components
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner
+from andiron.learner import Learner, summary
 from andiron.optim import group_table
 from andiron.run import metadata, run_record
 from andiron.run.status import write_errors_explained
@@ -86,6 +87,8 @@ class Experiment:
         with write_errors_explained(self.folder):
             run_record.write_json(self.folder, {self.folder.summary: results})
         self.learner.metric_log.show(results)
+        page = summary.as_markdown(results)
+        self.learner.metric_log.writers.show_page("summary", page, self.learner.updates)
         with write_errors_explained(self.folder):
             paths = []
             for name, weights in self.learner.exports().items():
@@ -168,6 +171,8 @@ def _assembled(
         )
         yield Experiment(folder, built, learner)
         on_failure.pop_all()
+    if config.show_layers:
+        Console().print(layer_overview.overview(built))
     if config.name is not None:
         log.info("run %s", config.name)
     _log_data(built, folder)

@@ -185,6 +185,14 @@ class Sessions(Protocol):
         """Called when the run is done or has failed, not when it is interrupted."""
 
 
+@runtime_checkable
+class ShowsPages(Protocol):
+    """A writer that shows pages of text about the whole run."""
+
+    def show_page(self, name: str, markdown: str, updates: int) -> None:
+        """Shows a page as it is after `updates`."""
+
+
 @dataclass
 class Progress:
     """Where the run stands: the learner writes it, a renderer reads it whenever it draws."""

@@ -17,8 +17,12 @@ import yaml
 from hydra import compose, initialize_config_dir
 from in_process import called
 from omegaconf import OmegaConf
+from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import api_pb2, metadata
+from tensorboard.context import RequestContext
+from tensorboard.data.provider import RunTagFilter
+from tensorboard.plugins.base_plugin import TBContext
+from tensorboard.plugins.hparams import api_pb2, backend_context, metadata
 
 from andiron import checkpoint, devices, errors, experiment, serialization
 from andiron.build import components
@@ -192,6 +196,46 @@ def test_the_summary_is_what_the_points_say(folder):
         assert row["epoch_of_best"] == of_epochs[values.index(best)]["epoch"]
 
 
+@pytest.fixture(scope="module")
+def hparams_tab(folder):
+    """TensorBoard's own view of the run: its experiment, and the last values by run and tag."""
+    multiplexer = plugin_event_multiplexer.EventMultiplexer()
+    multiplexer.AddRunsFromDirectory(str(folder)).Reload()
+    provider = data_provider.MultiplexerDataProvider(multiplexer, str(folder))
+    shown, asked = backend_context.Context(TBContext(data_provider=provider)), RequestContext()
+    known = shown.hparams_metadata(asked, "")
+    experiment = shown.experiment_from_metadata(asked, "", True, known, [])
+    last = shown.read_last_scalars(asked, "", RunTagFilter())
+    return experiment, last
+
+
+def test_the_hparams_tab_has_the_values_of_the_summary_and_no_others(folder, hparams_tab):
+    experiment, last = hparams_tab
+    expected = {
+        f"{row['split']}/{row['metric']}": float(np.float32(row["last"]))
+        for row in read(folder, "summary.json")["metrics"]
+    }
+    assert [info.name.tag for info in experiment.metric_infos] == sorted(expected)
+    assert {info.name.group for info in experiment.metric_infos} == {""}
+    found = {tag: datum.value for tag, datum in last["tensorboard/hparams"].items()}
+    assert found == expected and len(found) == 6
+
+
+def test_config_provenance_and_summary_are_pages_of_the_text_tab(folder):
+    shown = EventAccumulator(str(folder / "tensorboard")).Reload()
+    pages = {
+        tag.partition("/")[0]: shown.Tensors(tag)[-1].tensor_proto.string_val[0].decode()
+        for tag in shown.Tags()["tensors"]
+        if tag.endswith("/text_summary")
+    }
+    assert set(pages) == {"config", "param_groups", "provenance", "summary"}
+    rows = read(folder, "summary.json")["metrics"]
+    for row in rows:
+        cells = [str(row[name]) for name in ("split", "metric", "best", "epoch_of_best", "last")]
+        assert f"| {' | '.join(cells)} |" in pages["summary"]
+    assert '"num_epochs": 3' in pages["config"] and '"git"' in pages["provenance"]
+
+
 def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_model(folder):
     losses = {p["updates"]: p["loss"] for p in points(folder) if p["split"] == "valid"}
     kept = {f"step-{updates}" for updates in (42, 63, min(losses, key=losses.get))}
@@ -241,8 +285,8 @@ def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(fo
     with pytest.raises(errors.NonFiniteError):
         experiment.build(diverging, tmp_path).run()
 
-    assert session_end(tmp_path / "tensorboard").status == api_pb2.STATUS_FAILURE
-    assert session_end(folder / "tensorboard").status == api_pb2.STATUS_SUCCESS
+    assert session_end(tmp_path / "tensorboard/hparams").status == api_pb2.STATUS_FAILURE
+    assert session_end(folder / "tensorboard/hparams").status == api_pb2.STATUS_SUCCESS
     assert open_below(tmp_path) == []
     assert not (tmp_path / "model.safetensors").exists()
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from andiron.build import components, configured_learner
+from andiron.build import components, configured_learner, layer_overview
 from andiron.build.components import Components
 from andiron.commands import command_line, process
 from andiron.config.schema import Train
@@ -38,6 +38,7 @@ def plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     mebibytes = {name: size / 2**20 for name, size in memory(config, built, run_dir).items()}
     console.print(
         _listed("steps", _steps(config, built), "{:,}"),
+        layer_overview.overview(built),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(_spread(rates, ROWS)),
         _listed("memory", mebibytes, "{:,.2f} MiB"),

@@ -86,6 +86,9 @@ class Train(LearnerOptions):
         resume="never",
         hparam="if set",
     )
+    show_layers: bool = option(
+        False, "print layers, output shapes, operations and memory before training", resume="free"
+    )
     name: RunName | None = option(
         None, "a name for the run, part of its folder's", resume="never", hparam="if set"
     )

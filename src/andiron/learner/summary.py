@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from andiron.learner.metric_log import MetricLog
+from andiron.metrics.classification.class_tables import table
 
 
 def summarise(
@@ -47,3 +48,27 @@ def _measured_weights(splits: Collection[str], tested_epoch: int | None) -> dict
     tested = "last" if tested_epoch is None else f"best, of epoch {tested_epoch}"
     averages = {split: f"average {split.partition('-')[2]}" for split in splits if "-" in split}
     return ({"test": tested} if "test" in splits else {}) | averages
+
+
+def as_markdown(summary: Mapping[str, Any]) -> str:
+    """The summary as a page: its metrics, the weights measured, and the classes with most errors.
+    """
+    columns = ("split", "metric", "best", "epoch_of_best", "last")
+    rows = [[str(row[column]) for column in columns] for row in summary["metrics"]]
+    parts = [
+        f"{summary['model']}, {summary['num_parameters']:,} parameters, "
+        f"{summary['updates']:,} updates, {summary['epochs']} epochs, {summary['seconds']} seconds",
+        table([name.replace("_", " ") for name in columns], rows),
+        *[f"{split}: weights {of}" for split, of in summary["weights"].items()],
+    ]
+    if summary.get("worst_classes"):
+        taken = [
+            ", ".join(f"{name} ({count})" for name, count in each["taken_for"].items())
+            for each in summary["worst_classes"]
+        ]
+        lines = [
+            [each["class"], str(each["samples"]), f"{each['recall']:.4f}", found]
+            for each, found in zip(summary["worst_classes"], taken, strict=True)
+        ]
+        parts.append(table(["class", "samples", "recall", "taken for"], lines))
+    return "\n\n".join(parts)

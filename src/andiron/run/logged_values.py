@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from andiron import errors, files
 from andiron.run_folder import RunFolder
 from andiron.writers import event_file
+from andiron.writers.tensorboard import HPARAMS
 
 MOST_BYTES = 2**30  # of metrics.jsonl: a million log points
 OF_THE_MACHINE = ("time/", "system/")  # differ in every run
@@ -71,6 +72,8 @@ def curves(folder: RunFolder) -> Logged:
         except (OSError, ValueError) as error:
             raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
     for below in sorted({path.parent for path in events_files}):
+        if below.name == HPARAMS:  # repeats values of whole epochs, which the lines have too
+            continue
         split = below.relative_to(folder.path).as_posix()
         events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all
         tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith(OF_THE_MACHINE)]

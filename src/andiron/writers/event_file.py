@@ -100,6 +100,13 @@ def session(tag: str, **info: Any) -> bytes:
     return _shown(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
 
 
+def charts(layout: bytes) -> bytes:
+    """The layout of the Custom Scalars tab."""
+    is_layout = SummaryMetadata(plugin_data={"plugin_name": "custom_scalars"})
+    tensor = tensor_util.make_tensor_proto(layout)
+    return _shown(tag="custom_scalars__config__", metadata=is_layout, tensor=tensor)
+
+
 def last_second(paths: Iterable[Path]) -> int:
     """The latest second in the names of event files; 0 if there are none."""
     matches = (re.match(rf"{re.escape(PREFIX)}(\d+)", path.name) for path in paths)

@@ -20,7 +20,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from andiron.protocols import Hyperparameters, Pages, Point, Position, Rewinds, Sessions, Writer
+from andiron.protocols import (
+    Hyperparameters,
+    Pages,
+    Point,
+    Position,
+    Rewinds,
+    Sessions,
+    ShowsPages,
+    Writer,
+)
 
 Positions = Mapping[str, Position] | Sequence[Position | None]  # a list in older checkpoints
 ORDER_WITHOUT_NAMES = ("json_lines", "tensorboard")  # in checkpoints that hold a list of positions
@@ -50,6 +59,10 @@ class Writers:
     def end_session(self, *, succeeded: bool) -> None:
         """Passes the outcome of the run to the writers that show it."""
         self._each(Sessions, "end_session", succeeded=succeeded)
+
+    def show_page(self, name: str, markdown: str, updates: int) -> None:
+        """Passes a page about the whole run to the writers that show it."""
+        self._each(ShowsPages, "show_page", name, markdown, updates)
 
     def positions(self) -> dict[str, Position]:
         """The position of each writer that can rewind, by name; for a checkpoint."""

@@ -11,21 +11,25 @@ from pathlib import Path
 
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
+from andiron.append_only import AppendOnlyFile
 from andiron.protocols import Hyperparameters, Pages, Point, Position
-from andiron.writers import event_file
+from andiron.writers import chart_layout, event_file
 from andiron.writers.event_file import PREFIX
 
+HPARAMS = "hparams"  # the folder with a run's row of the HParams tab
 log = logging.getLogger("andiron")
 
 
 class TensorBoardWriter:
-    """A run in TensorBoard: hyperparameters and texts in `folder`, a folder for each split.
+    """A run in TensorBoard: texts in `folder`, a folder for each split, and `hparams`.
 
-    The splits use the same tags, so their curves share a chart. Hyperparameters are written as the
-    start and end of a session, never as an experiment: TensorBoard would take one run's experiment
-    as the columns of all runs and drop the other runs' keys. Training values are means over the
-    window since the last log point, validation values over the epoch. Test values (`test`, and
-    `test-<average>` of averaged weights) are not shown: runs are chosen in the HParams tab.
+    The splits use the same tags, so their curves share a chart. Training values are means over the
+    window since the last log point, validation values over the epoch. `hparams` has the run's row
+    of the HParams tab: the hyperparameters, and of every split the values of whole epochs, as
+    `valid/loss`. It is a folder of its own, since TensorBoard takes every scalar below a row's
+    folder as a metric. Hyperparameters are written as the start and end of a session, never as an
+    experiment: TensorBoard would take one run's experiment as the columns of all runs and drop the
+    other runs' keys. Test values (`test`, and `test-<average>` of averaged weights) are only there.
     """
 
     def __init__(self, folder: Path):
@@ -34,22 +38,25 @@ class TensorBoardWriter:
         self._earlier = {self._name(path): path.stat().st_size for path in found if path.is_file()}
         self._after = event_file.last_second(found)
         self._restart: int | None = None
+        self._has_charts = False
         self._root = event_file.opened(folder, after=self._after)
         self._files = {"": self._root}  # by split
 
     def write(self, point: Point) -> None:
-        """Writes the point, unless it is from the test set or a training epoch's mean.
+        """Writes the point: values of a whole epoch to the HParams tab, curves to their charts.
 
-        The windows of a training epoch are written already.
+        The windows of a training epoch are written already, and the test set has no curve.
         """
         split, updates = point.split, point.updates
+        if point.whole_epoch and point.values:
+            named = {f"{split}/{name}": value for name, value in point.values.items()}
+            self._file(HPARAMS).append(event_file.values(named, {}, updates))
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
-        if split not in self._files:
-            self._files[split] = event_file.opened(
-                self._folder / split, after=self._after, restart=self._restart, required=False
-            )
-        file = self._files[split]
+        if split == "valid" and point.whole_epoch and not self._has_charts:
+            self._root.append(event_file.charts(chart_layout.layout(point.values)))
+            self._has_charts = True
+        file = self._file(split)
         if point.values:
             scalars = {**point.values, "epoch": point.epoch}
             file.append(event_file.values(scalars, point.histograms, updates))
@@ -67,21 +74,28 @@ class TensorBoardWriter:
             else:  # a bool as a word: as a number it would be shown as 1.0
                 start.hparams[name].string_value = str(value)
         opening = event_file.session(metadata.SESSION_START_INFO_TAG, session_start_info=start)
-        self._root.append(opening)
+        self._file(HPARAMS).append(opening)
         for tag, markdown in texts.items():
             self._root.append(event_file.text(tag, markdown))
+
+    def show_page(self, name: str, markdown: str, updates: int) -> None:
+        """Writes a page of the Text tab."""
+        self._root.append(event_file.text(name, markdown, updates))
 
     def end_session(self, *, succeeded: bool) -> None:
         """Closes the run's row in the HParams tab."""
         status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
         ending = event_file.session(metadata.SESSION_END_INFO_TAG, session_end_info=end)
-        self._root.append(ending)
+        is_of_older_version = self._earlier and not any(
+            name.startswith(f"{HPARAMS}/") for name in self._earlier
+        )
+        (self._root if is_of_older_version else self._file(HPARAMS)).append(ending)
 
     def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""
         opened = {self._name(file.path): file.end for file in self._files.values()}
-        return {"files": self._earlier | opened}
+        return {"files": self._earlier | opened, "charts": self._has_charts}
 
     def rewind(self, position: Position, updates: int) -> None:
         """Cuts the files of earlier processes to a position, before this process writes anything.
@@ -90,6 +104,7 @@ class TensorBoardWriter:
         server that has read more forgets it. An empty position cuts only half records: TensorBoard
         then hides later steps by itself.
         """
+        self._has_charts = bool(position.get("charts"))
         earlier, self._earlier = self._earlier, {}
         sizes = position.get("files", earlier)
         last = {Path(name).parent: name for name in sorted(earlier)}.values()
@@ -115,6 +130,14 @@ class TensorBoardWriter:
         """Closes every file; returns what was lost, in words."""
         lost = [file.close() for file in self._files.values()]
         return "; ".join(filter(None, lost)) or None
+
+    def _file(self, split: str) -> AppendOnlyFile:
+        """The event file of a split, opened when it is first written."""
+        if split not in self._files:
+            self._files[split] = event_file.opened(
+                self._folder / split, after=self._after, restart=self._restart, required=False
+            )
+        return self._files[split]
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()

@@ -19,6 +19,9 @@ from andiron.protocols import Point
 from andiron.writers import TensorBoardWriter, event_file
 
 
+SHOWN = ["", "hparams", "train", "valid"]  # a folder each, below that of the run
+
+
 def event_files(folder):
     return {path.relative_to(folder).as_posix(): path for path in folder.rglob(FILES)}
 
@@ -42,6 +45,8 @@ def test_going_back_and_on_has_every_step_once(tmp_path):
     resumed(tmp_path, position, 7, 20).close()
     assert all_steps(tmp_path / "train") == list(range(1, 21))
     assert all_steps(tmp_path / "valid") == [3, 6, 9, 12, 15, 18]
+    assert all_steps(tmp_path / "hparams") == [0, 3, 6, 9, 12, 15, 18]  # 0: the session's start
+    assert all_steps(tmp_path) == [0, 0]  # a page, and the layout of the charts
     assert loss(tmp_path / "train") == [(n, n / 8) for n in range(1, 8)] + [
         (n, n / 4) for n in range(8, 21)
     ]
@@ -62,13 +67,13 @@ def test_going_back_behind_an_earlier_resume_has_every_step_once(tmp_path):
 
 def test_a_position_has_the_files_of_earlier_processes(tmp_path):
     position = stopped(tmp_path, 7, 13)
-    assert [name.rpartition("/")[0] for name in position["files"]] == ["", "train", "valid"]
+    assert sorted({name.rpartition("/")[0] for name in position["files"]}) == SHOWN
     writer = resumed(tmp_path, position, 7, 9)
     assert writer.position()["files"] == {
         name: path.stat().st_size for name, path in event_files(tmp_path).items()
     }
     assert position["files"].items() <= writer.position()["files"].items()
-    assert len(writer.position()["files"]) == 6
+    assert len(writer.position()["files"]) == 8
     writer.close()
 
 
@@ -102,7 +107,7 @@ def test_every_file_opened_afterwards_begins_with_the_start_of_a_session(tmp_pat
     before = set(event_files(tmp_path))
     resumed(tmp_path, position, 7, 9).close()
     opened = set(event_files(tmp_path)) - before
-    assert {name.rpartition("/")[0] for name in opened} == {"", "train", "valid"}
+    assert sorted({name.rpartition("/")[0] for name in opened}) == SHOWN
     for name in opened:
         version, *starts = events(tmp_path / name)[:3]
         assert version.file_version == "brain.Event:2"
@@ -145,19 +150,22 @@ def test_a_resumed_run_has_one_session_with_the_final_status(tmp_path):
     writer.close()
     values = [
         value
-        for path in sorted(tmp_path.glob(FILES))
+        for folder in (tmp_path, tmp_path / "hparams")
+        for path in sorted(folder.glob(FILES))
         for event in events(path)
         for value in event.summary.value
+        if value.tag != "valid/loss"
     ]
-    start, page, end = (value.tag for value in values)
-    assert (start, page, end) == (
-        metadata.SESSION_START_INFO_TAG,
+    page, charts, start, end = (value.tag for value in values)
+    assert (page, charts, start, end) == (
         "config/text_summary",
+        "custom_scalars__config__",
+        metadata.SESSION_START_INFO_TAG,
         metadata.SESSION_END_INFO_TAG,
     )
     end = metadata.parse_session_end_info_plugin_data(values[-1].metadata.plugin_data.content)
     assert end.status == api_pb2.STATUS_SUCCESS
-    assert tensor_util.make_ndarray(values[1].tensor).item() == b"page"
+    assert tensor_util.make_ndarray(values[0].tensor).item() == b"page"
 
 
 def test_a_writer_that_is_not_sent_back_disturbs_nothing(tmp_path):
@@ -246,13 +254,13 @@ def test_bytes_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):
 def test_a_vanished_folder_is_made_again_and_positions_can_still_be_taken(tmp_path, caplog):
     log_points(writer := TensorBoardWriter(tmp_path / "run"), 1, 3)
     shutil.rmtree(tmp_path / "run")
-    assert len(writer.position()["files"]) == 3
+    assert len(writer.position()["files"]) == 4
     log_points(writer, 4, 6)
     writer.close()
     assert loss(tmp_path / "run" / "train") == [(n, n / 8) for n in range(4, 7)]
     (file,) = (tmp_path / "run" / "train").glob(FILES)
     assert events(file)[0].file_version == "brain.Event:2"
-    assert len(caplog.messages) == 2
+    assert len(caplog.messages) == 3
     assert all("was removed, with all that was in it" in message for message in caplog.messages)
 
 

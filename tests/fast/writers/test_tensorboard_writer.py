@@ -1,6 +1,7 @@
 """TensorBoard's files, read back with TensorBoard's own readers."""
 
 import io
+import re
 
 import numpy
 import pytest
@@ -9,6 +10,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.util import tensor_util
 
@@ -94,7 +96,8 @@ def test_all_scalars_of_a_log_point_are_one_event(written):
 
 
 def test_the_test_set_is_not_shown(written):
-    assert {path.name for path in written.iterdir() if path.is_dir()} == {"train", "valid"}
+    found = {path.name for path in written.iterdir() if path.is_dir()}
+    assert found == {"train", "valid", "hparams"}
     shown = {
         value
         for part in ("train", "valid")
@@ -109,8 +112,37 @@ def test_averaged_weights_are_a_run_of_their_own_unless_on_the_test_set(tmp_path
     for split, loss in (("valid", 0.5), ("valid-ema", 0.25), ("test", 2.0), ("test-ema", 4.0)):
         writer.write(Point(split, 21, 1, {"loss": loss}, whole_epoch=True))
     writer.close()
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"valid", "valid-ema"}
+    found = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert found == {"valid", "valid-ema", "hparams"}
     assert scalars(tmp_path / "valid-ema") == {"loss": [(21, 0.25)], "epoch": [(21, 1.0)]}
+
+
+def test_the_hparams_tab_has_the_values_of_whole_epochs_and_the_test_set_apart(written):
+    assert scalars(written / "hparams") == {
+        "train/loss": [(21, 0.375)],
+        "train/accuracy": [(21, 0.375)],
+        "valid/loss": [(21, 0.75), (42, 1.0)],
+        "valid/accuracy": [(21, 0.625), (42, 0.875)],
+        "test/loss": [(42, 2.0)],
+        "test/accuracy": [(42, 0.0)],
+    }
+
+
+def test_a_layout_puts_every_split_of_a_metric_on_one_chart(written):
+    (made,) = (
+        value for value in values(written) if value.tag == "custom_scalars__config__"
+    )
+    assert made.metadata.plugin_data.plugin_name == "custom_scalars"
+    layout = layout_pb2.Layout.FromString(tensor_util.make_ndarray(made.tensor).item())
+    charts = {
+        category.title: {chart.title: list(chart.multiline.tag) for chart in category.chart}
+        for category in layout.category
+    }
+    assert charts["metrics"] == {"loss": ["^loss(/.*)?$"], "accuracy": ["^accuracy(/.*)?$"]}
+    assert charts["training"]["learning rate"] == ["^lr/.*$"]
+    patterns = [tag for each in charts.values() for tags in each.values() for tag in tags]
+    shown = {tag for part in ("train", "valid") for tag in scalars(written / part)} - {"epoch"}
+    assert [tag for tag in shown if sum(bool(re.match(p, tag)) for p in patterns) != 1] == []
 
 
 def histograms(folder):
@@ -280,7 +312,7 @@ def test_hyperparameters_start_a_session_and_never_an_experiment(tmp_path):
     writer.start_session({"lr": 1e-3, "seed": 7, "optimizer": "Adam", "amsgrad": False}, {})
     writer.end_session(succeeded=True)
     writer.close()
-    messages = hparams(tmp_path)
+    messages = hparams(tmp_path / "hparams")
     assert set(messages) == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
     start = metadata.parse_session_start_info_plugin_data(messages["_hparams_/session_start_info"])
     found = {
@@ -297,7 +329,7 @@ def test_a_session_ends_as_the_run_did(tmp_path, succeeded, status):
     writer.start_session({"lr": 0.1}, {})
     writer.end_session(succeeded=succeeded)
     writer.close()
-    messages = hparams(tmp_path)
+    messages = hparams(tmp_path / "hparams")
     start = metadata.parse_session_start_info_plugin_data(messages["_hparams_/session_start_info"])
     end = metadata.parse_session_end_info_plugin_data(messages["_hparams_/session_end_info"])
     assert end.status == status

@@ -26,6 +26,7 @@ JOBS = {"0": ("Adam", 1e-3), "1": ("Adam", 1e-4), "2": ("SGD", 1e-3), "3": ("SGD
 OPENER = urllib.request.build_opener(
     urllib.request.ProxyHandler({})
 )  # a proxy does not know this machine's loopback
+PARTS = ("", "/train", "/valid", "/hparams")
 STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
 
@@ -109,7 +110,7 @@ def ask(address, path, request=None):
 
 def all_runs(address):
     """The runs, once the server has read them all."""
-    return until(lambda: (runs := ask(address, "data/runs")) and len(runs) == 12 and runs)
+    return until(lambda: (runs := ask(address, "data/runs")) and len(runs) == 16 and runs)
 
 
 def session_groups(address):
@@ -126,33 +127,30 @@ def session_groups(address):
         groups = ask(address, "data/plugin/hparams/session_groups", request).get(
             "sessionGroups", []
         )
-        complete = [group for group in groups if len(group.get("metricValues", [])) >= 4]
+        complete = [group for group in groups if len(group.get("metricValues", [])) == 6]
         return len(complete) == 4 and {group["name"].split("/")[0]: group for group in groups}
 
     return until(rows)
 
 
 def last_values(run):
-    """The last value of every split and metric that TensorBoard is shown, rounded to its float32.
-    """
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    last = {}
-    for line in lines:
-        if line["split"] == "valid" or (line["split"] == "train" and line["over"] == "window"):
-            for name in ("loss", "accuracy"):
-                [last[line["split"], name]] = struct.unpack("f", struct.pack("f", line[name]))
-    return last
+    """The last value of every split and metric in the summary, rounded to float32."""
+    rows = json.loads((run / "summary.json").read_text())["metrics"]
+    return {
+        f"{row['split']}/{row['metric']}": struct.unpack("f", struct.pack("f", row["last"]))[0]
+        for row in rows
+    }
 
 
 def test_every_job_is_a_run_with_a_curve_for_each_split(address):
-    expected = {f"{job}/tensorboard{split}" for job in JOBS for split in ("", "/train", "/valid")}
+    expected = {f"{job}/tensorboard{split}" for job in JOBS for split in PARTS}
     assert set(all_runs(address)) == expected
 
 
 def test_loss_is_on_one_chart_for_both_splits(address):
     all_runs(address)
     tags = until(
-        lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 8 and found
+        lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 12 and found
     )
     for job in JOBS:
         of_training = {
@@ -174,7 +172,7 @@ def test_loss_is_on_one_chart_for_both_splits(address):
 
 def test_a_curve_has_the_points_that_were_logged(address, sweep):
     all_runs(address)
-    until(lambda: len(ask(address, "data/plugin/scalars/tags")) == 8)
+    until(lambda: len(ask(address, "data/plugin/scalars/tags")) == 12)
     lines = [json.loads(line) for line in (sweep / "0" / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if line["split"] == "train" and line["over"] == "window"]
     curve = ask(address, "data/plugin/scalars/scalars?run=0%2Ftensorboard%2Ftrain&tag=loss")
@@ -219,18 +217,22 @@ def test_the_hparams_tab_has_a_column_for_the_options_of_every_job(address):
         assert not others & set(row["hparams"])
 
 
-def test_the_hparams_tab_has_the_metrics_of_both_splits(address, sweep):
+def test_the_hparams_tab_has_the_metrics_of_the_summary_and_no_others(address, sweep):
     rows = session_groups(address)
     for job, row in rows.items():
-        shown = {
-            (value["name"]["group"], value["name"]["tag"]): value for value in row["metricValues"]
-        }
+        shown = {value["name"]["tag"]: value for value in row["metricValues"]}
         expected = last_values(sweep / job)
-        assert set(expected) == {
-            (split, name) for split in ("train", "valid") for name in ("loss", "accuracy")
-        }
-        assert {key: shown[key]["value"] for key in expected} == expected
-        assert {shown[key]["trainingStep"] for key in expected} == {21}
+        assert {tag: value["value"] for tag, value in shown.items()} == expected
+        assert {value["trainingStep"] for value in shown.values()} == {21}
+
+
+def test_the_custom_scalars_tab_has_a_chart_for_each_metric(address):
+    all_runs(address)
+    layout = until(lambda: ask(address, "data/plugin/custom_scalars/layout"))
+    charts = {each["title"]: [chart["title"] for chart in each["chart"]]
+              for each in layout["category"]}  # fmt: skip
+    assert charts["metrics"] == ["loss", "accuracy"]
+    assert [*charts] == ["metrics", "training", "machine"]
 
 
 def test_every_row_says_that_its_run_succeeded(address):
@@ -243,7 +245,8 @@ def test_the_text_tab_has_the_pages_of_every_run(address):
     pages = until(
         lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found
     )
-    expected = {"config/text_summary", "param_groups/text_summary", "provenance/text_summary"}
+    names = "config", "param_groups", "provenance", "summary"
+    expected = {f"{name}/text_summary" for name in names}
     assert {run: set(tags) for run, tags in pages.items()} == {
         f"{job}/tensorboard": expected for job in JOBS
     }
@@ -336,6 +339,8 @@ def curves(address):
     """Steps and losses by split."""
     found = {}
     for run in ask(address, "data/plugin/scalars/tags"):
+        if run.endswith("/hparams"):
+            continue
         shown = ask(address, f"data/plugin/scalars/scalars?run={run.replace('/', '%2F')}&tag=loss")
         found[run.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
     return found
@@ -389,7 +394,7 @@ def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast,
     beyond = logged(writer, updates + 1, 13, 1.0)  # and then it is killed: nothing is closed
     with serving(tmp_path / "runs", tmp_path / "before.txt", "--load_fast", fast) as address:
         until(lambda: curves(address) == {split: kept[split] + beyond[split] for split in kept})
-        assert sessions(address) == [("a", {"lr": 0.5}, ["STATUS_UNKNOWN"])]
+        assert sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_UNKNOWN"])]
 
         resumed = TensorBoardWriter(folder)
         resumed.rewind(position, updates)
@@ -400,10 +405,10 @@ def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast,
 
         expected = {split: kept[split] + again[split] for split in kept}
         until(lambda: curves(address) == expected)
-        until(lambda: sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])])
+        until(lambda: sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])])
     with serving(tmp_path / "runs", tmp_path / "after.txt", "--load_fast", fast) as address:
         until(lambda: curves(address) == expected)
-        until(lambda: sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])])
+        until(lambda: sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])])
         assert until(lambda: ask(address, "data/plugin/text/tags")) == {
             "a": ["config/text_summary"]
         }
@@ -423,4 +428,4 @@ def test_a_run_that_failed_and_was_resumed_is_one_row_with_its_final_status(tmp_
     resumed.close()
     with serving(tmp_path / "runs", tmp_path / "output.txt", "--load_fast", fast) as address:
         until(lambda: sessions(address))
-        assert sessions(address) == [("a", {"lr": 0.5}, ["STATUS_SUCCESS"])]
+        assert sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])]

@@ -54,6 +54,15 @@ def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
     ] == ["6", "1", "5", "30"]
 
 
+def test_each_layer_has_its_shape_parameters_operations_and_memory(planned):
+    rows = {row[0]: row[1:] for row in cells(planned[1]) if len(row) == 5}
+    operations = 2 * 64 * 64 * 512  # a multiplication and an addition for each weight and sample
+    assert operations == 4_194_304
+    assert rows["layers.1 Linear"] == ["64x512", "33,280", "4.2 M", "128.0 KiB"]
+    assert rows["layers.2 ReLU"] == ["64x512", "0", "0", "128.0 KiB"]
+    assert rows["in all"][1] == f"{WEIGHTS // 4:,}"
+
+
 def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
     schedule = Cosine(1e-3, 30)
     rows = [row for row in cells(planned[1]) if len(row) == 3 and re.fullmatch(r"\d+", row[0])]

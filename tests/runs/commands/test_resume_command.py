@@ -115,8 +115,9 @@ def test_the_newest_run_is_resumed_by_its_age(train_py, here):
     assert f"resuming from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
-def test_a_name_is_part_of_the_folders_and_changes_no_bit(train_py, here, runs):
-    assert train_py("name=mine", *RUN[1:])[0] == 0
+def test_a_name_is_part_of_the_folders_and_the_layers_shown_change_no_bit(train_py, here, runs):
+    code, said, _ = train_py("name=mine", "show_layers=true", *RUN[1:])
+    assert code == 0 and "│ layers.1 Linear  │ 64x8   │" in said
     (folder,) = here.glob("outputs/????-??-??/*-mine")
     assert " run mine\n" in (folder / "experiment.log").read_text()
     weights = "model.safetensors"

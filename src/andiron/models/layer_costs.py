@@ -1,0 +1,79 @@
+"""What each layer of a model gives and costs for one batch, measured on a forward pass.
+
+>>> network = nn.Sequential(nn.Linear(3, 5), nn.ReLU())
+>>> for each in layers(network, lambda: network(torch.zeros(2, 3))):
+...     print(each)
+Layer(name='0', kind='Linear', shape=[2, 5], parameters=20, operations=60, num_bytes=40)
+Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes=40)
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+
+@dataclass
+class Layer:
+    """A module that computes something itself: what it gives, holds and costs.
+
+    `operations` are multiplications and additions of matrix products and convolutions, as torch
+    counts them; `num_bytes` are those of its output.
+    """
+
+    name: str
+    kind: str
+    shape: list[int] = field(default_factory=list)
+    parameters: int = 0
+    operations: int = 0
+    num_bytes: int = 0
+
+
+def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
+    """The layers that `forward` passes, in the order in which they were first called."""
+    found: dict[str, Layer] = {}
+    started: list[int] = []  # of each call under way, the operations before it
+    inner: list[int] = [0]  # and those of the modules inside it
+    with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
+
+        def enter(module: nn.Module, inputs: Any, name: str) -> None:
+            found.setdefault(name, Layer(name, type(module).__name__))
+            started.append(counter.get_total_flops())
+            inner.append(0)
+
+        def leave(module: nn.Module, output: Any, name: str) -> None:
+            operations, layer = counter.get_total_flops() - started.pop(), found[name]
+            layer.operations += operations - inner.pop()
+            inner[-1] += operations
+            if (tensor := _tensor_in(output)) is not None:
+                layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
+            layer.parameters = sum(each.numel() for each in module.parameters(recurse=False))
+
+        for name, module in model.named_modules():
+            if name:
+                before = module.register_forward_pre_hook(
+                    lambda module, inputs, name=name: enter(module, inputs, name)
+                )
+                after = module.register_forward_hook(
+                    lambda module, inputs, output, name=name: leave(module, output, name)
+                )
+                hooks.callback(before.remove)
+                hooks.callback(after.remove)
+        forward()
+    leaves = {name for name, module in model.named_modules() if not list(module.children())}
+    return [
+        layer
+        for name, layer in found.items()
+        if name in leaves or layer.parameters or layer.operations
+    ]
+
+
+def _tensor_in(output: Any) -> Tensor | None:
+    """The first tensor of an output that may be a tuple."""
+    if isinstance(output, list | tuple):
+        return next((each for each in output if isinstance(each, Tensor)), None)
+    return output if isinstance(output, Tensor) else None
