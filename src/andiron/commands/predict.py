@@ -52,7 +52,8 @@ def _inputs(given: list[str], run: Any) -> Iterator[Any]:
         elif "vocabulary_size" in facts:
             yield sys.stdin.read()
         elif "columns" in facts:
-            yield from csv.DictReader(sys.stdin, delimiter=run.delimiter, skipinitialspace=True)
+            delimiter = run.delimiter or ","
+            yield from csv.DictReader(sys.stdin, delimiter=delimiter, skipinitialspace=True)
         else:
             yield from filter(None, sys.stdin.read().splitlines())
 

@@ -10,7 +10,7 @@ from andiron.config.violations import Options, Problems
 FACTS = {  # of the data, which a run knows once it has read them: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
     "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
-    "target_mean", "target_std",
+    "target_mean", "target_std", "category_counts",
 }  # fmt: skip
 SUPPLIED = {  # by group: the arguments that the run fills in where a node leaves them out or null
     "model": FACTS,

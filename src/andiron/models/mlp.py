@@ -7,12 +7,16 @@ from itertools import pairwise
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from andiron.models.category_embedding import CategoryEmbedding
 from andiron.models.dropout import Dropout
 from andiron.ranges import Count, Fraction
 
 
 class MLP(nn.Module):
-    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and one to the outputs."""
+    """Linear layers of the `hidden` sizes, each with ReLU and dropout, and one to the outputs.
+
+    With `category_counts`, a fact of tables with codes, these are embedded first.
+    """
 
     def __init__(
         self,
@@ -21,10 +25,14 @@ class MLP(nn.Module):
         *,
         hidden: Sequence[Count] = (512, 256),
         dropout: Fraction = 0.0,
+        category_counts: Sequence[int] | None = None,
     ):
         super().__init__()
         sizes = [math.prod(input_shape), *hidden]
         layers: list[nn.Module] = [nn.Flatten()]
+        if category_counts is not None:
+            embedding = CategoryEmbedding(category_counts)
+            layers, sizes[0] = [embedding], embedding.num_outputs
         for fan_in, fan_out in pairwise(sizes):
             layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
             if dropout:

@@ -7,7 +7,7 @@
 (3, ['0', '1', '2'])
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.described import Described
-from andiron.data.on_disk import columns, csv_file, image_decoding, image_tree
+from andiron.data.on_disk import csv_file, image_decoding, image_tree, table_lines
+from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.trained.input_datasets import Pictures, Texts
 
 PICTURE_SCALE = 255.0  # of the pixels of a file or a PIL image
-MOST_SHOWN = 20  # wrong rows in a message
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,13 @@ class Samples:
         return isinstance(self.dataset, Texts) and not self.dataset.is_even
 
 
-def of(inputs: Any, data: Described, delimiter: str) -> Samples:
+def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
     """The samples in `inputs`: one or several.
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
-    data stores them. `delimiter` is that of a CSV file.
+    data stores them. `delimiter` is that of a CSV file; None is whichever gives its
+    header the columns.
     Raises: DataError for what is none of these, with all rows that are wrong.
     """
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
@@ -138,42 +139,24 @@ def _pictures(inputs: Sequence[Any], data: Described) -> Samples:
     return Samples(Pictures(found, names, shape), names, batcher)
 
 
-def _rows(inputs: Sequence[Any], data: Described, delimiter: str) -> Samples:
-    """The numbers of the columns that were trained on, in their order; others are ignored."""
-    features = [*map(str, data.facts["columns"])]
-    tensors, names = [], list[str]()
-    for each in inputs:
-        if isinstance(each, Mapping):
-            continue
-        table = csv_file.read(Path(each), features=features, texts=(), delimiter=delimiter)
-        tensors.append(table.numbers)
-        names += map(table.row_name, range(len(table.numbers)))
+def _rows(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samples:
+    """The columns that were trained on, encoded as then; others are ignored."""
+    encoding = TableEncoding.of_facts(data.facts)
+    features = [each.column for each in encoding.columns]
+    reading, missing = encoding.reading, encoding.missing
+    tables = [
+        csv_file.read(
+            Path(each), features=features, texts=(), delimiter=delimiter, reading=reading,
+            missing=missing,
+        )
+        for each in inputs if not isinstance(each, Mapping)
+    ]  # fmt: skip
     mappings = [each for each in inputs if isinstance(each, Mapping)]
     if mappings:
-        tensors.append(_numbers(mappings, features))
-        names += [f"row {number}" for number in range(len(mappings))]
-    return _in_memory(torch.cat(tensors).float(), data.batcher, names)
-
-
-def _numbers(rows: Iterable[Mapping[str, Any]], features: Sequence[str]) -> Tensor:
-    """Raises: DataError with all values that are missing or no numbers."""
-    read, problems = [], list[str]()
-    for number, row in enumerate(rows):
-        values = []
-        for name in features:
-            try:
-                if name not in row:
-                    hint = errors.nearest(name, map(str, row))
-                    raise errors.DataError(f"row {number}: has no column {name!r}{hint}")
-                values.append(columns.number(str(row[name]), f"row {number}", name))
-            except errors.DataError as error:
-                problems.append(str(error))
-        read.append(values)
-    if problems:
-        more = len(problems) - MOST_SHOWN
-        rest = [f"and {more} more"] if more > 0 else []
-        raise errors.DataError("\n".join([*problems[:MOST_SHOWN], *rest]))
-    return torch.tensor(read, dtype=torch.float64)
+        tables.append(table_lines.of_mappings(mappings, features, reading).checked(missing))
+    names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
+    encoded = torch.cat([encoding.inputs(table) for table in tables])
+    return _in_memory(encoded.float(), data.batcher, names)
 
 
 def _texts(inputs: Sequence[str | Path], data: Described) -> Samples:

@@ -101,8 +101,8 @@ class Run:
         return Precision(self.config.precision, self.device)
 
     @property
-    def delimiter(self) -> str:
-        """That of the CSV files."""
+    def delimiter(self) -> str | None:
+        """That of the CSV files; None is whichever gives the header its names."""
         return _delimiter(self.config.data)
 
     @property
@@ -139,7 +139,8 @@ class Run:
             return components.data(self.config)
 
 
-def _delimiter(node: Mapping[str, Any]) -> str:
+def _delimiter(node: Mapping[str, Any]) -> str | None:
     """That of the CSV files, which may be inside another data set."""
     inner = [_delimiter(each) for each in node.values() if isinstance(each, Mapping)]
-    return str(node.get("delimiter", inner[0] if inner else ","))
+    found = node.get("delimiter", inner[0] if inner else None)
+    return None if found is None else str(found)

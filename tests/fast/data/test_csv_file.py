@@ -229,11 +229,13 @@ def with_line(number, line, table=HOUSES):
         ),
         (
             with_line(5, "49,,3008.5"),
-            "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row",
+            "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
+            "data.missing",
         ),
         (
             with_line(5, "49, ,3008.5"),
-            "table.csv, line 5, column 'rooms': has no value; fill it in, or remove the row",
+            "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
+            "data.missing",
         ),
         (
             with_line(5, "49,4,"),
@@ -241,8 +243,8 @@ def with_line(number, line, table=HOUSES):
         ),
         (
             with_line(6, "nan,4,3"),
-            "table.csv, line 6, column 'area': 'nan' is not a finite number; correct or remove "
-            "the row",
+            "table.csv, line 6, column 'area': has no value ('nan'); fill it in, remove the row, "
+            "or set data.missing",
         ),
         (
             with_line(6, "4,-inf,3"),
@@ -261,8 +263,11 @@ def with_line(number, line, table=HOUSES):
         ),
         (
             with_line(7, "4,NaN,3\n5,6"),
-            "table.csv, line 7, column 'rooms': 'NaN' is not a finite number; correct or remove "
-            "the row",
+            "table.csv: 2 lines cannot be used:\n"
+            "  line 7, column 'rooms': has no value ('NaN'); fill it in, remove the row, or set "
+            "data.missing\n"
+            "  line 8: has 2 values where the header has 3 names\n"
+            "correct them, or skip them with data.max_bad_lines=2",
         ),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),

@@ -150,3 +150,16 @@ def test_initial_weights_are_a_function_of_the_stream(network: type[nn.Module]) 
         found.append(torch.cat([p.detach().flatten() for p in network((1, 8, 8), 10).parameters()]))
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
+
+
+def test_an_mlp_embeds_codes_and_leaves_numbers_as_they_are() -> None:
+    model = MLP((3,), 2, hidden=[4], category_counts=[0, 5, 3])
+    assert kinds(model)[:3] == [
+        "Embedding(5, 4, padding_idx=0)", "Embedding(3, 3, padding_idx=0)",
+        "Linear(in_features=8, out_features=4, bias=True)",
+    ]  # fmt: skip
+    embedding = model.layers[0]
+    inputs = torch.tensor([[0.5, 4.0, 0.0], [-1.0, 0.0, 2.0]])
+    five, three = (table.weight for table in embedding.tables)
+    expected = [[inputs[:1, 0], five[4], torch.zeros(3)], [inputs[1:, 0], torch.zeros(4), three[2]]]
+    assert torch.equal(embedding(inputs), torch.stack([torch.cat(row) for row in expected]))

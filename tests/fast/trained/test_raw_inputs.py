@@ -1,5 +1,7 @@
 """Raw inputs become the samples that a run was trained on, or are refused all at once."""
 
+from datetime import date
+
 import pytest
 import torch
 from PIL import Image
@@ -47,9 +49,40 @@ def test_all_wrong_rows_are_listed():
     rows = [{"rooms": "x", "area": 1}, {"rooms": 1, "area": 1}, {"rooms": 1, "are": 2}]
     with pytest.raises(errors.DataError) as error:
         inputs_of(rows, TABLE)
-    first, second = str(error.value).splitlines()
-    assert first.startswith("row 0, column 'rooms': 'x' is not a number")
-    assert second == "row 2: has no column 'area'; did you mean 'are'?"
+    head, first, second, remedy = str(error.value).splitlines()
+    assert (head, remedy) == ("2 rows cannot be used:", "correct them")
+    assert first.startswith("  row 0, column 'rooms': 'x' is not a number")
+    assert second == "  row 2: has no column 'area'; did you mean 'are'?"
+
+
+def test_rows_are_encoded_as_in_the_training(tmp_path):
+    columns = [
+        {"column": "area", "kind": "number", "fill": 70.0, "categories": []},
+        {"column": "town", "kind": "one_hot", "categories": ["3", "Rome"]},
+        {"column": "sold", "kind": "date", "categories": []},
+    ]
+    encoding = {"columns": columns, "missing": "median", "date_format": None, "decimal": "."}
+    facts = {"input_shape": (4,), "columns": ["area", "town", "sold"], "encoding": encoding}
+    table = Described("houses", ArrayBatcher(), facts, 256, "float32")
+    rows = [
+        {"area": None, "town": 3.0, "sold": date(1970, 1, 3)},
+        {"area": float("nan"), "town": "Oslo", "sold": "1970-01-02T12:00"},
+        {"area": 2, "town": "Rome", "sold": "1969-12-31"},
+    ]
+    expected = [[70.0, 1.0, 0.0, 2.0], [70.0, 0.0, 0.0, 1.5], [2.0, 0.0, 1.0, -1.0]]
+    path = tmp_path / "houses.csv"
+    path.write_text("sold;x;town;area\n" + "".join(
+        f"{row['sold']};;{row['town'] if row['town'] != 3.0 else 3};{row['area'] or ''}\n"
+        for row in rows
+    ))  # fmt: skip
+
+    assert raw_inputs.of(rows, table, None).dataset.inputs.tolist() == expected
+    assert raw_inputs.of(path, table, None).dataset.inputs.tolist() == expected
+    with pytest.raises(errors.DataError, match="^row 0, column 'sold': 'soon' is not a date YYYY"):
+        raw_inputs.of([{"area": 1, "town": "", "sold": "soon"}], table, None)
+    columns[0]["kind"] = "lambda"
+    with pytest.raises(errors.DataError, match="^encoding: is not as a run records it"):
+        raw_inputs.of(rows, table, None)
 
 
 def test_pictures_become_pixels_of_the_shape_of_the_data():

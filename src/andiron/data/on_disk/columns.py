@@ -5,9 +5,9 @@ A reader of another kind of file makes `Columns` and passes them to `table_split
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -24,11 +24,17 @@ class Columns:
     """Chosen columns of a table: `numbers` as float64, `texts` as they are written."""
 
     source: str  # the file, in messages
-    names: tuple[str, ...]  # of the columns of numbers
-    numbers: Float[Tensor, "rows columns"]
+    names: tuple[str, ...]  # of the columns to predict from; numbers, but for those in `texts`
+    numbers: Float[Tensor, "rows columns"]  # NaN where a value is missing
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
+    dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01
+    record: Mapping[str, Any] = field(default_factory=dict)  # what was left out, for data.json
+
+    def column(self, name: str) -> Float[Tensor, " rows"]:
+        """One column of numbers."""
+        return self.numbers[:, [each for each in self.names if each not in self.texts].index(name)]
 
 
 def number(text: str, row: str, column: str) -> float:
@@ -36,33 +42,40 @@ def number(text: str, row: str, column: str) -> float:
 
     Raises: DataError, naming row and column, if it is not one.
     """
-    value = _parsed(text)
+    value = finite(text)
     if value is None:
-        nonempty(text, row, column)
-        raise errors.DataError(
-            f"{row}, column {column!r}: {text!r} is not a number; "
-            "correct it, or leave the column out of data.features"
-        )
-    if value - value != 0 or "_" in text:  # NaN and infinity; float() takes 1_000 for a thousand
-        raise errors.DataError(
-            f"{row}, column {column!r}: {text!r} is not a finite number; correct or remove the row"
-        )
+        raise errors.DataError(f"{row}, column {column!r}: {complaint(text)}")
     return value
 
 
-def nonempty(text: str, row: str, column: str) -> str:
-    """The text. Raises: DataError, naming row and column, if it is empty."""
+def finite(text: str) -> float | None:
+    """The finite number that the text is; None if it is not one."""
+    value = parsed(text)
+    # NaN and infinity; float() takes 1_000 for a thousand
+    return None if value is None or value - value != 0 or "_" in text else value
+
+
+def parsed(text: str) -> float | None:
+    """The number that the text is for Python, NaN and infinity too; None if it is not one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def complaint(text: str) -> str:
+    """Why the text is no finite number, and what to do."""
     if not text:
-        raise errors.DataError(
-            f"{row}, column {column!r}: has no value; fill it in, or remove the row"
-        )
-    return text
+        return "has no value; fill it in, or remove the row"
+    if parsed(text) is None:
+        return f"{text!r} is not a number; correct it, or leave the column out of data.features"
+    return f"{text!r} is not a finite number; correct or remove the row"
 
 
 def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
     """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
     counts = Counter(table.texts[targets[0]])
-    has_names = None in map(_parsed, counts)
+    has_names = None in map(parsed, counts)
     is_numbered = min(counts.values()) >= 2 and all(
         str(number) in counts for number in range(len(counts))
     )
@@ -99,10 +112,3 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
         )
     places = {name: place for place, name in enumerate(names)}
     return torch.tensor([places[value] for value in values]), names
-
-
-def _parsed(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -1,23 +1,22 @@
 """Any table in a delimited text file, its columns by name; every problem is reported by line."""
 
-import array
-import csv as csv_format
-import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data import fingerprint
-from andiron.data.on_disk import columns, table_splits
+from andiron.data.on_disk import table_lines, table_splits
+from andiron.data.on_disk.column_values import Reading
+from andiron.data.on_disk.columns import Columns
 from andiron.data.splits import Splits
-from andiron.ranges import Proportion, Seed, Validation
+from andiron.ranges import Index, Number, Proportion, Seed, Validation
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
+PLAIN = Reading()
 
 
 def csv(
@@ -25,26 +24,52 @@ def csv(
     path: str,
     target: str | Names,
     features: Names | None = None,
+    exclude: Names | None = None,
     kind: Literal["classification", "regression"] | None = None,
     valid: Validation,
     test: Proportion = 0.1,
     split_seed: Seed,
     standardise: bool = True,
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ",",
+    missing: Literal["refuse", "drop", "median", "mean"] | Number = "refuse",
+    text: Literal["one_hot", "codes", "refuse"] = "one_hot",
+    categories: Names | None = None,
+    date_format: str | None = None,
+    decimal: Literal[".", ","] = ".",
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
+    max_bad_lines: Index = 0,
 ) -> Splits:
-    """The rows of a file: `features` as float32, by default all columns but `target`.
+    """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
-    The batcher standardises the features. In a regression the targets, one or several columns, are
-    in their own unit. In a classification they are places in `class_names`, which are sorted (whole
-    numbers by value). Without `kind` it is a classification if a target is not a number, or if the
-    targets are the whole numbers from 0 on, each at least twice.
+    A column without a number is of dates, if all its values are of `date_format` (without, ISO
+    8601), and else of text; those of `categories` are of text. Dates become days since 1970-01-01.
+    Text becomes an input for each category, or a code for an embedding. A row with a missing
+    feature is refused or dropped, or the feature becomes the column's median or mean, or a number.
+    Medians, means and categories are those of the training rows; a missing or unknown category is
+    all zeros, or code 0. The batcher standardises numbers and dates.
+    In a regression the targets, one or several columns, are in their own unit. In a classification
+    they are places in `class_names`, which are sorted (whole numbers by value). Without `kind` it
+    is a classification if a target is not a number, or if the targets are the whole numbers from 0
+    on, each at least twice.
+    Without `delimiter` it is the first of , ; tab and | that gives the header its names. Up to
+    `max_bad_lines` lines that are no rows of such a table are skipped.
     Raises: DataError naming file, line and column of what is not such a table.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
-    _check_choice(file, targets, features, kind)
+    _check_choice(file, targets, features, exclude, kind)
     checksum = fingerprint.of_file(file)
+    reading = Reading(text, categories or (), date_format, decimal)
     return table_splits.of_columns(
-        read(file, features=features, texts=targets, delimiter=delimiter),
+        read(
+            file,
+            features=features,
+            exclude=exclude or (),
+            texts=targets,
+            delimiter=delimiter,
+            reading=reading,
+            missing=missing,
+            max_bad_lines=max_bad_lines,
+            has_number_targets=kind == "regression",
+        ),
         targets,
         kind=kind,
         name=file.name,
@@ -53,83 +78,40 @@ def csv(
         test=test,
         split_seed=split_seed,
         standardise=standardise,
+        missing=missing,
+        reading=reading,
     )
 
 
 def read(
-    path: Path, *, features: Sequence[str] | None, texts: Sequence[str], delimiter: str
-) -> columns.Columns:
-    """The columns `features` as numbers, by default all others, and `texts` as they are written.
+    path: Path,
+    *,
+    features: Sequence[str] | None,
+    texts: Sequence[str],
+    delimiter: str | None = None,
+    exclude: Sequence[str] = (),
+    reading: Reading = PLAIN,
+    missing: str | float = "refuse",
+    max_bad_lines: int | None = None,
+    has_number_targets: bool = False,
+) -> Columns:
+    """The columns `features`, by default all others, and `texts`, the targets, as they are written.
 
     The first line has the names. Blank lines, and blanks around names and values, are ignored.
-    Raises: DataError naming the line and the column of what is not a table of these.
+    Raises: DataError for a missing column, or more lines than `max_bad_lines` that are no rows.
     """
-    rows = _rows(path, delimiter)
-    line, header = next(rows, (0, []))
-    if not header:
-        raise errors.DataError(
-            f"{path}: is empty; its first line should have the names of the columns"
-        )
-    _check_header(path, line, header, [*(features or ()), *texts])
-    if features is None:
-        features = [name for name in header if name not in texts]
-    if not features:
-        raise errors.DataError(
-            f"{path}: has no column beside {', '.join(texts)}; there is nothing to learn from"
-        )
-    values, lines = array.array("d"), array.array("q")
-    of_texts: dict[str, list[str]] = {name: [] for name in texts}
-    for line, row in rows:
-        where = f"{path}, line {line}"
-        if len(row) != len(header):
-            raise errors.DataError(
-                f"{where}: has {len(row)} values where the header has {len(header)} names"
-            )
-        named = dict(zip(header, row, strict=True))
-        values.extend([columns.number(named[name], where, name) for name in features])
-        lines.append(line)
-        for name in texts:
-            of_texts[name].append(columns.nonempty(named[name], where, name))
-    if not lines:
-        raise errors.DataError(f"{path}: has a header and no rows; there is nothing to learn from")
-    numbers = torch.frombuffer(values, dtype=torch.float64).view(len(lines), len(features))
-    return columns.Columns(
-        str(path), tuple(features), numbers, of_texts, lambda row: f"{path}, line {lines[row]}"
+    lines = table_lines.read(
+        path, texts, reading, features=features, exclude=exclude, delimiter=delimiter
     )
-
-
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the number of its line, counted from 1."""
-    try:
-        content = io.TextIOWrapper(files.opened(path), encoding="utf-8-sig", newline="")
-        with content as file:
-            reader = csv_format.reader(file, delimiter=delimiter, strict=True)
-            for row in reader:
-                if row:
-                    yield reader.line_num, [value.strip() for value in row]
-    except (csv_format.Error, UnicodeDecodeError) as error:
-        raise errors.DataError(
-            f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
-        ) from error
-
-
-def _check_header(path: Path, line: int, header: list[str], wanted: list[str]) -> None:
-    for place, name in enumerate(header, start=1):
-        if not name or header.index(name) != place - 1:
-            what = f"the name {name!r} twice" if name else f"no name for column {place}"
-            raise errors.DataError(
-                f"{path}, line {line}: the header has {what}; give each column a name of its own"
-            )
-    for name in wanted:
-        if name not in header:
-            hint = errors.nearest(name, header)
-            raise errors.DataError(
-                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
-            )
+    return lines.checked(missing, max_bad_lines, has_number_targets=has_number_targets)
 
 
 def _check_choice(
-    file: Path, targets: list[str], features: Sequence[str] | None, kind: str | None
+    file: Path,
+    targets: list[str],
+    features: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    kind: str | None,
 ) -> None:
     if not targets or len(set(targets)) != len(targets):
         raise errors.DataError(
@@ -145,3 +127,7 @@ def _check_choice(
             raise errors.DataError(
                 f"data.features: {name!r} {what}; name each column of {file.name} once"
             )
+    for name in exclude or ():
+        if name in targets or name in (features or ()):
+            what = "the target" if name in targets else "in data.features"
+            raise errors.DataError(f"data.exclude: {name!r} is also {what}; name it in one of them")

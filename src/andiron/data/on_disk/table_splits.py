@@ -12,7 +12,8 @@ from torch import Tensor
 from andiron.data import splits, standardisation
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
-from andiron.data.on_disk import columns
+from andiron.data.on_disk import columns, table_encoding
+from andiron.data.on_disk.column_values import Reading
 from andiron.ranges import Validation
 
 log = logging.getLogger("andiron")
@@ -52,19 +53,23 @@ def split(
     test: float,
     split_seed: int,
     standardise: bool = True,
+    missing: str | float = "refuse",
+    reading: Reading | None = None,
     **described: Any,
 ) -> splits.Splits:
-    """The numbers of a table; `targets` [rows] are classes, if there are `class_names`, or numbers.
+    """The rows of a table as inputs (`table_encoding`), with `targets` [rows]: classes or numbers.
 
-    Numbers to predict are [rows, target_columns]. Every part has a share of every class. Numbers
-    stay in their own unit; the facts have their mean and standard deviation. `described` are the
-    other fields of `Splits`.
+    They are classes if there are `class_names`; numbers to predict are [rows, target_columns].
+    Every part has a share of every class. Numbers stay in their own unit; the facts have their mean
+    and standard deviation. `described` are the other fields of `Splits`.
     Raises: DataError naming the source if float32 cannot hold a column, or a part would be empty.
     """
-    inputs, classes = table.numbers, None if class_names is None else targets
+    classes = None if class_names is None else targets
     parts = splits.parts(
-        len(inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
+        len(targets), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
+    encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
+    inputs = encoding.inputs(table)
     facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(table.names)}
     if class_names is None:
         standardisation.check(targets, target_columns, source=table.source)
@@ -74,10 +79,18 @@ def split(
         targets = targets.float()
     else:
         facts |= {"num_classes": len(class_names), "class_names": list(class_names)}
-    standardisation.check(inputs, table.names, source=table.source)
+    standardisation.check(inputs, encoding.names, source=table.source)
     batcher = ArrayBatcher()
     if standardise:
-        batcher = ArrayBatcher(*standardisation.fit(inputs[parts.train]))
+        batcher = _standardising(inputs[parts.train], encoding.is_quantity)
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
+    facts |= encoding.facts | dict(table.record)
     everything = ArrayDataset(inputs.float(), targets)
     return splits.of_parts(everything.subset, parts, batcher=batcher, facts=facts, **described)
+
+
+def _standardising(inputs: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
+    """The batcher by the mean and deviation of these rows; categories stay as they are."""
+    mean, std = standardisation.fit(inputs)
+    kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
+    return ArrayBatcher(*zip(*kept))

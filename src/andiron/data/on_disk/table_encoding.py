@@ -1,0 +1,202 @@
+"""How the columns of a table become the inputs of a network; learned from the training rows.
+
+    >>> import torch
+    >>> from andiron.data.on_disk.columns import Columns
+    >>> numbers = torch.tensor([[1.0], [3.0], [float("nan")]], dtype=torch.float64)
+    >>> table = Columns("table", ("area", "town"), numbers, {"town": ["Bonn", "Rome", "Oslo"]})
+    >>> encoding = fitted(table, torch.tensor([0, 1]), missing="median")
+    >>> encoding.names
+    ['area', 'town=Bonn', 'town=Rome']
+    >>> encoding.inputs(table).tolist()
+    [[1.0, 1.0, 0.0], [3.0, 0.0, 1.0], [2.0, 0.0, 0.0]]
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor
+
+from andiron import errors
+from andiron.data.on_disk.column_values import Reading
+from andiron.data.on_disk.columns import Columns
+
+QUANTITIES = ("number", "date")
+MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
+
+
+@dataclass(frozen=True)
+class ColumnEncoding:
+    """One column: a `number`, a `date`, a `one_hot` for each category, or `codes` of them.
+
+    Codes count from 1. Whatever is not among the categories, a missing value too, is all zeros, or
+    code 0. `fill` stands for a missing number or date.
+    """
+
+    column: str
+    kind: Literal["number", "date", "one_hot", "codes"]
+    fill: float | None = None
+    categories: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its inputs."""
+        if self.kind == "one_hot":
+            return [f"{self.column}={category}" for category in self.categories]
+        return [self.column]
+
+    def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
+        """Its inputs in all rows."""
+        if self.kind in QUANTITIES:
+            values = table.column(self.column)
+            fill = values if self.fill is None else self.fill
+            return torch.where(values.isnan(), fill, values)[:, None]
+        places = {category: place for place, category in enumerate(self.categories, start=1)}
+        codes = torch.tensor([places.get(each, 0) for each in table.texts[self.column]])[:, None]
+        if self.kind == "one_hot":
+            codes = codes == torch.arange(1, len(places) + 1)
+        return codes.double()
+
+
+@dataclass(frozen=True)
+class TableEncoding:
+    """The encoding of each column, and how the values of a file are read."""
+
+    columns: tuple[ColumnEncoding, ...]
+    missing: Literal["refuse", "median", "mean"] | float = "refuse"
+    date_format: str | None = None
+    decimal: Literal[".", ","] = "."
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all inputs."""
+        return [name for column in self.columns for name in column.names]
+
+    @property
+    def is_quantity(self) -> list[bool]:
+        """For each input whether it is a number, to be standardised, or stands for a category."""
+        return [column.kind in QUANTITIES for column in self.columns for _ in column.names]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the inputs are the numbers of the table."""
+        return self == TableEncoding(tuple(_plain(each.column) for each in self.columns))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What data.json has of it, for networks and for prediction; none if it is plain."""
+        if self.is_plain:
+            return {}
+        facts: dict[str, Any] = {"encoding": dataclasses.asdict(self)}
+        facts["encoding"]["columns"] = [
+            {name: value for name, value in dataclasses.asdict(each).items() if value is not None}
+            for each in self.columns
+        ]
+        if any(column.kind == "codes" for column in self.columns):
+            # of each input: its codes, with that of the unknown; 0 for a number
+            facts["category_counts"] = [
+                len(each.categories) + 1 if each.kind == "codes" else 0 for each in self.columns
+            ]
+        return facts
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> "TableEncoding":
+        """The encoding that data.json has.
+
+        Raises: DataError for values that `facts` never has.
+        """
+        if "encoding" not in facts:
+            return cls(tuple(map(_plain, facts["columns"])))
+        try:
+            found = TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
+        except ValidationError as error:
+            why = " ".join(str(error).split())[:200]
+            raise errors.DataError(
+                f"encoding: is not as a run records it ({why}); restore data.json from a copy"
+            ) from error
+        return found
+
+    @property
+    def reading(self) -> Reading:
+        """How other rows are read: each column is of the kind that it was."""
+        known: dict[str, Any] = {
+            each.column: each.kind for each in self.columns if each.kind in QUANTITIES
+        }
+        of_text = [each.column for each in self.columns if each.column not in known]
+        return Reading("one_hot", of_text, self.date_format, self.decimal, known)
+
+    def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
+        """The inputs of all rows, in float64."""
+        if self.is_plain:
+            return table.numbers
+        return torch.cat([column.inputs(table) for column in self.columns], dim=1)
+
+
+def fitted(
+    table: Columns,
+    rows: Int[Tensor, " number"],
+    *,
+    missing: str | float = "refuse",
+    reading: Reading | None = None,
+) -> TableEncoding:
+    """The encoding of the table's columns, learned from `rows`.
+
+    Raises: DataError for a column without a value in `rows`, or with too many categories.
+    """
+    reading = reading or Reading()
+    found = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
+    learned: Any = "refuse" if missing == "drop" else missing
+    return TableEncoding(tuple(found), learned, reading.date_format, reading.decimal)
+
+
+def _fitted_column(
+    table: Columns, name: str, rows: Int[Tensor, " number"], missing: str | float, text: Any
+) -> ColumnEncoding:
+    if name not in table.texts:
+        fill = _fill(table, name, rows, missing)
+        return ColumnEncoding(name, "date" if name in table.dates else "number", fill)
+    values = table.texts[name]
+    categories = sorted({values[row] for row in rows.tolist()} - {""})
+    _check_categories(table.source, name, categories, text)
+    return ColumnEncoding(name, text, categories=tuple(categories))
+
+
+def _plain(column: str) -> ColumnEncoding:
+    return ColumnEncoding(column, "number")
+
+
+def _fill(
+    table: Columns, name: str, rows: Int[Tensor, " number"], missing: str | float
+) -> float | None:
+    if not isinstance(missing, str):
+        return float(missing)
+    if missing not in ("median", "mean"):
+        return None
+    values = table.column(name)[rows]
+    values = values[~values.isnan()]
+    if not len(values):
+        raise errors.DataError(
+            f"{table.source}: column {name!r} has no value in the training rows, so that "
+            f"data.missing={missing} has none to learn from; leave it out with data.exclude"
+        )
+    return float(np.median(values.numpy()) if missing == "median" else values.mean())
+
+
+def _check_categories(source: str, name: str, categories: list[str], text: str) -> None:
+    if not categories:
+        raise errors.DataError(
+            f"{source}: column {name!r} has no value in the training rows; leave it out with "
+            "data.exclude"
+        )
+    if text == "one_hot" and len(categories) > MOST_ONE_HOT:
+        raise errors.DataError(
+            f"{source}: column {name!r} has {len(categories)} different texts in the training "
+            f"rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
+            f"data.exclude=[{name}], or embed the columns of text with data.text=codes"
+        )

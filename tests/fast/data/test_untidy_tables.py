@@ -1,0 +1,272 @@
+"""Tables as people have them: gaps, columns of text and dates, other delimiters, bad lines."""
+
+import json
+import logging
+import statistics
+from pathlib import Path
+
+import pytest
+import torch
+
+from andiron import errors
+from andiron.data.on_disk.csv_file import csv, read
+from andiron.data.on_disk.table_encoding import TableEncoding
+
+TOWNS = ("Rome", "Bonn", "Oslo", "Nice")
+ROWS = [
+    [
+        "" if row in (4, 9, 30) else str(40 + 3 * row % 31),
+        "NA" if row == 11 else str(1 + row % 5),
+        "" if row == 12 else TOWNS[row % 4],
+        f"2024-0{1 + row % 9}-11",
+        str(1000.5 * row + 7),
+    ]
+    for row in range(43)
+]
+HEADER = ["area", "rooms", "town", "sold", "price"]
+
+
+def text_of(rows=ROWS, header=HEADER, delimiter=","):
+    return "".join(delimiter.join(row) + "\n" for row in [header, *rows])
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content):
+        (tmp_path / "table.csv").write_text(content)
+        return str(tmp_path / "table.csv")
+
+    return write
+
+
+def load(path, target="price", **options):
+    given = {"valid": 0.2, "split_seed": 0, "kind": "regression", **options}
+    return csv(path=path, target=target, **given)
+
+
+def refused(path, **options):
+    with pytest.raises(errors.DataError) as raised:
+        load(path, **options)
+    return str(raised.value).replace(path, "table.csv")
+
+
+def rows_of(part):
+    """The row of the file that each sample is."""
+    return [round((price - 7) / 1000.5) for price in part.targets[:, 0].tolist()]
+
+
+@pytest.mark.parametrize("missing", ["median", "mean", 2.5])
+def test_gaps_are_filled_by_what_the_training_rows_have(file, missing):
+    splits = load(file(text_of()), missing=missing)
+    trained = rows_of(splits.train)
+    for place, name in enumerate(("area", "rooms")):
+        known = [float(ROWS[row][place]) for row in trained if ROWS[row][place] not in ("", "NA")]
+        fill = getattr(statistics, missing)(known) if isinstance(missing, str) else missing
+        encoding = splits.facts["encoding"]["columns"][place]
+        assert (encoding["column"], encoding["fill"]) == (name, pytest.approx(fill))
+        for part in (splits.train, splits.valid, splits.test):
+            for row, value in zip(rows_of(part), part.inputs[:, place].tolist(), strict=True):
+                text = ROWS[row][place]
+                expected = fill if text in ("", "NA") else float(text)
+                assert value == pytest.approx(expected, rel=1e-6)  # float32
+
+
+def test_a_row_that_is_not_trained_on_changes_nothing_that_was_learned(file):
+    before = load(file(text_of()), missing="median")
+    row = rows_of(before.test)[0]
+    changed = [[*each] for each in ROWS]
+    changed[row][0], changed[row][2] = "9999", "Atlantis"
+    after = load(file(text_of(changed)), missing="median")
+    assert after.facts == before.facts and 9999.0 in after.test.inputs[:, 0]
+    unknown = after.test.inputs[rows_of(after.test).index(row), 2:6]
+    assert unknown.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_rows_with_gaps_are_refused_all_at_once_dropped_or_skipped(file):
+    path = file(text_of())
+    lines = refused(path).splitlines()
+    assert lines[0] == "table.csv: 5 lines cannot be used:"
+    assert [line.partition(":")[0] for line in lines[1:-1]] == [
+        "  line 6, column 'area'", "  line 11, column 'area'", "  line 13, column 'rooms'",
+        "  line 14, column 'town'", "  line 32, column 'area'",
+    ]  # fmt: skip
+    assert lines[-1] == "correct them, or skip them with data.max_bad_lines=5"
+    dropped, skipped = load(path, missing="drop"), load(path, max_bad_lines=5)
+    assert dropped.facts["dropped_rows"] == 5
+    assert skipped.facts["skipped_lines"] == [6, 11, 13, 14, 32]
+    for part in ("train", "valid", "test"):
+        first, second = getattr(dropped, part), getattr(skipped, part)
+        assert torch.equal(first.inputs, second.inputs) and torch.equal(
+            first.targets, second.targets
+        )
+    assert len(dropped.train) + len(dropped.valid) + len(dropped.test) == 38
+
+
+def test_a_missing_target_is_never_filled(file):
+    rows = [[*row] for row in ROWS]
+    rows[5][4] = ""
+    path = file(text_of(rows))
+    assert refused(path, missing="median") == (
+        "table.csv, line 7, column 'price': has no value; fill it in, or remove the row"
+    )
+    assert load(path, missing="drop").facts["dropped_rows"] == 6
+    assert load(path, missing="median", max_bad_lines=1).facts["skipped_lines"] == [7]
+
+
+def test_text_becomes_an_input_for_each_category_and_dates_become_days(file, caplog):
+    path = file(text_of())
+    with caplog.at_level(logging.INFO, "andiron"):
+        splits = load(path, missing="median")
+    assert caplog.messages == [
+        f"{path}: columns taken for categories: town", f"{path}: columns taken for dates: sold"
+    ]  # fmt: skip
+    assert splits.facts["columns"] == ["area", "rooms", "town", "sold"]
+    assert splits.facts["encoding"]["columns"][2]["categories"] == tuple(sorted(TOWNS))
+    assert splits.input_shape == (7,)
+    for row, inputs in zip(rows_of(splits.train), splits.train.inputs.tolist(), strict=True):
+        assert inputs[2:6] == [float(town == ROWS[row][2]) for town in sorted(TOWNS)]
+        month = 1 + row % 9  # 2024-01-11 is day 19733
+        assert inputs[6] == 19733 + (0, 31, 60, 91, 121, 152, 182, 213, 244)[month - 1]
+    assert splits.facts["mean"][2:6] == [0.0] * 4 and splits.facts["std"][2:6] == [1.0] * 4
+    assert splits.facts["std"][6] != 1.0
+
+
+def test_codes_count_from_one_and_zero_is_unknown_or_missing(file):
+    splits = load(file(text_of()), missing="median", text="codes")
+    assert splits.facts["category_counts"] == [0, 0, 5, 0]
+    for part in (splits.train, splits.valid, splits.test):
+        for row, inputs in zip(rows_of(part), part.inputs.tolist(), strict=True):
+            town = ROWS[row][2]
+            assert inputs[2] == (1 + sorted(TOWNS).index(town) if town else 0)
+
+
+def test_the_record_is_enough_to_encode_other_rows_the_same(file):
+    path = file(text_of())
+    splits = load(path, missing="median", categories=["rooms"])
+    encoding = TableEncoding.of_facts(json.loads(json.dumps(splits.facts)))
+    table = read(
+        Path(path), features=splits.facts["columns"], texts=(), missing=encoding.missing,
+        reading=encoding.reading,
+    )  # fmt: skip
+    inputs = encoding.inputs(table).float()
+    for part in (splits.train, splits.valid, splits.test):
+        assert torch.equal(inputs[rows_of(part)], part.inputs)
+
+
+def test_other_rows_are_read_as_the_kinds_that_were_learned(file):
+    splits = load(file(text_of()), missing="median")
+    encoding = TableEncoding.of_facts(splits.facts)
+    others = [["many", "1", "7", "8", "0"], ["1", "", "", "2024-01-11", "0"]]
+    with pytest.raises(errors.DataError) as raised:
+        read(Path(file(text_of(others))), features=splits.facts["columns"], texts=(),
+             missing=encoding.missing, reading=encoding.reading)  # fmt: skip
+    assert "line 2, column 'area': 'many' is not a number" in str(raised.value)
+    table = read(Path(file(text_of(others[1:]))), features=splits.facts["columns"], texts=(),
+                 missing=encoding.missing, reading=encoding.reading)  # fmt: skip
+    fill = encoding.columns[1].fill
+    assert encoding.inputs(table).tolist() == [[1.0, fill, 0.0, 0.0, 0.0, 0.0, 19733.0]]
+
+
+def test_numbers_alone_have_no_encoding_in_the_record(file):
+    plain = [[row[4], row[4]] for row in ROWS]
+    facts = load(file(text_of(plain, ["x", "price"]))).facts
+    assert set(facts) == {
+        "input_shape", "columns", "num_outputs", "target_columns", "target_mean", "target_std",
+        "mean", "std",
+    }  # fmt: skip
+    assert TableEncoding.of_facts(facts).is_plain
+
+
+def test_numbers_can_be_categories_and_columns_left_out(file):
+    path = file(text_of())
+    splits = load(path, missing="median", categories=["rooms"], exclude=["town", "sold", "area"])
+    (rooms,) = TableEncoding.of_facts(splits.facts).columns
+    assert rooms.names == [f"rooms={each}" for each in ("1", "2", "3", "4", "5", "NA")]
+    assert refused(path, exclude=["price"]) == (
+        "data.exclude: 'price' is also the target; name it in one of them"
+    )
+    assert "has no column 'twon'; did you mean 'town'?" in refused(path, exclude=["twon"])
+
+
+def test_text_can_be_refused_and_a_column_with_any_number_is_of_numbers(file):
+    path = file(text_of())
+    found = refused(path, missing="median", text="refuse")
+    assert "line 2, column 'town': 'Rome' is not a number; correct it, or leave" in found
+    assert "  and 22 more" in found.splitlines()
+    rows = [[*row] for row in ROWS]
+    rows[0][0], rows[1][0] = "4O", "many"
+    assert refused(file(text_of(rows)), missing="median").startswith(
+        "table.csv: 2 lines cannot be used:\n  line 2, column 'area': '4O' is not a number"
+    )
+
+
+def test_too_many_categories_are_refused_with_what_to_do(file):
+    names = [[f"name {row}", str(row % 7), str(row)] for row in range(400)]
+    path = file(text_of(names, ["name", "x", "price"]))
+    assert refused(path).endswith(
+        "different texts in the training rows, and one_hot takes at most 200; leave it out with "
+        "data.exclude=[name], or embed the columns of text with data.text=codes"
+    )
+    assert load(path, text="codes").facts["category_counts"][0] > 200
+
+
+def test_a_column_without_any_value_is_refused(file):
+    path = file(text_of([["", str(row), str(row)] for row in range(40)], ["a", "x", "price"]))
+    assert refused(path, missing="median") == (
+        "table.csv: column 'a' has no value in the training rows, so that data.missing=median has "
+        "none to learn from; leave it out with data.exclude"
+    )
+    assert refused(path, missing="drop") == (
+        "table.csv: all rows are skipped or dropped; there is nothing to learn from"
+    )
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_the_delimiter_is_the_one_that_gives_the_header_its_names(file, delimiter, quote):
+    expected = load(file(text_of()), missing="median")
+    rows = [[f"{quote}{text}{quote}" for text in row] for row in [HEADER, *ROWS]]
+    path = file(text_of(rows[1:], rows[0], delimiter))
+    assert torch.equal(load(path, missing="median").train.inputs, expected.train.inputs)
+    found = refused(path, target="prize")
+    assert "has no column 'prize'; did you mean 'price'?; its columns are: area, rooms, " in found
+    if not quote:
+        assert f"has no column 'price'; set data.delimiter={delimiter!r}; its columns" in refused(
+            path, delimiter="%"
+        )
+
+
+def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
+    rows = [[f"{row},5", f"{row}"] for row in range(40)]
+    path = file(text_of(rows, ["x", "price"], ";"))
+    assert "line 2, column 'x': '0,5' is not a number; correct it, or leave the column out of " in (
+        refused(path)
+    ) and "if it has a decimal comma, set data.decimal=','" in refused(path)
+    splits = load(path, decimal=",")
+    assert torch.equal(splits.train.inputs, splits.train.targets + 0.5)
+
+
+def test_dates_of_another_format_have_it_named(file):
+    rows = [[f"{1 + row % 28}.02.2023", str(row)] for row in range(40)]
+    path = file(text_of(rows, ["day", "price"]))
+    splits = load(path, date_format="%d.%m.%Y", standardise=False)
+    assert splits.facts["encoding"] == {
+        "columns": [{"column": "day", "kind": "date", "categories": ()}],
+        "missing": "refuse", "date_format": "%d.%m.%Y", "decimal": ".",
+    }  # fmt: skip
+    assert torch.equal(splits.test.inputs[:, 0], 19389.0 + splits.test.targets[:, 0] % 28)
+    assert load(path).facts["encoding"]["columns"][0]["kind"] == "one_hot"
+
+
+def test_bad_lines_of_every_kind_are_skipped_up_to_the_limit(file):
+    rows = [[str(row), str(row % 3), str(row)] for row in range(43)]
+    rows[3], rows[5], rows[7] = ["1", "2"], ["1", "x", "2"], ["1", "inf", "3"]
+    rows[9] = ["1", "2", "dear"]
+    path = file(text_of(rows, ["a", "b", "price"]))
+    found = refused(path, max_bad_lines=3).splitlines()
+    assert found[0] == "table.csv: 4 lines cannot be used; data.max_bad_lines=3 skips fewer:"
+    splits = load(path, max_bad_lines=4)
+    assert splits.facts["skipped_lines"] == [5, 7, 9, 11]
+    good = file(text_of([row for at, row in enumerate(rows) if at not in (3, 5, 7, 9)],
+                        ["a", "b", "price"]))  # fmt: skip
+    assert torch.equal(splits.train.inputs, load(good).train.inputs)

@@ -1,0 +1,60 @@
+"""The command of docs/data.md on a table with gaps and text; it resumes to the same bits."""
+
+import json
+import random
+import re
+import shlex
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from in_process import called
+
+import andiron
+from andiron.commands import train
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
+(COMMAND,) = re.findall(r"^python train.py (data=csv .*)$", PAGE.read_text(), flags=re.MULTILINE)
+
+
+def write_houses(path):
+    draws, lines = random.Random(0), ["id;area;town;sold;price"]
+    for row in range(120):
+        town = draws.choice(["Bonn", "Rome", "Oslo", ""])
+        area = draws.uniform(30, 150)
+        shown = "" if row % 11 == 5 else f"{area:.1f}"
+        lines.append(f"{row};{shown};{town};2024-0{1 + row % 9}-07;{area * 4 + len(town):.1f}")
+    lines.insert(40, "a line that is no row")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def weights(here, name, *arguments):
+    ended = called(train.main, "render=plain", *arguments, cwd=here)
+    assert ended.code == 0, ended.errors
+    return safetensors.torch.load_file(here / name / "model.safetensors")
+
+
+def test_the_command_of_the_page_trains_and_resumes_to_the_same_bits(here):
+    write_houses(here / "houses.csv")
+    arguments = [*shlex.split(COMMAND), "model.hidden=[8]", "data.text=codes"]
+
+    refused = called(train.main, *arguments, "hydra.run.dir=refused", cwd=here)
+    assert (refused.code, "line 41: has 1 values where the header has 5" in refused.errors) == (
+        1, True
+    )  # fmt: skip
+    arguments.append("data.max_bad_lines=1")
+    whole = weights(here, "whole", *arguments, "hydra.run.dir=whole", "num_epochs=3")
+    weights(here, "part", *arguments, "hydra.run.dir=part", "num_epochs=2")
+    resumed = weights(here, "part", "resume=part", "num_epochs=3")
+
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    facts = json.loads((here / "part" / "data.json").read_text())
+    assert facts["columns"] == ["area", "town", "sold"] and facts["skipped_lines"] == [41]
+    assert facts["category_counts"] == [0, 4, 0]
+    (here / "new.csv").write_text("sold;area;town\n2024-05-07;;Oslo\n2024-05-07;80;Atlantis\n")
+    predicted = andiron.load(here / "part").predict(here / "new.csv")
+    fill = facts["encoding"]["columns"][0]["fill"]
+    rows = [{"area": fill, "town": "Oslo", "sold": "2024-05-07"},
+            {"area": 80, "town": "", "sold": "2024-05-07"}]  # fmt: skip
+    same = andiron.load(here / "part").predict(rows)
+    assert [each.values for each in predicted] == [each.values for each in same]
