@@ -1,8 +1,9 @@
 """A model in a folder of its own: written, read back, compared on real inputs, then put in place.
 """
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,10 +68,8 @@ def export(
         module = _preprocessed(model, described, raw, kind)
         exported_inputs = raw
     axes, name = _axes(model, described), FORMATS[kind]
-    with inference.valid(model):
-        expected = [model(batch) for batch in _batches(inputs, axes)]
-    _check_outputs(model, expected)
-    with tempfile.TemporaryDirectory() as folder:
+    expected = _outputs(model, _batches(inputs, axes))
+    with _write_errors_named(output), tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         program = _written(kind, module, exported_inputs, axes, path)
         with inference.valid(model):
@@ -80,7 +79,7 @@ def export(
             axes={axis: said for axis, (said, _) in axes.items()}, is_stored=with_preprocessing,
         )  # fmt: skip
         contents = {each.name: _chunks(each) for each in sorted(Path(folder).iterdir())}
-        _put(output, contents | {README: [text.encode()]})
+        files.write_folder(output.absolute(), contents | {README: [text.encode()]})
     return Exported(output / name, agreement)
 
 
@@ -108,11 +107,20 @@ def _preprocessed(model: nn.Module, described: Described, raw: Tensor, kind: str
     return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 
 
-def _check_outputs(model: nn.Module, outputs: list[Any]) -> None:
+def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
+    """Raises a DataError if the model does not take them, or gives anything but a tensor."""
+    try:
+        with inference.valid(model):
+            outputs = [model(batch) for batch in batches]
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape = [*batches[0].shape]
+        problem = f"does not take the inputs of the data, {shape} ({_first_line(error)})"
+        raise errors.DataError(f"{type(model).__name__} {problem}") from error
     for each in outputs:
         if not isinstance(each, Tensor):
             found = f"{type(model).__name__} gives {type(each).__name__}"
             raise errors.DataError(f"{found}; only models whose output is one tensor are exported")
+    return outputs
 
 
 def _batches(inputs: Tensor, axes: programs.Axes) -> list[Tensor]:
@@ -160,8 +168,13 @@ def _chunks(path: Path) -> Iterator[bytes]:
         yield from iter(lambda: file.read(CHUNK_BYTES), b"")
 
 
-def _put(output: Path, contents: Mapping[str, Any]) -> None:
+@contextlib.contextmanager
+def _write_errors_named(output: Path) -> Iterator[None]:
     try:
-        files.write_folder(output.absolute(), contents)
+        yield
     except OSError as error:
         raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

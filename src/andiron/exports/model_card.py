@@ -163,7 +163,12 @@ class Card:
         return {"revision": revision, **{key: self.origin.get(key) for key in PROVENANCE}}
 
     def _metrics(self) -> Iterator[str]:
-        rows = [[row.get(key) for key in COLUMNS] for row in self.summary.get("metrics", [])]
+        listed = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None
+        rows = [
+            [row.get(key) for key in COLUMNS]
+            for row in (listed if isinstance(listed, list) else [])
+            if isinstance(row, Mapping)
+        ]
         if not rows:
             yield "The run was not finished when this was exported: it has no summary."
             return

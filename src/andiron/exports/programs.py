@@ -24,7 +24,7 @@ def torch_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> P
     `inputs` are an example with at least two entries on each of the `axes`, which may have others.
     Raises: DataError if the model cannot be exported.
     """
-    with _quiet(), torch.no_grad():
+    with _refusals_named(model), _quiet(), torch.no_grad():
         torch.export.save(_exported(model, inputs, axes), path)
         program = torch.export.load(path).module()
     return program
@@ -38,7 +38,7 @@ def onnx_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Pr
     import onnxruntime
 
     weights = sum(tensor.nbytes for tensor in model.state_dict().values())
-    with _quiet(), torch.no_grad():
+    with _refusals_named(model), _quiet(), torch.no_grad():
         program: Any = torch.onnx.export(
             _exported(model, inputs, axes),
             (inputs,),
@@ -49,14 +49,25 @@ def onnx_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Pr
             verbose=False,
         )
         program.save(path, external_data=weights > LARGEST_ONNX_BYTES)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     return lambda batch: torch.from_numpy(session.run([OUTPUTS], {INPUTS: batch.numpy()})[0])
 
 
-def _exported(model: nn.Module, inputs: Tensor, axes: Axes) -> Any:
+def _exported(model: nn.Module, inputs: Tensor, axes: Axes) -> torch.export.ExportedProgram:
     dims = {axis: torch.export.Dim(name, max=largest) for axis, (name, largest) in axes.items()}
+    program = torch.export.export(model, (inputs,), dynamic_shapes=(dims,))
+    for node in program.graph.nodes:  # paths of this machine's files, which it would carry along
+        node.meta.pop("stack_trace", None)
+    return program
+
+
+@contextlib.contextmanager
+def _refusals_named(model: nn.Module) -> Iterator[None]:
+    """What torch and ONNX Runtime raise, of many kinds, becomes a DataError; OSError stays."""
     try:
-        return torch.export.export(model, (inputs,), dynamic_shapes=(dims,))
+        yield
+    except OSError:
+        raise
     except Exception as error:
         first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise errors.DataError(

@@ -1,0 +1,60 @@
+"""What a run folder says stands in the card without markup; the card says what the numbers mean."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from andiron.config.schema import Train
+from andiron.data import ArrayBatcher
+from andiron.data.described import Described
+from andiron.exports.model_card import Card
+from andiron.exports.output_agreement import Agreement
+from andiron.models import MLP
+from andiron.tasks import Regressor
+
+HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"
+
+
+@pytest.fixture
+def text():
+    """The card of a small regression, with this summary."""
+    facts = {"input_shape": (3,), "num_outputs": 2, "columns": [HOSTILE]}
+    described = Described("table", ArrayBatcher(), facts, 256)
+    model = Regressor(MLP((3,), 2, hidden=[4]), target_mean=(1.5, 2.0), target_std=(0.5, 4.0))
+    config = Train(
+        lr=0.1, data={"_target_": "andiron.data.csv", "path": HOSTILE}, task={}, metrics={},
+        model={"_target_": "andiron.models.MLP", "hidden": [4]}, optimizer={}, scheduler={},
+    )  # fmt: skip
+
+    def write(summary):
+        card = Card(model, "best", described, config, summary, {"seed": HOSTILE, "git": None})
+        return card.text(
+            "model.safetensors", Agreement((1, 5), 0.0, 2.0), torch.zeros(5, 3), torch.zeros(5, 2),
+            axes={0: "batch"}, is_stored=False,
+        )  # fmt: skip
+
+    return write
+
+
+def test_recorded_text_is_no_markup(text):
+    row = {"split": HOSTILE, "metric": HOSTILE, "best": 0.5, "last": HOSTILE}
+    card = text({"metrics": [row, "none"]})
+
+    assert card.count("```") == 2 * 4 and "\x1b" not in card  # python, facts, config, provenance
+    outside = re.sub(r"```.*?```", "", card, flags=re.DOTALL)
+    assert not set("<>[]`") & set("".join(re.findall(r"^\| a.*", outside, flags=re.MULTILINE)))
+    blocks = re.findall(r"^```json\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
+    facts, config, provenance = map(json.loads, blocks)
+    assert facts["columns"] == [HOSTILE] and config["data"]["path"] == HOSTILE
+    assert provenance["seed"] == HOSTILE
+
+
+@pytest.mark.parametrize("summary", [{}, {"metrics": 3}])
+def test_the_card_of_an_unfinished_run_says_what_its_outputs_mean(summary, text):
+    card = text(summary)
+    assert "a value is [1.5, 2.0] + [0.5, 4.0] * output, for each output" in card
+    assert "network = MLP(hidden=[4], input_shape=(3,), num_outputs=2)" in card
+    assert "Inputs: float32 [batch, 3], preprocessed as by `ArrayBatcher" in card
+    assert "has no summary" in card

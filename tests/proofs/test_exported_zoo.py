@@ -1,0 +1,116 @@
+"""Every network of `andiron.models`, trained and exported as both kinds of program, gives the
+outputs of the model on a whole test set.
+
+The tolerance is that of `andiron.exports`: 1e-4 of the largest output.
+"""
+
+import importlib.util
+
+import pytest
+import torch
+from in_process import called
+
+import andiron
+from andiron import models
+from andiron.commands import export, train
+from andiron.exports import output_agreement
+from andiron.exports.target_folder import FORMATS, ONNX_PACKAGES
+from andiron.tasks import Adversarial
+
+UNEVEN = 97  # samples in a batch: the last one has another number
+TEXT = ("data=text", "data.path=text.txt", "data.context_length=16", "task=language_model")
+CASES = {
+    "mlp": ("model=mlp", "model.dropout=0.2"),
+    "convnet": ("model=convnet", "data.size=16"),
+    "lenet": ("model=lenet", "channels_last=true"),
+    "resnet": ("model=resnet", "model.depth=8"),
+    "vit": ("model=vit", "model.depth=2", "model.dim=32", "model.dropout=0.1"),
+    "vit_checkpointed": ("model=vit", "model.depth=2", "model.dim=32",
+                         "activation_checkpointing=blocks"),
+    "gpt": (*TEXT, "metrics=language", "model=gpt", "model.layers=2", "model.dropout=0.1"),
+    "gan": ("model=gan", "task=adversarial", "metrics=adversarial", "data.size=16", "~loss",
+            "checkpoint.metric=null"),
+    "resnet18": ("model=torchvision", "data.size=32"),
+    "mobilenet": ("model=torchvision", "model.name=mobilenet_v3_small", "data.size=32"),
+    "regression": ("data=diabetes", "task=regression", "loss=mean_squared_error",
+                   "metrics=regression"),
+    "labels": ("data=digit_pairs", "task=multilabel", "loss=binary_cross_entropy",
+               "metrics=multilabel"),
+}  # fmt: skip
+PREPROCESSED = ("convnet", "gpt", "regression", "labels")  # with --preprocessing too
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The run of a case, trained when it is first asked for."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 60)
+
+    def run(case):
+        path = folder / case
+        if not path.exists():
+            length = ("num_updates=20", "batch_size=32", "render=plain", "log_every=10")
+            ended = called(
+                train.main, *CASES[case], *length, f"hydra.run.dir={path}", cwd=folder
+            )
+            assert (ended.code, ended.errors) == (0, "")
+        return path
+
+    return run
+
+
+def test_every_network_has_a_case():
+    named = {option.removeprefix("model=") for options in CASES.values() for option in options}
+    assert {name.lower() for name in models.__all__} - {"dropout"} <= named
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch and onnxscript while they translate
+@pytest.mark.parametrize("kind", ["torch", "onnx"])
+@pytest.mark.parametrize(
+    ("case", "is_stored"),
+    [*((case, False) for case in CASES), *((case, True) for case in PREPROCESSED)],
+)
+def test_the_program_agrees_with_the_model_on_the_whole_test_set(
+    case, kind, is_stored, runs, tmp_path
+):
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
+    if kind == "onnx" and missing:
+        pytest.skip(f"needs {', '.join(missing)}: pip install andiron[onnx]")
+    folder, output = runs(case), tmp_path / "out"
+
+    more = ("--preprocessing",) * is_stored
+    ended = called(export.main, folder, "--format", kind, "--output", output, *more)
+    assert (ended.code, ended.errors) == (0, "")
+
+    run = andiron.load(folder)
+    program = program_in(output / FORMATS[kind])
+    stored, inputs = whole_test_set(run)
+    batches = in_batches(stored if is_stored else inputs)
+    with torch.inference_mode():
+        expected = [run.model(batch) for batch in in_batches(inputs)]
+        found = output_agreement.measured(program, batches, expected, case)
+    print(f"{case} {kind}: {found}")
+
+
+def in_batches(samples):
+    return [samples[:1], *samples.split(UNEVEN)]
+
+
+def program_in(path):
+    """The exported program, loaded as somebody without Andiron loads it."""
+    if path.suffix == ".pt2":
+        return torch.export.load(path).module()
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda batch: torch.from_numpy(session.run(None, {"inputs": batch.numpy()})[0])
+
+
+def whole_test_set(run):
+    """All test samples as they are stored and as the model takes them; latents for a generator."""
+    if isinstance(run.model, Adversarial):
+        latents = torch.randn(359, run.model.latent)
+        return latents, latents
+    stored = run.data.test.__getitems__(range(len(run.data.test)))
+    return stored.inputs, run.preprocessing.batcher(stored, run.device).inputs
