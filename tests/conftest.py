@@ -91,6 +91,18 @@ def command(here):
     return lambda *arguments: called(train.main, *arguments, "num_epochs=1", "render=plain")
 
 
+@pytest.fixture(scope="session")
+def finished_digits(tmp_path_factory):
+    """The folder of a finished run on the digits, with an average `ema`; only to be read."""
+    folder = tmp_path_factory.mktemp("finished") / "digits"
+    ended = called(
+        train.main, "num_epochs=2", "averages=ema", "render=plain", f"hydra.run.dir={folder}",
+        cwd=folder.parent,
+    )  # fmt: skip
+    assert (ended.code, ended.errors) == (0, "")
+    return folder
+
+
 def status(folder: Path) -> dict[str, str]:
     """What a run's folder says of how it went."""
     return json.loads((folder / "status.json").read_text())
