@@ -15,6 +15,7 @@ from andiron.run_folder import RunFolder
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
 SHOW, REMOVE, PACK = "runs show", "runs rm", "runs archive"
+EVALUATE, PREDICT = "evaluate", "predict"
 START, IMPORT, CONFIGURED = "start_from", "import_state_dict", "--config-dir"
 
 

@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 
 from andiron import experiment  # noqa: F401  # imported before the commands are forked
-from andiron.commands import import_state_dict, replay, rerun, runs, train
-from proofs import hostile_bytes
+from andiron.trained import evaluating, other_data  # noqa: F401
+from andiron.commands import evaluate, import_state_dict, predict, replay, rerun, runs, train
+from proofs import hostile_bytes, hostile_facts
 from proofs.attempt import CONF, SECRET, Outcome, attempt, made_run
 from proofs.hostile_bytes import Runs
+from proofs.hostile_facts import USING
 from proofs.hostile_case import (
-    AGAIN, CHANGED, CONFIGURED, IMPORT, PACK, REMOVE, REPLAY, RESUME, SHOW, START, Case, Change,
-    config, each_checkpoint, recorded, replaced, socket_at, sparse, written,
+    AGAIN, CHANGED, CONFIGURED, EVALUATE, IMPORT, PACK, PREDICT, REMOVE, REPLAY, RESUME, SHOW,
+    START, Case, Change, config, each_checkpoint, recorded, replaced, socket_at, sparse, written,
 )  # fmt: skip
 
+PICTURE = "picture.png"  # that a run is to predict from
 BUILDING = (CHANGED, AGAIN)  # a finished run that is resumed alone builds nothing
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name('executed').touch()
@@ -46,6 +50,7 @@ def cases() -> Iterator[Case]:
     yield from _checkpoints()
     yield from _links()
     yield from hostile_bytes.cases()
+    yield from hostile_facts.cases()
 
 
 PLACES = {  # by place: how a configuration holds the node
@@ -113,7 +118,7 @@ def _targets() -> Iterator[Case]:
             change = config(lambda node=node, held=held: held(node))
             is_listed = (place, node["_target_"]) == ("model", "torchvision.models.resnet18")
             commands = (*BUILDING, REPLAY) if is_listed else (RESUME, CHANGED, AGAIN, REPLAY)
-            yield Case(name, change, commands)
+            yield Case(name, change, (*commands, *USING))
     yield Case(
         "a network as scheduler",
         config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
@@ -125,7 +130,7 @@ def _targets() -> Iterator[Case]:
     for function in ("os.system", "builtins.exec", "torch.load", "evil.f", "shutil.rmtree"):
         node = {"_target_": "andiron.metrics.Mean", "of": function, "higher_is_better": True}
         change = config(lambda node=node: {"metrics": {"mine": node}})
-        yield Case(f"{function} by name", change, BUILDING)
+        yield Case(f"{function} by name", change, (*BUILDING, *USING))
     for writer in (
         {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
         {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
@@ -203,8 +208,10 @@ def _overrides() -> Iterator[Case]:
 
 
 FILES = {  # of a run's folder, and the commands that need each
-    "config.json": (RESUME, CHANGED, AGAIN, SHOW),
-    "provenance.json": (CHANGED, AGAIN, SHOW),
+    "config.json": (RESUME, CHANGED, AGAIN, SHOW, *USING),
+    "provenance.json": (CHANGED, AGAIN, SHOW, EVALUATE),
+    "data.json": USING,
+    "model.safetensors": USING,
     "summary.json": (SHOW,),
     "status.json": (SHOW,),
     ".hydra/overrides.yaml": (CHANGED,),
@@ -323,6 +330,8 @@ def command(name: str, folder: Path) -> Callable[[], int]:
             _train,
             [f"--config-dir={folder / 'conf'}", "model=mine", f"hydra.run.dir={into}"],
         ),
+        EVALUATE: (evaluate.main, [str(folder)]),
+        PREDICT: (predict.main, [str(folder), str(folder.parent / PICTURE)]),
         SHOW: (runs.main, ["show", str(folder)]),
         REMOVE: (runs.main, ["rm", str(folder), "--yes"]),
         PACK: (runs.main, ["archive", str(folder), "--into", str(into), "--yes"]),
@@ -358,10 +367,13 @@ def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome
             (folder / "evil.py").write_text(EVIL)
             (folder / "evil.pickle").write_bytes(pickle.dumps(Runs(os.system, "true")))
             (folder / "evil.yaml").write_text("# @package hydra.job\nenv_set: {A: b}\n")
+        shutil.copy(finished.parent / PICTURE, work)
         case.change(folder)
         os.chdir(work)
         outcome = attempt(
-            command(name, folder), may_write=[folder, work / "into"], forbidden=folder
+            command(name, folder),
+            may_write=[work / "into", *([] if name in USING else [folder])],
+            forbidden=folder,
         )
         changed = sorted(path.name for path in outside.rglob("*")) != ["precious"]
         if changed or (folder / "executed").exists() or (work / "executed").exists():
@@ -374,6 +386,7 @@ def finished_run(folder: Path) -> Path:
     failed = made_run(folder.with_name("failed"), "optimizer=sgd", "lr=1e9", code=1)
     made_run(folder, "num_epochs=2")
     shutil.copytree(failed / "nonfinite", folder / "nonfinite")
+    Image.new("L", (8, 8)).save(folder.with_name(PICTURE))
     return folder
 
 

@@ -16,17 +16,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import Batcher
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splits import Splits, offered
-from andiron.ranges import Count
+from andiron.ranges import Number
 
 PREPROCESSING = "preprocessing"  # beside the facts
+MOST_DIMENSIONS = 8  # of a sample
 BATCHERS = {each.__name__: each for each in (ArrayBatcher, ImageBatcher, TextBatcher)}
+
+Positive = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,32 @@ class _Preprocessing:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     batcher: dict[str, Any]
-    evaluation_batch_size: Count
+    evaluation_batch_size: Positive
     input_dtype: str | None
     class_counts: list[Annotated[int, Field(ge=0)]] | None
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """The facts that data sets of Andiron give; others are a user's own, and pass as they are."""
+
+    input_shape: Annotated[tuple[Positive, ...], Field(max_length=MOST_DIMENSIONS)] | None = None
+    num_classes: Positive | None = None
+    num_outputs: Positive | None = None
+    vocabulary_size: Positive | None = None
+    context_length: Positive | None = None
+    class_names: list[str] | None = None
+    columns: list[str] | None = None
+    target_columns: list[str] | None = None
+    vocabulary: list[str] | None = None
+    bytes_per_token: list[Positive] | None = None
+    target_mean: list[Number] | None = None
+    target_std: list[Number] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = [self.num_classes, *([len(self.class_names)] if self.class_names else [])]
+        if len({size for size in sizes if size is not None}) > 1:
+            raise ValueError(f"class_names has {sizes[1]} names for {sizes[0]} classes")
 
 
 def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
@@ -100,19 +126,32 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     if PREPROCESSING not in plain:
         return None
     try:
+        known = _checked(_Facts, facts)
         found = _checked(_Preprocessing, plain[PREPROCESSING])
         settings = dict(found.batcher)
-        batcher = _checked(BATCHERS[settings.pop("kind")], settings)
-    except (ValidationError, KeyError, TypeError) as error:
+        kind = BATCHERS[settings.pop("kind")]
+        if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
+            raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
+        batcher = _checked(kind, settings)
+        _check_channels(batcher, known.input_shape)
+    except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = " ".join(str(error).split())[:200]
         raise errors.DataError(
-            f"{name}: {PREPROCESSING} is not as a run writes it ({why}); restore it from a copy"
+            f"{name}: is not as a run writes it ({why}); restore it from a copy"
         ) from error
-    if isinstance(facts.get("input_shape"), list):
-        facts["input_shape"] = tuple(facts["input_shape"])  # as data sets give it
+    if known.input_shape is not None:
+        facts["input_shape"] = known.input_shape  # a tuple, as data sets give it
     return Described(
         name, batcher, facts, found.evaluation_batch_size, found.input_dtype, found.class_counts
     )
+
+
+def _check_channels(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
+    for name in ("mean", "std"):
+        numbers = getattr(batcher, name, 0.0)
+        channels = shape[0] if shape else 1
+        if isinstance(numbers, tuple) and len(numbers) not in (1, channels):
+            raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
 
 
 def _checked(kind: Any, plain: Any) -> Any:

@@ -1,6 +1,7 @@
 """Which file of a run folder has the weights that a name asks for: last, best, or an average."""
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
 def _exported(folder: RunFolder, name: str) -> Path | None:
     """The file of a finished run; None if it has no such file."""
     path = folder.model if name == LAST else folder.path / contents.AVERAGE.format(name)
-    if not contents.is_own(path.name) or not path.is_file():
+    if not contents.is_own(path.name) or not os.path.lexists(path):
         return None
     run_record.check(folder, path)
     return path

@@ -8,21 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, inference, randomness
+from andiron import errors, randomness
 from andiron.build import configured_learner
 from andiron.data import Concatenated, DataLoader, Splits
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.learner import evaluation
 from andiron.metrics import Tally, pictures
-from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.class_tables import ClassScores
 from andiron.metrics.sequence.decoded_text import decoded
 from andiron.protocols import Values
 from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
 from andiron.trained import predictions
 from andiron.trained.evaluation_metrics import ByClass, SampleLosses
-from andiron.trained.predictions import Prediction
+from andiron.trained.predictions import Prediction, named
 from andiron.trained.trained_run import Run
 
 PARTS = ("train", "valid", "test", "all")
@@ -92,8 +91,7 @@ def _error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
     """What is worth knowing of one sample: it is read and predicted again."""
     raw = dataset.__getitems__([index])
     batch = run.preprocessing.batcher(raw, run.device)
-    with inference.valid(run.model), run.precision.autocast():
-        outputs = run.model(batch.inputs)
+    outputs = predictions.outputs_of(run.model, batch, run.precision)
     facts = run.preprocessing.facts
     name = dataset.names[index] if isinstance(dataset, ImageFolderDataset) else str(index)
     if isinstance(run.model, LanguageModel):

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from andiron import devices, errors, serialization
+from andiron import devices, errors, mismatch, serialization
 from andiron.build import components, network, recorded
 from andiron.build.network import Most
 from andiron.config import trust as trusted_names
@@ -49,7 +49,12 @@ def load(
     data = _described(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)
     with components.unwritten(), zoo.pretrained_unread():
-        model = network.model(buildable, data, _most(file)).to(on)
+        try:
+            model = network.model(buildable, data, _most(file)).to(on)
+        except Exception as error:
+            what = f"{folder.path}: the model on record cannot be built for the data on record"
+            mismatch.explain(error, what, "restore config.json and data.json from a copy")
+            raise
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)
 

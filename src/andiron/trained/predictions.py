@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from andiron import errors, inference
 from andiron.data import DataLoader
+from andiron.learner import update
 from andiron.learner.precision import Precision
-from andiron.metrics.classification.class_averages import named
+from andiron.metrics.classification import class_averages
 from andiron.tasks import (
     Adversarial,
     BinaryClassifier,
@@ -73,13 +74,25 @@ def of_samples(
     loader = DataLoader(samples.dataset, samples.batcher, batch_size=batch_size, device=device)
     precision.apply()
     for number, batch in enumerate(loader.epoch(0)):
-        with inference.valid(task), precision.autocast():
-            outputs = task(batch.inputs)
+        outputs = outputs_of(task, batch, precision)
         first = number * batch_size
         names = samples.names[first : first + batch_size]
         for place, each in enumerate(of_batch(task, outputs, facts, names), first):
             if place not in samples.unreadable:
                 yield each
+
+
+def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
+    """What the task gives for a batch, in evaluation mode.
+
+    Raises: MismatchError if it cannot be computed.
+    """
+    try:
+        with inference.valid(task), precision.autocast():
+            return task(batch.inputs)
+    except Exception as error:
+        update.explain_step(error, task, batch)
+        raise
 
 
 def of_batch(
@@ -134,10 +147,21 @@ def _values(outputs: Tensor, facts: Facts) -> Said:
 def _next_tokens(logits: Tensor, facts: Facts) -> Said:
     """The token after the last one."""
     vocabulary, size = facts.get("vocabulary"), logits.shape[-1]
-    names = list(vocabulary or map(_byte, range(size)))
+    names = named(vocabulary or [*map(_byte, range(size))], size)
     for row in logits[:, -1].float().softmax(-1).tolist():
         label = names[max(range(size), key=row.__getitem__)]
         yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
+
+
+def named(names: Sequence[str] | None, number: int) -> list[str]:
+    """Names for so many classes or values, by default their indices.
+
+    Raises: MismatchError if there are not as many.
+    """
+    try:
+        return class_averages.named(names, number)
+    except ValueError as error:
+        raise errors.MismatchError(f"{error}: the model is not of these data") from error
 
 
 def _byte(token: int) -> str:

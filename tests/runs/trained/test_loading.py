@@ -142,12 +142,16 @@ def test_a_class_that_is_not_trusted_is_refused_and_one_that_is_loads(tmp_path, 
         {"input_dtype": 3},
         {"class_counts": [-1]},
         {"more": 1},
+        {"batcher": {"kind": "ImageBatcher", "mean": [0.5, 0.5], "std": 1.0}},
+        {"input_shape": [1, -8]},
+        {"num_classes": 2, "class_names": ["a", "b", "c"]},
     ],
 )
 def test_preprocessing_that_no_run_writes_is_refused(wrong):
     plain = described.as_plain(digits(valid=0.1, split_seed=0))
-    plain["preprocessing"] |= wrong
-    with pytest.raises(errors.DataError, match="preprocessing is not as a run writes it"):
+    of_facts = plain if wrong.keys() & {"input_shape", "num_classes"} else plain["preprocessing"]
+    of_facts |= wrong
+    with pytest.raises(errors.DataError, match="data.json: is not as a run writes it"):
         described.from_plain("data.json", plain)
 
 
