@@ -80,7 +80,8 @@ def machine(view: View) -> list[Row]:
     if "time/samples_per_second" in readings:
         found.append(f"{readings['time/samples_per_second']:,.0f} samples/s")
     if "time/step" in readings:
-        found.append(f"{1000 * readings['time/step']:.3g} ms an update")
+        step = readings["time/step"]
+        found.append(f"{step:.2f} s an update" if step >= 1 else f"{1000 * step:.3g} ms an update")
     if "time/data" in readings:
         found.append(f"{100 * readings['time/data']:.0f} % waiting for data")
     if "system/cpu_percent" in readings:

@@ -1,0 +1,72 @@
+"""The dashboard of a real run in a real terminal: its keys, a resize, a suspension, its end."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from tmux import NEEDED, Tmux
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON = sys.executable
+LINE = "─" * 20
+
+
+def lines_of(screen):
+    return [line.rstrip() for line in screen.splitlines()]
+
+
+@NEEDED
+@pytest.mark.slow
+def test_a_run_on_a_real_terminal_is_shown_steered_and_gives_the_terminal_back(tmp_path):
+    train = f"{PYTHON} {ROOT}/train.py num_epochs=100000 log_every=5 hydra.run.dir=run"
+    with Tmux(tmp_path) as terminal:
+        terminal.type(f"stty -a > before; {train}")
+        screen = lines_of(terminal.until("samples/s"))
+        assert screen[0].endswith("/run  running") and "update" in screen[2]
+        for title in ("metrics", "plot", "groups", "machine", "log"):
+            assert any(f"─ {title} ─" in line for line in screen), title
+        assert screen[-1] == "q stop  s save  v validate  p pause  ? help  ←→ value  ↑↓ range"
+
+        terminal.press("s", "v", "Right")
+        terminal.until(lambda shown: "save on request" in shown and "validate on request" in shown)
+        terminal.until(lambda shown: " accuracy  ━ train" in shown)
+        terminal.press("p")
+        paused = terminal.until("run  paused")
+        terminal("resize-window", "-x", "40", "-y", "12")
+        small = lines_of(terminal.until(lambda shown: "─" * 41 not in shown and "loss" in shown))
+        assert small[0].endswith("/run  paused") and len(small) == 12
+        assert any(line.startswith(" loss train") for line in small), paused
+        terminal.press("?")
+        terminal.until("validate now; logged only")
+        terminal.press("?", "p")
+        terminal("resize-window", "-x", "120", "-y", "32")
+        terminal.until(lambda shown: "run  running" in shown and LINE * 4 in shown)
+
+        terminal.press("C-z")
+        terminal.until("Stopped")
+        terminal.type("stty -a | diff before - && echo the same; fg")
+        terminal.until(lambda shown: "run  running" in shown and "─ plot ─" in shown)
+        terminal.press("q")
+        ended = terminal.until("interrupted; resume=")
+        assert "─ plot ─" not in ended and "Traceback" not in ended
+        assert "the same" in lines_of(ended)
+        terminal.type("clear; stty -a | diff before - && echo given back")
+        terminal.until(lambda shown: "given back" in lines_of(shown))
+
+    status = (tmp_path / "run" / "status.json").read_text()
+    assert '"interrupted"' in status and '"key q"' in status
+
+
+@NEEDED
+@pytest.mark.slow
+def test_watch_shows_a_run_folder_in_another_terminal_and_leaves_it_alone(tmp_path, finished_digits):
+    before = {path: path.stat().st_mtime_ns for path in finished_digits.rglob("*")}
+    with Tmux(tmp_path, 40, 12) as terminal:
+        terminal.type(f"{PYTHON} {ROOT}/scripts/watch.py {finished_digits}")
+        screen = lines_of(terminal.until("loss valid"))
+        assert screen[0].endswith("  done") and screen[1].endswith("100 %")
+        assert screen[-1].startswith("q leave  ? help")
+        terminal.press("q")
+        terminal.until(lambda shown: "loss valid" not in shown)
+
+    assert {path: path.stat().st_mtime_ns for path in finished_digits.rglob("*")} == before
