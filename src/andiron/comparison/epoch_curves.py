@@ -1,6 +1,7 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from andiron.comparison.recorded_run import Run
 from andiron.readable import number
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
-MOST, MOST_VALUE = len(MARKS), 1e300
+MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
 COLUMNS, ROWS = 64, 15  # of a chart, without its axes
 
 
@@ -41,7 +42,7 @@ def as_text(found: Sequence[Curve], metric: str) -> str:
         (mark, column, value)
         for mark, curve in zip(MARKS, found, strict=False)
         for column, value in _columns(curve, found)
-        if abs(value) < MOST_VALUE  # neither NaN nor infinite, nor is a difference of two
+        if math.isfinite(value)
     ]
     if not points:
         return f"{errors.printable(metric)}: no curve"
@@ -98,7 +99,9 @@ def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
         try:
             for point in epoch_points(run.folder):
                 if metric in point.values:
-                    values.setdefault(point.updates, []).append(float(point.values[metric]))
+                    value = float(point.values[metric])
+                    drawn = value if abs(value) < MOST_VALUE else math.nan
+                    values.setdefault(point.updates, []).append(drawn)
         except errors.DataError as error:
             raise errors.DataError(f"{run.path}: {error}") from error
     updates = sorted(values)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from andiron import errors, files
-from andiron.comparison.plain_values import Number, is_finite, is_number, read_own, reason
+from andiron.comparison.plain_values import Number, is_number, read_own, reason
 from andiron.run_folder import RunFolder
 
 MOST_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
 MOST_METRICS = 10_000  # in a line
+MOST_COUNTED = 2**53  # a float holds every whole number below
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def epoch_points(folder: RunFolder) -> Iterator[EpochPoint]:
 
 def _point(plain: dict[str, Any]) -> EpochPoint:
     split, epoch, updates = str(plain.pop("split")), plain.pop("epoch"), plain.pop("updates")
-    if not (is_finite(epoch) and is_finite(updates)):
-        raise ValueError("epoch and updates should be numbers")
+    for count in (epoch, updates):
+        if not (is_number(count) and 0 <= count < MOST_COUNTED):
+            raise ValueError("epoch and updates should be counts")
     values = {f"{split}/{name}": each for name, each in plain.items() if is_number(each)}
     return EpochPoint(int(updates), int(epoch), values)

@@ -19,12 +19,18 @@ from andiron.comparison.plain_values import (
     Number, is_finite, is_number, moment, read_own, reason,
 )  # fmt: skip
 from andiron.config.leaves import leaves
+from andiron.options import LearnerOptions
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
 MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
 MOST_DEPTH = 50  # of lists and objects in the configuration
+LATER_OPTIONS = {  # with a plain default: a run of an earlier version has it in effect
+    option.name: option.default
+    for option in dataclasses.fields(LearnerOptions)
+    if isinstance(option.default, bool | int | float | str)
+}
 KINDS = {"status": str, "reason": str, "started": str, "ended": str}
 NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
 
@@ -73,7 +79,8 @@ def read(folders: Iterable[RunFolder]) -> list[Run]:
 def directions(runs: Iterable[Run]) -> dict[str, str]:
     """Which value of a metric is best, as most runs say.
 
-    On record, or where none has it there, as best values differ from the last.
+    On record, or where none has it there, as best values differ from the last. The loss is what a
+    run minimises.
     """
     known: Counter[tuple[str, str]] = Counter()
     seen: Counter[tuple[str, str]] = Counter()
@@ -83,7 +90,7 @@ def directions(runs: Iterable[Run]) -> dict[str, str]:
             best, last = standing.best, standing.last
             if is_finite(best) and is_finite(last) and best != last:
                 seen[name.partition("/")[2], "highest" if best > last else "lowest"] += 1
-    return _most(seen) | _most(known)
+    return {"loss": "lowest"} | _most(seen) | _most(known)
 
 
 def _most(votes: Counter[tuple[str, str]]) -> dict[str, str]:
@@ -130,10 +137,12 @@ def _object(
 def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """Every option by its dotted name, and which are a node's class, named without its package.
 
-    A schedule's copy of `lr` is left out, as nobody gave it.
+    A schedule's copy of `lr` is left out, as nobody gave it. An option that is newer than the run
+    has its default.
     """
     _check_depth(config)
-    flat, nodes = {}, set()
+    flat: dict[str, Any] = {}
+    nodes = set()
     for path, value in leaves(config):
         if path[-1] == "_target_" and len(path) > 1:
             name = ".".join(path[:-1])
@@ -141,6 +150,8 @@ def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
             flat[name] = str(value).rpartition(".")[2]
         elif not (len(path) == 2 and path[0] == "scheduler" and value == config.get("lr")):
             flat[".".join(path)] = value
+    if flat:
+        flat |= {name: value for name, value in LATER_OPTIONS.items() if name not in flat}
     return flat, frozenset(nodes)
 
 
