@@ -67,7 +67,7 @@ def _left(names: Sequence[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return errors.printable(f" (left, as no run wrote them: {', '.join(names[:MOST_NAMED])}{more})")
+    return errors.printable(f" (left there: {', '.join(names[:MOST_NAMED])}{more})")
 
 
 def _agreed(verb: str, runs: Sequence[Run]) -> bool:

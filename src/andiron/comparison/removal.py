@@ -91,6 +91,8 @@ def _held(folder: RunFolder) -> Iterator[None]:
 def _removed(folder: RunFolder) -> list[str]:
     replaced_run.remove(folder)
     path = folder.path
+    if folder.holds_run():
+        raise errors.RunFolderError(f"{path}: could not be removed; make it writable, then again")
     found = (each for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
     return sorted(each.relative_to(path).as_posix() for each in found)
 

@@ -201,8 +201,8 @@ def test_only_what_the_run_wrote_is_removed(here):
     ended = called(runs.main, "rm", "outputs", "--yes", cwd=here)
     assert ended.code == 1
     assert ended.output.splitlines() == [
-        "removed: outputs/adam (left, as no run wrote them: notes.txt)",
-        "removed: outputs/sgd-1 (left, as no run wrote them: checkpoints/mine)",
+        "removed: outputs/adam (left there: notes.txt)",
+        "removed: outputs/sgd-1 (left there: checkpoints/mine)",
     ]
     assert "outputs/sgd-2: tensorboard/more: a link" in ended.errors
     left = [path for path in here.rglob("*") if path.is_file() and "sgd-2" not in path.parts]
