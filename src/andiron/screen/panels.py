@@ -60,7 +60,7 @@ def metrics(view: View) -> list[Row]:
 
 def groups(view: View) -> list[Row]:
     """Learning rate, norm of the gradients and relative update of each parameter group."""
-    kinds = {"lr": "lr", "grad_norm": "gradient norm", "update_ratio": "update ratio"}
+    kinds = {"lr": "lr", "grad_norm": "grad norm", "update_ratio": "update ratio"}
     readings = view.curves.readings
     names = dict.fromkeys(
         name.partition("/")[2] for name in readings if name.partition("/")[0] in kinds

@@ -54,7 +54,7 @@ def test_a_large_screen_has_every_panel():
 
     titles = ("metrics", "plot", "groups", "machine", "log")
     values = (
-        "━ train  ━ valid", "base   0.001            1.5", "12,345 samples/s", "2 ms an update",
+        "━ train  ━ valid", "base   0.001        1.5", "12,345 samples/s", "2 ms an update",
         "25 % waiting for data", "memory 0.50 GiB", "10 updates", "run folder outputs/mine",
     )  # fmt: skip
     for part in (*(f"─ {title} ─" for title in titles), *values):

@@ -59,7 +59,7 @@ def test_a_run_on_a_real_terminal_is_shown_steered_and_gives_the_terminal_back(t
 
 @NEEDED
 @pytest.mark.slow
-def test_watch_shows_a_run_folder_in_another_terminal_and_leaves_it_alone(tmp_path, finished_digits):
+def test_watch_shows_a_run_in_another_terminal_and_changes_nothing(tmp_path, finished_digits):
     before = {path: path.stat().st_mtime_ns for path in finished_digits.rglob("*")}
     with Tmux(tmp_path, 40, 12) as terminal:
         terminal.type(f"{PYTHON} {ROOT}/scripts/watch.py {finished_digits}")
