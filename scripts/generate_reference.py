@@ -42,7 +42,18 @@ length is `num_epochs` or `num_updates`: once `num_updates` is set, it replaces 
 and of experiments by `conf/schema.json`.
 
 `name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
-TensorBoard's HParams tab. It changes no number. Options and choices are completed by the tab key of
+TensorBoard's HParams tab. It changes no number.
+
+`debug=true` tries a configuration in seconds: two epochs on a few batches with every other option
+as given, validated, saved and tested, stopped and resumed, and compared bit for bit. A NaN in a
+gradient is an error that names the operation. It writes below `outputs/debug`, where
+`resume=latest` does not look.
+
+```bash
+python train.py debug=true model=convnet scheduler=cosine render=plain
+```
+
+Options and choices are completed by the tab key of
 bash, in a shell that has said:
 
 ```bash

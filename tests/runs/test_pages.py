@@ -40,6 +40,7 @@ NOT_HERE = {  # commands by their beginnings, with what runs them
 }
 SHORTER = {  # by an override of a command: what makes it short enough, given after its own
     "--help": (),
+    "debug=true": (),
     "resume=latest": ("num_epochs=2",),
     "scripts/plan.py": (),
     "data=mnist": ("num_updates=3",),

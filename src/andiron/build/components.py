@@ -16,9 +16,11 @@ from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
 from andiron.data.augment.sample_random import Augmentation
+from andiron.data.composed.derived_splits import few
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 
+HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 SPLITS = ("train", "valid", "test")
 
 
@@ -95,6 +97,8 @@ def data(config: Train) -> Splits:
     if not isinstance(splits, Splits):
         why = f"gives {type(splits).__name__}; return andiron.data.Splits"
         raise targets.refused("data", config.data, why)
+    if config.debug:
+        splits = few(splits, HALF_UPDATES_OF_DEBUG * config.batch_size * config.grads_accumulation // 2)
     if not config.channels_last:
         return splits
     if not isinstance(splits.batcher, ImageBatcher):

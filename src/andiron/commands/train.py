@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
-from andiron.commands import command_line, process
+from andiron.commands import command_line, debug_run, process
 from andiron.commands.signals import Signals
 from andiron.config import diagnosis, leaves, trust, user_files
 from andiron.config.schema import Train
@@ -222,7 +222,14 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
         signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         is_recorded = config.resume not in (None, "auto")
         trusted = trust.of_user(conf_dirs, config.trust, arguments) if is_recorded else None
-        train(config, run_dir, hydra_record, signals.interrupter, trusted)
+        if config.debug and not is_recorded:
+
+            def one(config: Train, folder: Path, interrupter: Interrupter) -> None:
+                train(config, folder, hydra_record, interrupter)
+
+            debug_run.run(config, run_dir, one, signals.interrupter)
+        else:
+            train(config, run_dir, hydra_record, signals.interrupter, trusted)
 
     return command_line.main(task, conf_dir, arguments, signals=signals, resumes=True)
 

@@ -73,6 +73,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
+    OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
     user_dirs = diagnosis.user_dirs(arguments)
     command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
     jobs, failures = 0, list[Exception]()
@@ -118,6 +119,11 @@ def name_suffix(name: object) -> str:
     ('-baseline', '', '')
     """
     return f"-{name}" if ranges.RUN_NAME.fullmatch(str(name or "")) else ""
+
+
+def debug_folder(debug: object) -> str:
+    """What conf/hydra/output puts above the date of a run with debug=true."""
+    return "debug/" if debug is True else ""
 
 
 def _checked_in(run_dir: Path, config: DictConfig, check: Check) -> schema.Train:

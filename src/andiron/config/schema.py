@@ -89,6 +89,9 @@ class Train(LearnerOptions):
     show_layers: bool = option(
         False, "print layers, output shapes, operations and memory before training", resume="free"
     )
+    debug: bool = option(
+        False, "a few batches of everything, with checks on, below outputs/debug", resume="never"
+    )
     name: RunName | None = option(
         None, "a name for the run, part of its folder's", resume="never", hparam="if set"
     )

@@ -82,7 +82,15 @@ def _checked_start(config: DictConfig) -> Train:
                 "name it with resume=<run folder>, or leave resume_allow out"
             ]
         )
-    if checked.resume == "auto" and not any(each.startswith(FOLDER_OPTIONS) for each in given):
+    has_folder = any(each.startswith(FOLDER_OPTIONS) for each in given)
+    if checked.debug and (has_folder or checked.resume is not None):
+        raise errors.ConfigError(
+            [
+                "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
+                "hydra.sweep.dir, resume and restart out"
+            ]
+        )
+    if checked.resume == "auto" and not has_folder:
         raise errors.ConfigError(
             [
                 "resume=auto: without a fixed folder every start would be a new run; give "

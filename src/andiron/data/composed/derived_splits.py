@@ -112,6 +112,16 @@ def partial(
     return part
 
 
+def few(splits: Splits, samples: int) -> Splits:
+    """At most so many samples of each part, evenly spread over it."""
+    train, valid, test = (
+        chosen(part, torch.linspace(0, len(part) - 1, min(samples, len(part))).long())
+        for part in (splits.train, splits.valid, splits.test)
+    )
+    name = f"{splits.name}, a few of them"
+    return dataclasses.replace(splits, name=name, train=train, valid=valid, test=test)
+
+
 def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
     """The indices of `number` folds, each ascending; every sample is in exactly one.
 

@@ -1,0 +1,43 @@
+"""`debug=true`: everything is tried on a few batches, in a folder that is no run's."""
+
+import json
+
+from in_process import called
+
+from andiron.commands import train
+
+SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
+
+
+def test_everything_is_tried_and_a_resume_is_compared(here):
+    ended = called(train.main, *SMALL, "averages=swa", "num_epochs=50", "log_every=7")
+    assert (ended.code, ended.errors) == (0, "")
+    assert ended.output.endswith(
+        "debug: everything ran, and a stopped and resumed run has the same bits\n"
+    )
+    (folder,) = here.glob("outputs/debug/????-??-??/*")
+    assert [*here.glob("outputs/*")] == [here / "outputs" / "debug"]
+    assert {path.name for path in folder.iterdir()} == {"straight", "resumed"}
+    summary = json.loads((folder / "straight" / "summary.json").read_text())
+    assert (summary["updates"], summary["epochs"]) == (8, 2)  # three whole batches and a half
+    assert {row["split"] for row in summary["metrics"]} == {"train", "valid", "test"}
+    resumes = json.loads((folder / "resumed" / "provenance.json").read_text())["resumes"]
+    assert [each["updates"] for each in resumes] == [2]
+    assert json.loads((folder / "straight" / "config.json").read_text())["debug"] is True
+    latest = called(train.main, "resume=latest")
+    assert latest.code == 1 and "resume=latest: no run in outputs/????-??-??/*" in latest.errors
+
+
+def test_what_diverges_ends_it(here):
+    ended = called(train.main, *SMALL, "optimizer=sgd", "lr=1e38", "on_nonfinite=ignore")
+    assert ended.code == 1 and "everything ran" not in ended.output
+
+
+def test_a_folder_and_a_run_to_resume_are_refused(here):
+    for given in ("hydra.run.dir=mine", "restart=requeued"):
+        ended = called(train.main, *SMALL, given)
+        assert ended.code == 2 and ended.problems == [
+            "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
+            "hydra.sweep.dir, resume and restart out"
+        ]
+    assert not (here / "mine").exists()
