@@ -204,7 +204,7 @@ def read(
 def of_mappings(
     rows: Iterable[Mapping[str, Any]], features: Sequence[str], reading: Reading
 ) -> TableLines:
-    """The columns `features` of rows from Python, whose values are numbers, texts, dates or None."""
+    """The columns `features` of rows from Python: numbers, texts, dates or None."""
     table = TableLines("", "row", features, (), reading)
     for number, row in enumerate(rows):
         absent = [name for name in features if name not in row]
