@@ -267,7 +267,8 @@ def with_line(number, line, table=HOUSES):
             "  line 7, column 'rooms': has no value ('NaN'); fill it in, remove the row, or set "
             "data.missing\n"
             "  line 8: has 2 values where the header has 3 names\n"
-            "correct them, or skip them with data.max_bad_lines=2",
+            "correct them, leave out columns (data.exclude), read them as text (data.categories), "
+            "or skip lines (data.max_bad_lines=2)",
         ),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),

@@ -90,7 +90,10 @@ def test_rows_with_gaps_are_refused_all_at_once_dropped_or_skipped(file):
         "  line 6, column 'area'", "  line 11, column 'area'", "  line 13, column 'rooms'",
         "  line 14, column 'town'", "  line 32, column 'area'",
     ]  # fmt: skip
-    assert lines[-1] == "correct them, or skip them with data.max_bad_lines=5"
+    assert lines[-1] == (
+        "correct them, leave out columns (data.exclude), read them as text (data.categories), or "
+        "skip lines (data.max_bad_lines=5)"
+    )
     dropped, skipped = load(path, missing="drop"), load(path, max_bad_lines=5)
     assert dropped.facts["dropped_rows"] == 5
     assert skipped.facts["skipped_lines"] == [6, 11, 13, 14, 32]
@@ -256,6 +259,21 @@ def test_dates_of_another_format_have_it_named(file):
     }  # fmt: skip
     assert torch.equal(splits.test.inputs[:, 0], 19389.0 + splits.test.targets[:, 0] % 28)
     assert load(path).facts["encoding"]["columns"][0]["kind"] == "one_hot"
+
+
+def test_a_wrong_date_is_a_bad_line_and_a_format_without_dates_is_refused(file):
+    rows = [[f"2024-01-{1 + row % 28:02}", str(row)] for row in range(40)]
+    rows[3][0] = "2024-01-32"
+    path = file(text_of(rows, ["day", "price"]))
+    assert refused(path) == (
+        "table.csv, line 5, column 'day': '2024-01-32' is not a date YYYY-MM-DD; correct it, or "
+        "remove the row"
+    )
+    assert refused(path, date_format="%d.%m.%Y") == (
+        "data.date_format=%d.%m.%Y: no column of table.csv has such dates; correct it (31.12.2024 "
+        "is %d.%m.%Y), or leave it out"
+    )
+    assert load(path, categories=["day"]).facts["encoding"]["columns"][0]["kind"] == "one_hot"
 
 
 def test_bad_lines_of_every_kind_are_skipped_up_to_the_limit(file):

@@ -62,14 +62,15 @@ class ColumnValues:
         return [row for row, text in self.texts.items() if text in MISSING]
 
     def kind(self, reading: Reading) -> Kind:
-        """A number if any value looks like one; a date if all are; else text."""
+        """A number if any value looks like one; a date if half of them are; else text."""
         if self.name in reading.kinds:
             return reading.kinds[self.name]
         values = {*self.texts.values()} - MISSING
         looks_like_number = len(self.texts) < len(self.numbers) or any(map(_is_almost, values))
         if looks_like_number or not values:
             return "number"
-        if all(days(value, reading.date_format) is not None for value in values):
+        number_of_dates = sum(days(value, reading.date_format) is not None for value in values)
+        if 2 * number_of_dates >= len(values):  # the others are mistakes
             return "date"
         return "number" if reading.text == "refuse" else "text"
 

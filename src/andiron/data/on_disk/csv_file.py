@@ -40,7 +40,7 @@ def csv(
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
-    A column without a number is of dates, if all its values are of `date_format` (without, ISO
+    A column without a number is of dates, if half of its values are of `date_format` (without, ISO
     8601), and else of text; those of `categories` are of text. Dates become days since 1970-01-01.
     Text becomes an input for each category, or a code for an embedding. A row with a missing
     feature is refused or dropped, or the feature becomes the column's median or mean, or a number.

@@ -63,6 +63,7 @@ class TableLines:
         """
         self.feature_gap = GAP if max_bad is None else FEATURE_GAP
         self.kinds = {name: each.kind(self.reading) for name, each in self.values.items()}
+        self._check_date_format(is_learning=max_bad is not None)
         gaps = [*self._gaps()]
         dropped = {row for row, _, _ in gaps} if missing == "drop" else set()
         refused = [
@@ -80,6 +81,14 @@ class TableLines:
             what = "all rows are skipped or dropped" if self.lines else "has a header and no rows"
             raise errors.DataError(f"{self.source}: {what}; there is nothing to learn from")
         return self._columns(kept, record)
+
+    def _check_date_format(self, *, is_learning: bool) -> None:
+        wanted = self.reading.date_format
+        if is_learning and wanted is not None and "date" not in self.kinds.values():
+            raise errors.DataError(
+                f"data.date_format={wanted}: no column of {self.source} has such dates; correct "
+                "it (31.12.2024 is %d.%m.%Y), or leave it out"
+            )
 
     def _gaps(self) -> Iterator[Problem]:
         """Every missing value."""
@@ -128,8 +137,11 @@ class TableLines:
             return self._placed(places[0])
         head = ": ".join(filter(None, [self.source, f"{len(places)} {self.unit}s cannot be used"]))
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
-        skipping = f", or skip them with data.max_bad_lines={len(places)}"
-        remedy = f"correct them{'' if most is None else skipping}"
+        remedy = "correct them"
+        if most is not None:
+            skipping = f"skip lines (data.max_bad_lines={len(places)})"
+            other = "leave out columns (data.exclude), read them as text (data.categories)"
+            remedy += f", {other}, or {skipping}"
         return f"{head}{allowed}:\n{_listed(places)}\n{remedy}"
 
     def _placed(self, place: str) -> str:
@@ -153,7 +165,7 @@ class TableLines:
         return columns.Columns(
             source=self.source,
             names=tuple(self.features),
-            numbers=matrix[kept],
+            numbers=matrix if len(kept) == len(matrix) else matrix[kept],
             texts=texts,
             row_name=lambda row: self._placed(f"{self.unit} {self.lines[kept[row]]}"),
             dates=dates,
