@@ -6,6 +6,8 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,13 +17,17 @@ from andiron.build import components
 from andiron.config import arguments, composition, schema, user_files
 from andiron.config.leaves import leaves, nested
 from andiron.config.schema import Train
-from andiron.data import Mapped, RawBatch, Splits
+from andiron.data import Mapped, RawBatch, Splits, fingerprint
 from andiron.data.described import Described
+from andiron.data.on_disk import csv_file, table_splits
+from andiron.data.on_disk.table_encoding import TableEncoding
 
-# of the samples themselves; the run's own are used
-STATISTICS = (
-    "mean", "std", "target_mean", "target_std", "class_counts", "bytes_per_token", "vocabulary",
+# the facts that decide what a sample and a target are
+DECIDING = (
+    "input_shape", "num_classes", "num_outputs", "class_names", "columns", "target_columns",
+    "vocabulary_size", "vocabulary", "context_length",
 )  # fmt: skip
+CSV = "andiron.data.csv"
 MOST_SHOWN = 200  # characters of a value
 
 
@@ -34,11 +40,41 @@ def splits(config: Train, overrides: Sequence[str], data: Described) -> Splits:
     chosen = any(each.partition("=")[0] == "data" for each in overrides)
     if chosen:
         node = composition.composed(user_files.default_conf_dir(), [*overrides]).data
-        found = components.data(dataclasses.replace(config, data=node))
+        changed = dataclasses.replace(config, data=node)
     else:
-        with components.unwritten():
-            found = components.data(_changed(config, overrides))
-    return _fitted(found, data)
+        changed = _changed(config, overrides)
+    if changed.data["_target_"] == CSV and "columns" in data.facts:
+        return _fitted(_table(changed.data, data), data)
+    with nullcontext() if chosen else components.unwritten():
+        return _fitted(components.data(changed), data)
+
+
+def _table(node: schema.Node, data: Described) -> Splits:
+    """The rows of a CSV file, encoded by what was learned from the rows of the training."""
+    encoding = TableEncoding.of_facts(data.facts)
+    targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
+    is_numbers = "class_names" not in data.facts
+    path, missing = Path(node["path"]), node.get("missing")
+    table = csv_file.read(
+        path,
+        features=[each.column for each in encoding.columns],
+        texts=targets,
+        delimiter=node.get("delimiter"),
+        reading=encoding.reading,
+        missing="drop" if missing == "drop" else encoding.missing,
+        max_bad_lines=node.get("max_bad_lines", 0),
+        has_number_targets=is_numbers,
+    )
+    divided = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
+    return table_splits.of_columns(
+        table,
+        targets,
+        kind="regression" if is_numbers else "classification",
+        name=path.name,
+        fingerprint=fingerprint.of_file(path),
+        encoding=encoding,
+        **{"test": 0.1, **divided},
+    )
 
 
 def _changed(config: Train, overrides: Sequence[str]) -> Train:
@@ -77,10 +113,7 @@ def _fitted(found: Splits, data: Described) -> Splits:
         }
         found = dataclasses.replace(found, **parts)
         facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
-    differing = _differing(data.facts, facts)
-    if facts.get("vocabulary") != data.facts.get("vocabulary"):
-        differing.append("its vocabulary is another")
-    if differing:
+    if differing := _differing(data.facts, facts):
         raise errors.DataError(
             f"data {found.name}: {'; '.join(differing)}: the run cannot be measured on it"
         )
@@ -88,15 +121,14 @@ def _fitted(found: Splits, data: Described) -> Splits:
 
 
 def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """How the facts differ that decide what a sample and a target are."""
+    """How the deciding facts differ."""
 
     def plain(value: Any) -> Any:
         return [*value] if isinstance(value, tuple) else value
 
-    names = [name for name in ours if name not in STATISTICS]
     return [
         f"{name} is {str(plain(theirs.get(name)))[:MOST_SHOWN]}, where the run has "
         f"{str(plain(ours[name]))[:MOST_SHOWN]}"
-        for name in names
-        if plain(theirs.get(name)) != plain(ours[name])
+        for name in DECIDING
+        if name in ours and plain(theirs.get(name)) != plain(ours[name])
     ]

@@ -107,6 +107,7 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
         (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are no samples of houses"),
         (torch.zeros(0, 2), TABLE, "there are no inputs"),
         ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
+        (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
         (["a.png"], FLOATS, "pictures are no samples of arrays"),
         (["abc"], TEXT, "the vocabulary of 2 characters has no 'c'"),
         ([""], TEXT, "is empty"),

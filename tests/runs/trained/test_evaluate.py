@@ -1,5 +1,6 @@
 """The command `evaluate`: the run's metrics again, by class, the worst errors; on other data."""
 
+import csv
 import json
 import random
 
@@ -7,6 +8,7 @@ import pytest
 from in_process import called
 from PIL import Image
 
+import andiron
 from andiron.commands import evaluate, train
 
 
@@ -71,6 +73,30 @@ def test_other_data_have_their_classes_by_name_and_the_preprocessing_of_the_trai
     assert {each["true"] for each in found["worst"]} <= {"b", "c"}
     chosen = ("data=csv", "data.path=two.csv", "data.target=kind")
     assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == found
+
+
+def test_other_tables_are_encoded_by_what_was_learned_from_the_training_rows(here):
+    draws = random.Random(1)
+
+    def table(name, towns, first):
+        rows = [f"{town},{draws.gauss(first, 1):.2f},{len(town)}" for town in towns * 15]
+        rows[3] = rows[3].split(",")[0] + ",,4"
+        (here / name).write_text("\n".join(["town,area,price", *rows]) + "\n")
+
+    table("houses.csv", ["Bonn", "Rome", "Berlin"], 10)
+    table("more.csv", ["Rome", "Lima"], 90)
+    options = ("data=csv", "data.path=houses.csv", "data.target=price", "data.kind=regression")
+    options = (*options, "data.missing=median", "task=regression", "num_epochs=1")
+    assert called(train.main, *options, "render=plain", "hydra.run.dir=run", cwd=here).code == 0
+    found = of_json(called(evaluate.main, "run", "data.path=more.csv", "split=all", "--json"))
+
+    rows = list(csv.DictReader((here / "more.csv").read_text().splitlines()))
+    errors = [
+        (each.values["price"] - float(row["price"])) ** 2
+        for each, row in zip(andiron.load("run").predict("more.csv"), rows, strict=True)
+    ]
+    assert found["samples"] == 30
+    assert found["metrics"]["mse"] == pytest.approx(sum(errors) / 30, rel=1e-5)  # float32
 
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):

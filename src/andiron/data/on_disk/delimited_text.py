@@ -14,10 +14,17 @@ log = logging.getLogger("andiron")
 
 
 def rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the number of its line, counted from 1."""
+    """The rows that are not blank, each with the number of its line, counted from 1.
+
+    Raises: DataError for a file that cannot be read, or is no such text.
+    """
     try:
-        content = io.TextIOWrapper(files.opened(path), encoding="utf-8-sig", newline="")
-        with content as file:
+        content = files.opened(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise errors.DataError(f"{path}: cannot be read ({why}); name a file") from error
+    try:
+        with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
             reader = csv_format.reader(file, delimiter=delimiter, strict=True)
             for row in reader:
                 if row:

@@ -14,6 +14,7 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import columns, table_encoding
 from andiron.data.on_disk.column_values import Reading
+from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.ranges import Validation
 
 log = logging.getLogger("andiron")
@@ -55,12 +56,14 @@ def split(
     standardise: bool = True,
     missing: str | float = "refuse",
     reading: Reading | None = None,
+    encoding: TableEncoding | None = None,
     **described: Any,
 ) -> splits.Splits:
-    """The rows of a table as inputs (`table_encoding`), with `targets` [rows]: classes or numbers.
+    """The rows of a table as inputs, with `targets` [rows]: classes or numbers.
 
     They are classes if there are `class_names`; numbers to predict are [rows, target_columns].
-    Every part has a share of every class. Numbers stay in their own unit; the facts have their mean
+    Every part has a share of every class. Without an `encoding` it is learned from the training
+    rows, with `missing` and `reading`. Numbers stay in their own unit; the facts have their mean
     and standard deviation. `described` are the other fields of `Splits`.
     Raises: DataError naming the source if float32 cannot hold a column, or a part would be empty.
     """
@@ -68,7 +71,8 @@ def split(
     parts = splits.parts(
         len(targets), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
-    encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
+    if encoding is None:
+        encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
     inputs = encoding.inputs(table)
     facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(table.names)}
     if class_names is None:
