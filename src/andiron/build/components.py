@@ -98,7 +98,8 @@ def data(config: Train) -> Splits:
         why = f"gives {type(splits).__name__}; return andiron.data.Splits"
         raise targets.refused("data", config.data, why)
     if config.debug:
-        splits = few(splits, HALF_UPDATES_OF_DEBUG * config.batch_size * config.grads_accumulation // 2)
+        samples_per_update = config.batch_size * config.grads_accumulation
+        splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
     if not config.channels_last:
         return splits
     if not isinstance(splits.batcher, ImageBatcher):

@@ -63,13 +63,9 @@ def run(config: Train, run_dir: Path, train: Run, users: Interrupter) -> None:
 
 def shortened(config: Train) -> Train:
     """The configuration for two epochs with every log point; the data are cut where it is built."""
+    short = dataclasses.replace(config, num_epochs=2, num_updates=None)
     return dataclasses.replace(
-        config,
-        num_epochs=2,
-        num_updates=None,
-        log_every=1,
-        validate_every="1epochs",
-        on_nonfinite="stop",
+        short, log_every=1, validate_every="1epochs", on_nonfinite="stop"
     )
 
 
