@@ -34,16 +34,21 @@ CASES = {
     "mobilenet": ("model=torchvision", "model.name=mobilenet_v3_small", "data.size=32"),
     "regression": ("data=diabetes", "task=regression", "loss=mean_squared_error",
                    "metrics=regression"),
+    "categories": ("data=csv", "data.path=table.csv", "data.target=y", "data.text=codes",
+                   "model=mlp", "task=regression", "loss=mean_squared_error",
+                   "metrics=regression"),
     "labels": ("data=digit_pairs", "task=multilabel", "loss=binary_cross_entropy",
                "metrics=multilabel"),
 }  # fmt: skip
-PREPROCESSED = ("convnet", "gpt", "regression", "labels")  # with --preprocessing too
+PREPROCESSED = ("convnet", "gpt", "regression", "categories", "labels")  # with --preprocessing too
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The run of a case, trained when it is first asked for."""
     folder = tmp_path_factory.mktemp("runs")
+    rows = [f"{row / 7},{('red', 'green', 'blue')[row % 3]},{row % 5 + 0.5}" for row in range(200)]
+    (folder / "table.csv").write_text("\n".join(["x,colour,y", *rows]))
     (folder / "text.txt").write_text("To be, or not to be, that is the question.\n" * 60)
 
     def run(case):

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from andiron import errors, files, inference, serialization
 from andiron.data.described import Described
 from andiron.exports import programs, stored_inputs
-from andiron.exports.output_agreement import Agreement, Program, measured
 from andiron.exports.model_card import Card
+from andiron.exports.output_agreement import Agreement, Program, measured
 from andiron.exports.target_folder import FORMATS, README
 from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
