@@ -14,6 +14,7 @@ MOST_BYTES = 32 * 2**20  # of a longer file the earlier part is not read
 BYTES_AT_ONCE = 4 * 2**20
 MOST_VALUES = 10_000  # in a line
 LONGEST_NAME = 200
+LARGEST = 10**15  # whole number: a longer one is no float
 COORDINATES = ("split", "updates", "epoch", "over")
 
 
@@ -65,14 +66,13 @@ class FollowedValues:
 
 def _is_sound(point: dict[str, Any]) -> bool:
     split, updates, epoch = (point.get(name) for name in COORDINATES[:3])
-    are_counts = type(updates) is int and type(epoch) is int
+    are_counts = all(type(each) is int and 0 <= each < LARGEST for each in (updates, epoch))
     return isinstance(split, str) and len(split) <= LONGEST_NAME and are_counts
 
 
 def _is_value(name: str, value: Any) -> bool:
-    return (
-        name not in COORDINATES and len(name) <= LONGEST_NAME and type(value) in (int, float)
-    )
+    is_number = type(value) is float or (type(value) is int and abs(value) < LARGEST)
+    return is_number and name not in COORDINATES and len(name) <= LONGEST_NAME
 
 
 def tail(path: Path, lines: int, limit: int = 2**16) -> list[str]:

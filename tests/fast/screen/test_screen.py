@@ -125,6 +125,7 @@ def test_a_chart_leaves_out_what_is_not_finite_and_takes_long_curves():
     nan = float("nan")
     assert chart.chart([("", [1, 2], [nan, nan])], 40, 10) == []
     rows = chart.chart([("red", [1, 2, 3], [nan, 1.0, float("inf")])], 40, 10)
+    assert chart.chart([("", [1, 2], [-1.7e308, 1.7e308])], 40, 10) == []
     assert len(rows) == 10 and any("\x1b[31m" in written(r, ColorSystem.STANDARD) for r in rows)
 
     curves = Curves()
