@@ -14,6 +14,7 @@ from torch.nn import functional
 from andiron import errors, outputs
 from andiron.metrics import PerClass
 from andiron.metrics.classification import class_tables
+from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.class_tables import ClassScores
 from andiron.outputs import IGNORED
 from andiron.protocols import Parts, Values
@@ -47,9 +48,9 @@ class ByClass:
 
     def read(self, values: Values, class_names: Sequence[str] | None) -> list[ClassScores]:
         """The scores that are among the values of a pass, which loses them; empty without any."""
-        found = _taken(values, self.name)
-        rows = [found[place : place + len(self.parts)] for place in range(0, len(found), 5)]
-        names = class_names or [str(place) for place in range(len(rows))]
+        found, size = _taken(values, self.name), len(self.parts)
+        rows = [found[place : place + size] for place in range(0, len(found), size)]
+        names = named(class_names if rows else None, len(rows))
         return [
             ClassScores(name, precision, recall, f1, int(support), bool(is_present))
             for name, (precision, recall, f1, support, is_present) in zip(names, rows, strict=True)

@@ -1,0 +1,51 @@
+"""Scores by class and the worst samples, as numbers of a pass that are read back."""
+
+import math
+
+import torch
+
+from andiron.metrics import Tally
+from andiron.outputs import (
+    AdversarialOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+    RegressionOutput,
+)
+from andiron.trained.evaluation_metrics import ByClass, SampleLosses
+
+LOSS = torch.tensor(0.0)
+
+
+def read(item, count=2, names=("a", "b")):
+    tally = Tally([ByClass(), SampleLosses(count)])
+    tally.add(item)
+    values = tally.close_epoch()
+    read = ByClass().read(values, names), SampleLosses(count).read(values)
+    assert values == {}
+    return read
+
+
+def test_scores_and_losses_of_classes():
+    logits = torch.tensor([[0.0, 0.0], [5.0, 0.0], [0.0, 1.0]])
+    targets = torch.tensor([0, 1, -100])
+    classes, worst = read(ClassificationOutput(LOSS, logits, targets, has_ignored=True))
+
+    assert [(each.name, each.recall, each.support) for each in classes] == [
+        ("a", 1.0, 1), ("b", 0.0, 1),
+    ]  # fmt: skip
+    assert [index for index, _ in worst] == [1, 0]
+    assert worst[1][1] == torch.tensor(2.0).log().item() and worst[0][1] > 5
+    assert len(read(ClassificationOutput(LOSS, logits, targets, has_ignored=True), 9)[1]) == 2
+
+
+def test_losses_of_labels_and_values():
+    logits, labels = torch.tensor([[0.0, 0.0], [9.0, -9.0]]), torch.tensor([[1, 0], [1, 0]])
+    _, worst = read(MultiLabelClassificationOutput(LOSS, logits, labels), 1)
+    assert worst[0][0] == 0 and math.isclose(worst[0][1], math.log(2), rel_tol=1e-6)  # float32
+    values = RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]]))
+    assert read(values) == ([], [(1, 9.0), (0, 0.0)])
+
+
+def test_an_item_without_classes_or_losses_gives_none():
+    ones = torch.ones(3)
+    assert read(AdversarialOutput(LOSS, LOSS, ones, ones, 3)) == ([], [])
