@@ -72,7 +72,7 @@ def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Pat
 def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 
-    Raises: OSError; ValueError for a pipe, a device, a folder, or a file that is larger.
+    Raises: OSError; ValueError for a pipe, a device, or a file that is larger.
     """
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -82,10 +82,16 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
 
 
 def opened(path: Path) -> io.BufferedReader:
-    """A regular file, open for reading; a pipe, a device or a folder is refused with ValueError."""
+    """A regular file, open for reading.
+
+    Raises: OSError, IsADirectoryError for a folder; ValueError for a pipe or a device.
+    """
     descriptor = os.open(path, os.O_RDONLY | NO_WAITING)  # opening a pipe would wait
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise ValueError("not a file")
     return open(descriptor, "rb")
 

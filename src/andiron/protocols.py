@@ -217,13 +217,6 @@ class Progress:
         done = self.updates - self.first_updates
         return elapsed * (self.num_updates - self.updates) / done if done > 0 else None
 
-    def count(self, updates: int, batches: int) -> None:
-        """Counts an update: with it `updates` are completed, and it used so many batches."""
-        self.updates = updates
-        self.batch += batches
-        self.new_batches += batches
-        self.new_updates += 1
-
 
 @runtime_checkable
 class Renderer(Protocol):

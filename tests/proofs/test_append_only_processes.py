@@ -150,8 +150,9 @@ def test_a_signal_in_the_midst_of_an_append_may_append_too(small_disk):
     seen = []
 
     def handler(number, frame):
-        seen.append(f"signal {len(seen)}\n".encode())
-        file.append(seen[-1])
+        line = f"signal {len(seen)}\n".encode()  # another signal may come before the next line
+        seen.append(line)
+        file.append(line)
 
     before = signal.signal(signal.SIGALRM, handler)
     try:

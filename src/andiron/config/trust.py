@@ -79,7 +79,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     },
     # the others send values to a server
     "writers": {"andiron.writers": ("CsvWriter", "JsonLinesWriter", "TensorBoardWriter")},
-    "render": {"andiron.render": ("Live", "Plain", "auto")},
+    "render": {"andiron.render": ("Dashboard", "Live", "Plain", "auto")},
 }  # fmt: skip
 OURS = ("andiron.", "torch.", "torchvision.")  # held to the list, whoever else names them
 KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # no user's own

@@ -138,19 +138,18 @@ class Learner(AbstractContextManager["Learner"]):
         length = self._agenda.start(at, len(train))
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         self.metric_log.start(train, length, epoch, at.updates, at.batch)
-        self.interrupter.is_heard = True
-        try:
-            yield
-        except BaseException:
-            at.batch = at.first_batch  # the update under way was not made
-            raise
-        finally:
-            self.interrupter.is_heard = False
+        with ExitStack() as at_end:
+            at_end.callback(self.metric_log.stop)
+            if self.checkpointer:
+                at_end.callback(self.checkpointer.wait)
+            self.interrupter.is_heard = True
             try:
-                if self.checkpointer:
-                    self.checkpointer.wait()
+                yield
+            except BaseException:
+                at.batch = at.first_batch  # the update under way was not made
+                raise
             finally:
-                self.metric_log.stop()
+                self.interrupter.is_heard = False
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""
@@ -176,7 +175,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
         """Counts an update in the averages and the log; None is one that was left out."""
-        at, metric_log = self.position, self.metric_log
+        at, metric_log, progress = self.position, self.metric_log, self.metric_log.progress
         at.first_batch = at.batch  # a resumed run begins with the next
         if updated is None:
             return
@@ -185,7 +184,10 @@ class Learner(AbstractContextManager["Learner"]):
         with torch.no_grad():  # an item that was not detached must not keep its graph alive
             for item, batch in zip(updated.items, batches, strict=True):
                 metric_log.train_tally.add(item, batch)
-        metric_log.progress.count(at.updates, len(batches))
+        progress.updates = at.updates
+        progress.batch += len(batches)
+        progress.new_batches += len(batches)
+        progress.new_updates += 1
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logged(at)
@@ -212,10 +214,9 @@ class Learner(AbstractContextManager["Learner"]):
     def _end_run(self, valid: Loader) -> None:
         """Closes an epoch that the run ends in, and validates unless the last update was."""
         at = self.position
-        is_validated, was_open = self._state.validations.was_done(at.updates), False
+        is_validated = self._state.validations.was_done(at.updates)
         with self._saved_if_interrupted():
-            if at.batch:
-                was_open = self.metric_log.close_epoch()
+            was_open = at.batch > 0 and self.metric_log.close_epoch()
             if not is_validated:
                 self.evaluator.validate(valid)
         if was_open:
@@ -226,9 +227,8 @@ class Learner(AbstractContextManager["Learner"]):
     def _observe(self) -> None:
         """Shows a validation to the rules of early stopping."""
         at, latest = self.position, self.metric_log.latest
-        epoch = at.epoch + (at.batch > 0)
         with self.optimizer.evaluated():
-            self.early_stopping.observe(latest, epoch=epoch, updates=at.updates)
+            self.early_stopping.observe(latest, epoch=at.epoch + (at.batch > 0), updates=at.updates)
 
     def _stop_if_asked(self) -> None:
         at = self.position

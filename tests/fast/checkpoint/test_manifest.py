@@ -191,7 +191,7 @@ DAMAGES = {
         lambda path: path.write_bytes(path.read_bytes()[:-3]),
         "; use another checkpoint",
     ),
-    "folder": (replace_by_folder, "damaged (not a file); use another checkpoint"),
+    "folder": (replace_by_folder, "cannot be read (Is a directory); use another checkpoint"),
     "pipe": (replace_by_pipe, "damaged (not a file); use another checkpoint"),
     "dead link": (replace_by_dead_link, "missing; use another checkpoint"),
 }
