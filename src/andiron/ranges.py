@@ -17,9 +17,18 @@ Class = TypeVar("Class", bound=type)
 
 MOST = 10**12  # of anything counted: a million updates a second take 12 days to make them
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+def _in_64_bits(value: Any) -> Any:
+    """A whole number, as JSON may have it, that a tensor can be multiplied by."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise PydanticCustomError("kind", "Input should be a number of 64 bits, or one like 1e30")
+    return value
+
+
+In64Bits = BeforeValidator(_in_64_bits)
+Number = Annotated[float, Field(allow_inf_nan=False), In64Bits]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), In64Bits]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), In64Bits]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Proportion = Annotated[float, Field(gt=0, lt=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]

@@ -217,6 +217,7 @@ def test_a_wrong_value_is_answered_by_what_is_allowed(option, value, allowed):
         ("scheduler", "num_updates", 0, "should be greater than or equal to 1"),
         ("data", "valid", 0, "should be greater than 0 or 'test'"),
         ("data", "valid", "tests", "should be a valid number or 'test'"),
+        ("optimizer", "weight_decay", 10**40, "should be a number of 64 bits, or one like 1e30"),
     ],
 )
 def test_a_wrong_argument_is_answered_by_what_is_allowed(group, argument, value, allowed):
