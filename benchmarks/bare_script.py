@@ -18,7 +18,8 @@ from torch.utils.data import DataLoader, Dataset, random_split
 from torch.utils.tensorboard import SummaryWriter
 from torchvision.transforms import v2
 
-FILE = Path(__file__).resolve().parents[1] / "src" / "andiron" / "data" / "digits.safetensors"
+SOURCES = Path(__file__).resolve().parents[1] / "src" / "andiron" / "data" / "sources"
+FILE = SOURCES / "digits.safetensors"
 LOG_EVERY = 20  # updates
 
 
