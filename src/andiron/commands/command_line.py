@@ -3,7 +3,9 @@
 import argparse
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from andiron import __version__, errors
 from andiron.commands.signals import Signals, exit_code, heard, outcome
@@ -12,6 +14,7 @@ from andiron.config import composition, diagnosis, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import resume_arguments
+from andiron.run_folder import RunFolder
 
 EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
 log = logging.getLogger("andiron")
@@ -87,6 +90,34 @@ def count(text: str) -> int:
 def exit_code_of(error: errors.AndironError) -> int:
     """The exit code of a command that ends with this error."""
     return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
+
+
+def ended(
+    act: Callable[[argparse.Namespace], int | None],
+    options: argparse.Namespace,
+    interrupted: str = "interrupted",
+) -> int:
+    """Calls `act`, whose errors are printed; the exit code is that which it returns, or 0."""
+    try:
+        return act(options) or 0
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code_of(error)
+    except KeyboardInterrupt as error:
+        print(interrupted, file=sys.stderr)
+        return exit_code(error)
+
+
+def loaded(folder: RunFolder, options: argparse.Namespace) -> Any:
+    """The trained run in the folder, as `--weights`, `--device` and `--trust` say.
+
+    Raises: what `andiron.load` raises.
+    """
+    from andiron import trained  # torch is imported only once the folder is found
+
+    return trained.load(
+        folder.path, weights=options.weights, trust=options.trust, device=options.device
+    )
 
 
 def trusted(options: argparse.Namespace) -> Trust:

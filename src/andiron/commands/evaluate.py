@@ -6,14 +6,12 @@ import io
 import json
 import logging
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
 from andiron.commands import command_line, process
-from andiron.commands.signals import exit_code
 from andiron.readable import number
 from andiron.run import named_folder, provenance
 from andiron.run_folder import RunFolder
@@ -32,11 +30,9 @@ def evaluate(options: argparse.Namespace) -> None:
     folder = named_folder.found(options.run)  # before torch is imported
     if options.pictures is not None:
         _check_outside(options.pictures, folder)
-    from andiron import trained
     from andiron.trained import evaluating, other_data
 
-    trusted = command_line.trusted(options)
-    run = trained.load(folder.path, weights=options.weights, trust=trusted, device=options.device)
+    run = command_line.loaded(folder, options)
     if overrides:
         splits = other_data.splits(run.config, overrides, run.preprocessing)
     else:
@@ -201,12 +197,4 @@ def main() -> int:
     command_line.add_weights(parser)
     command_line.add_device(parser)
     command_line.add_trust(parser)
-    try:
-        evaluate(parser.parse_args())
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return command_line.exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print("interrupted", file=sys.stderr)
-        return exit_code(error)
-    return 0
+    return command_line.ended(evaluate, parser.parse_args())

@@ -3,16 +3,13 @@
 import argparse
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 from andiron import errors
 from andiron.commands import command_line, process
-from andiron.commands.signals import exit_code
 from andiron.exports import target_folder
 from andiron.run import named_folder
 
-EXIT_DONE = 0
 SAMPLES = 5  # of the test set, on which the export is compared
 
 
@@ -24,13 +21,11 @@ def export(options: argparse.Namespace) -> None:
     output, kind = options.output.absolute(), options.format
     target_folder.check(output, kind, is_inside_allowed=options.inside_run)
     folder = named_folder.found(options.run)  # before torch is imported
-    from andiron import trained
     from andiron.exports import checked_export
     from andiron.exports.model_card import Card
     from andiron.run import provenance
 
-    trusted = command_line.trusted(options)
-    run = trained.load(folder.path, weights=options.weights, trust=trusted, device="cpu")
+    run = command_line.loaded(folder, options)
     card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
                 provenance.read(run.folder))  # fmt: skip
     test = run.data.test
@@ -70,12 +65,5 @@ def main() -> int:
     parser.add_argument("--inside-run", action="store_true", help=inside)
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     command_line.add_trust(parser)
-    try:
-        export(parser.parse_args())
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return command_line.exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print("interrupted; nothing was written", file=sys.stderr)
-        return exit_code(error)
-    return EXIT_DONE
+    parser.set_defaults(device="cpu")
+    return command_line.ended(export, parser.parse_args(), "interrupted; nothing was written")

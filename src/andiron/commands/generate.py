@@ -7,10 +7,7 @@ import sys
 
 from andiron import errors, files
 from andiron.commands import command_line, process
-from andiron.commands.signals import exit_code
 from andiron.run import named_folder
-
-EXIT_DONE = 0
 
 
 def generate(options: argparse.Namespace) -> None:
@@ -20,11 +17,9 @@ def generate(options: argparse.Namespace) -> None:
     """
     folder = named_folder.found(options.run)  # before torch is imported
     prompt = _from_stdin() if options.prompt == "-" else options.prompt
-    from andiron import trained
     from andiron.tasks import text_generation
 
-    trusted = command_line.trusted(options)
-    run = trained.load(folder.path, weights=options.weights, trust=trusted, device=options.device)
+    run = command_line.loaded(folder, options)
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if options.json:
@@ -77,12 +72,4 @@ def main() -> int:
     command_line.add_device(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     command_line.add_trust(parser)
-    try:
-        generate(parser.parse_args())
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return command_line.exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print("\ninterrupted", file=sys.stderr)
-        return exit_code(error)
-    return EXIT_DONE
+    return command_line.ended(generate, parser.parse_args(), "\ninterrupted")

@@ -12,7 +12,6 @@ from typing import Any
 
 from andiron import errors, files
 from andiron.commands import command_line, process
-from andiron.commands.signals import exit_code
 from andiron.run import named_folder
 
 STDIN = "-"
@@ -20,16 +19,13 @@ SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
 Row = dict[str, Any]
 
 
-def predict(options: argparse.Namespace) -> list[str]:
-    """Writes the predictions; returns why inputs are not among them.
+def predict(options: argparse.Namespace) -> int:
+    """Writes the predictions, then which inputs are not among them; returns the exit code.
 
     Raises: AndironError if the run cannot be loaded, or an input is none that it knows.
     """
     folder = named_folder.found(options.run)  # before torch is imported
-    from andiron import trained
-
-    trusted = command_line.trusted(options)
-    run = trained.load(folder.path, weights=options.weights, trust=trusted, device=options.device)
+    run = command_line.loaded(folder, options)
     samples = run.samples(list(_inputs(options.inputs, run)))
     counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
     rows = (_row(each, options.top, as_json=options.json) for each in counted)
@@ -39,7 +35,9 @@ def predict(options: argparse.Namespace) -> list[str]:
             sys.stdout.write(line)
     else:
         _write(options.output, lines)
-    return [*samples.unreadable.values()]
+    for why in samples.unreadable.values():
+        print(errors.printable(f"error: {why}"), file=sys.stderr)
+    return command_line.EXIT_FAILED if samples.unreadable else 0
 
 
 def _inputs(given: list[str], run: Any) -> Iterator[Any]:
@@ -144,14 +142,4 @@ def main() -> int:
     command_line.add_weights(parser)
     command_line.add_device(parser)
     command_line.add_trust(parser)
-    try:
-        unreadable = predict(parser.parse_args())
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return command_line.exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print("interrupted", file=sys.stderr)
-        return exit_code(error)
-    for why in unreadable:
-        print(errors.printable(f"error: {why}"), file=sys.stderr)
-    return command_line.EXIT_FAILED if unreadable else 0
+    return command_line.ended(predict, parser.parse_args())

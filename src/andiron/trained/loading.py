@@ -28,7 +28,7 @@ def load(
     path: str | Path,
     *,
     weights: str = "last",
-    trust: Sequence[str] | Trust = (),
+    trust: Sequence[str] = (),
     device: str | None = None,
 ) -> Run:
     """The run in the folder `path`, or the newest run for `latest`; its network has its weights.
@@ -41,7 +41,8 @@ def load(
     ConfigError for a configuration with classes that are not trusted; DeviceError.
     """
     folder = named_folder.found(path)
-    trusted = trust if isinstance(trust, Trust) else _of_user(trust)
+    packages = [trust] if isinstance(trust, str) else trust
+    trusted = trusted_names.of_user([user_files.default_conf_dir()], packages)
     config = _recorded(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
     recorded.check(buildable, trusted)
@@ -57,11 +58,6 @@ def load(
             raise
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)
-
-
-def _of_user(packages: Sequence[str]) -> Trust:
-    names = [packages] if isinstance(packages, str) else packages
-    return trusted_names.of_user([user_files.default_conf_dir()], names)
 
 
 def _recorded(folder: RunFolder, trusted: Trust) -> Train:
