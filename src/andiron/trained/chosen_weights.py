@@ -7,7 +7,7 @@ from pathlib import Path
 
 from andiron import checkpoint, errors
 from andiron.build import configured_learner
-from andiron.checkpoint import KeepBest, Saved, Store, contents, manifest
+from andiron.checkpoint import Saved, Store, contents, manifest, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.config.schema import Train
 from andiron.data.described import Described
@@ -67,12 +67,12 @@ def _best(folder: RunFolder, config: Train, store: Store, data: Described) -> Pa
         return None
     metrics = configured_learner.measured(config, data.offered)
     strategy = configured_learner.checkpointing(config.checkpoint, metrics).strategy
-    rules = getattr(strategy, "strategies", [strategy])
-    for rule in (each for each in rules if isinstance(each, KeepBest)):
-        for name in rule(_listed(folder, store)):
-            manifest.verified(store.fetch(name))
-            return store.fetch(name) / contents.MODEL
-    return None
+    best = strategies.best(strategy, _listed(folder, store))
+    if best is None:
+        return None
+    place = store.fetch(best.name)
+    manifest.verified(place)
+    return place / contents.MODEL
 
 
 def _listed(folder: RunFolder, store: Store) -> list[Saved]:
