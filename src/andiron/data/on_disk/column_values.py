@@ -3,7 +3,7 @@
     >>> rooms = ColumnValues("rooms")
     >>> for text in ("3", "many", ""):
     ...     rooms.add(text)
-    >>> rooms.kind(Reading()), rooms.missing_rows, rooms.problems(Reading())[1]
+    >>> rooms.kind(Reading()), rooms.missing_rows, rooms.problems("number", Reading())[1]
     ('number', [2], "'many' is not a number; correct it, or leave the column out of data.features")
 """
 
@@ -74,9 +74,8 @@ class ColumnValues:
             return "date"
         return "number" if reading.text == "refuse" else "text"
 
-    def problems(self, reading: Reading) -> dict[int, str]:
-        """What is wrong with each value that the kind of the column does not allow."""
-        kind = self.kind(reading)
+    def problems(self, kind: Kind, reading: Reading) -> dict[int, str]:
+        """What is wrong with each value that a column of this kind does not allow."""
         if kind == "date":
             return self._no_dates(reading)
         return {
@@ -85,10 +84,10 @@ class ColumnValues:
             if kind == "number" and text not in MISSING
         }
 
-    def as_numbers(self, reading: Reading) -> Float[Tensor, " rows"]:
+    def as_numbers(self, kind: Kind, reading: Reading) -> Float[Tensor, " rows"]:
         """The values of a column of numbers, or of dates as days; NaN where one is missing."""
         numbers = torch.frombuffer(self.numbers, dtype=torch.float64).clone()
-        if self.kind(reading) == "date":
+        if kind == "date":
             by_text = {text: days(text, reading.date_format) for text in self._pool}
             found = {row: by_text[text] for row, text in self.texts.items()}
             numbers.fill_(NAN)

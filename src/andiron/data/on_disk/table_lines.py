@@ -106,7 +106,7 @@ class TableLines:
     def _unusable(self, has_number_targets: bool) -> Iterator[Problem]:
         """Every value that should be a number or a date and is none."""
         for name, column in self.values.items():
-            for row, why in column.problems(self.reading).items():
+            for row, why in column.problems(self.kinds[name], self.reading).items():
                 yield row, name, why
         for name in self.targets if has_number_targets else ():
             for row, text in enumerate(self.texts[name]):
@@ -156,7 +156,7 @@ class TableLines:
                 column: Any = self.texts[name] if is_listed else self.values[name].texts
                 texts[name] = [column[row] for row in kept]
                 continue
-            numbers.append(self.values[name].as_numbers(self.reading))
+            numbers.append(self.values[name].as_numbers(kind, self.reading))
             dates += [name] if kind == "date" else []
         self._log_kinds([*texts], dates)
         for name in self.targets:
