@@ -7,7 +7,8 @@ from pathlib import Path
 from andiron import errors
 from andiron.run_folder import RunFolder
 
-SIGNS = {"status.json", "manifest.json"}  # a folder without either holds no run
+ANY = RunFolder(Path())
+SIGNS = {ANY.status.name, ANY.manifest.name}  # a folder without either holds no run
 
 
 def run_folders(roots: Iterable[Path]) -> list[RunFolder]:
