@@ -75,10 +75,15 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     Raises: OSError; ValueError for a pipe, a device, or a file that is larger.
     """
     with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > limit:
-            raise ValueError(f"has {size:,} bytes, more than the {limit:,} allowed")
+        check_size(file, limit)
         return file.read(limit)
+
+
+def check_size(file: io.BufferedReader, limit: int) -> None:
+    """Raises: ValueError for a file of more than `limit` bytes."""
+    size = os.fstat(file.fileno()).st_size
+    if size > limit:
+        raise ValueError(f"has {size:,} bytes, more than the {limit:,} allowed")
 
 
 def opened(path: Path) -> io.BufferedReader:

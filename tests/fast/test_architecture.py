@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
-    {"improvement", "ranges", "readable"},
+    {"improvement", "plain_values", "ranges", "readable"},
     {"cadence", "options", "gradients"},
     {
         "errors",
@@ -39,6 +39,7 @@ FLOORS = [
         "append_only",
         "memory",
         "checksums",
+        "logged_lines",
     },
     {"mismatch", "screen"},
     {"config"},

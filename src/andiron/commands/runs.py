@@ -13,8 +13,8 @@ from andiron.comparison import (
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
     seed_groups, tensorboard_command,
 )  # fmt: skip
-from andiron.comparison.plain_values import is_finite
 from andiron.comparison.recorded_run import Run
+from andiron.plain_values import is_finite
 from andiron.run import named_folder
 from andiron.run_folder import RunFolder
 

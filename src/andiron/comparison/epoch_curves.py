@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from andiron import errors
-from andiron.comparison.epoch_log import epoch_points
-from andiron.comparison.recorded_run import Run
+from andiron.comparison.recorded_run import Run, epoch_lines
 from andiron.readable import number
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
@@ -95,15 +94,13 @@ def draw(found: Sequence[Curve], metric: str, path: Path) -> None:
 
 def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
     values: dict[int, list[float]] = {}
+    split, _, name = metric.partition("/")
     for run in runs:
-        try:
-            for point in epoch_points(run.folder):
-                if metric in point.values:
-                    value = float(point.values[metric])
-                    drawn = value if abs(value) < MOST_VALUE else math.nan
-                    values.setdefault(point.updates, []).append(drawn)
-        except errors.DataError as error:
-            raise errors.DataError(f"{run.path}: {error}") from error
+        for line in epoch_lines(run.folder):
+            if line.split == split and name in line.values:
+                value = float(line.values[name])
+                drawn = value if abs(value) < MOST_VALUE else math.nan
+                values.setdefault(line.updates, []).append(drawn)
     updates = sorted(values)
     columns = [values[each] for each in updates]
     means = [sum(each) / len(each) for each in columns]

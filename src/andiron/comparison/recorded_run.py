@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files, improvement
-from andiron.comparison.epoch_log import MOST_METRICS, epoch_points
-from andiron.comparison.plain_values import (
-    Number, is_finite, is_number, moment, read_own, reason,
-)  # fmt: skip
+from andiron import errors, files, improvement, logged_lines
 from andiron.config.leaves import leaves
+from andiron.logged_lines import Line
 from andiron.options import LearnerOptions
+from andiron.plain_values import Number, is_finite, is_number, moment
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
+MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
+MOST_METRICS = 10_000
 MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
 MOST_DEPTH = 50  # of lists and objects in the configuration
 LATER_OPTIONS = {  # with a plain default: a run of an earlier version has it in effect
@@ -76,6 +76,18 @@ def read(folders: Iterable[RunFolder]) -> list[Run]:
     return [run if run.metrics else _with_logged(run, known) for run in runs]
 
 
+def epoch_lines(folder: RunFolder) -> Iterator[Line]:
+    """What a run logged for whole epochs and validations, in its order; nothing without a file.
+
+    Raises: DataError for a file that is too large, a link, no file, or damaged.
+    """
+    if folder.metrics.is_symlink():
+        raise errors.DataError(f"{folder.metrics}: is a link")
+    over_epochs = b'"over": "epoch"'
+    lines = logged_lines.read(folder.metrics, MOST_LOGGED_BYTES, over_epochs)
+    return (line for line in lines if line.over == "epoch")
+
+
 def directions(runs: Iterable[Run]) -> dict[str, str]:
     """Which value of a metric is best, as most runs say.
 
@@ -124,14 +136,23 @@ def _object(
 ) -> dict[str, Any]:
     """The JSON object in a file; empty, and a problem, where there is none."""
     try:
-        value = files.parsed_json(read_own(path, MOST_BYTES), most_values)
+        if path.is_symlink():
+            raise ValueError("is a link")
+        value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
     except (OSError, ValueError) as error:
-        problems.append(f"{path.name}: {reason(error)}")
+        problems.append(f"{path.name}: {_reason(error)}")
         return {}
     if not isinstance(value, dict):
         problems.append(f"{path.name}: holds no object")
         return {}
     return value
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Why a file could not be read, without its name."""
+    if isinstance(error, FileNotFoundError):
+        return "is missing"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -218,15 +239,15 @@ def _with_logged(run: Run, known: Mapping[str, str]) -> Run:
     standings: dict[str, Standing] = {}
     epochs = updates = 0
     try:
-        for point in epoch_points(folder):
-            epochs, updates = max(epochs, point.epoch), max(updates, point.updates)
-            for name, value in point.values.items():
-                way = improvement.direction_of(name.partition("/")[2], known)
-                standings[name] = _after(standings.get(name), value, point.epoch, way)
+        for line in epoch_lines(folder):
+            epochs, updates = max(epochs, line.epoch), max(updates, line.updates)
+            for metric, value in line.values.items():
+                name, way = f"{line.split}/{metric}", improvement.direction_of(metric, known)
+                standings[name] = _after(standings.get(name), value, line.epoch, way)
             if len(standings) > MOST_METRICS:
-                raise errors.DataError(f"{folder.metrics.name}: more than {MOST_METRICS:,} metrics")
+                raise errors.DataError(f"{folder.metrics}: more than {MOST_METRICS:,} metrics")
     except errors.DataError as error:
-        problems = (*run.problems, str(error))
+        problems = (*run.problems, str(error).removeprefix(f"{folder.path}{os.sep}"))
         return dataclasses.replace(run, problems=problems, metrics=standings)
     facts = {"epochs": epochs, "updates": updates} | dict(run.facts)
     return dataclasses.replace(run, facts=facts, metrics=standings)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from andiron import errors
-from andiron.comparison.plain_values import as_text, is_number
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, value_of
+from andiron.plain_values import as_text, is_number
 
 WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(==|!=|<=|>=|[=<>()])|([^\s=<>!()'"]+))""")
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {

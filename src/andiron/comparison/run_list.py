@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from andiron.comparison.plain_values import moment
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import LAST, Names, differing, value_of
 from andiron.comparison.text_table import cell, measured, table
+from andiron.plain_values import moment
 from andiron.readable import duration
 
 DEFAULT_METRIC = "valid/loss"

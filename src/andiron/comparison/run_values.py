@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from andiron import errors, improvement
-from andiron.comparison.plain_values import as_text
 from andiron.comparison.recorded_run import NUMBERS, Run, directions
+from andiron.plain_values import as_text
 
 FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
 LAST = ".last"  # after a metric: its last value; without it, the best

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.comparison.plain_values import as_text, is_number
+from andiron.plain_values import as_text, is_number
 from andiron.readable import number
 
 WIDEST = 48  # characters of a cell

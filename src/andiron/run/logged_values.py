@@ -1,17 +1,15 @@
 """What a run logged, read back: the lines of metrics.jsonl and the scalars of TensorBoard."""
 
-import json
 import logging
 from typing import NamedTuple
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron import errors, files
+from andiron import errors, logged_lines
 from andiron.run_folder import RunFolder
 from andiron.writers import event_file
 from andiron.writers.tensorboard import HPARAMS
 
-MOST_BYTES = 2**30  # of metrics.jsonl: a million log points
 OF_THE_MACHINE = ("time/", "system/")  # differ in every run
 
 
@@ -33,26 +31,14 @@ def lines(folder: RunFolder) -> Logged:
     Raises: DataError naming a line that is damaged.
     """
     path, logged = folder.metrics, Logged()
-    try:
-        text = files.read_text(path, MOST_BYTES) if path.exists() else ""
-    except (OSError, ValueError) as error:
-        raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
-    for number, content in enumerate(text.splitlines(), 1):
-        try:
-            line = json.loads(content)
-            split, epoch, over = (line.pop(name) for name in ("split", "epoch", "over"))
-            where = f"{path.name}: {split}, epoch {epoch}, of the {over}"
-            place = Place(line.pop("updates"), where)
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise errors.DataError(
-                f"{path}, line {number}: damaged ({error}); was it cut off or edited?"
-            ) from error
+    for line in logged_lines.read(path):
+        where = f"{path.name}: {line.split}, epoch {line.epoch}, of the {line.over}"
         values = {
             name: repr(value)
-            for name, value in line.items()
+            for name, value in line.values.items()
             if not name.startswith(OF_THE_MACHINE)
         }
-        logged.setdefault(place, []).append(values)
+        logged.setdefault(Place(line.updates, where), []).append(values)
     return logged
 
 

@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors
+from andiron import errors, logged_lines
 from andiron.build import components
 from andiron.config.schema import Train
 from andiron.data import Splits
 from andiron.data.described import Described
 from andiron.learner.precision import Precision
-from andiron.run import metric_table, run_record
-from andiron.run.metric_table import Table
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from andiron.tasks import text_generation
 from andiron.trained import predictions, raw_inputs
@@ -111,12 +110,12 @@ class Run:
         return max(self.config.batch_size, self.preprocessing.evaluation_batch_size)
 
     @cached_property
-    def metrics(self) -> Table:
+    def metrics(self) -> logged_lines.Table:
         """Every logged value: columns split, updates, epoch, over (window or epoch), and values.
 
         `pandas.DataFrame(run.metrics)` and `polars.DataFrame(run.metrics)` take it as it is.
         """
-        return metric_table.read(self.folder)
+        return logged_lines.as_table(self.folder.metrics)
 
     @cached_property
     def summary(self) -> dict[str, Any]:

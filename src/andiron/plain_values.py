@@ -7,10 +7,7 @@
 import json
 import math
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeGuard
-
-from andiron import files
 
 Number = int | float
 
@@ -39,17 +36,3 @@ def moment(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else None
-
-
-def read_own(path: Path, limit: int) -> bytes:
-    """`files.read_bytes` of a file that is in its folder: no link leads out of it."""
-    if path.is_symlink():
-        raise ValueError("is a link")
-    return files.read_bytes(path, limit)
-
-
-def reason(error: OSError | ValueError) -> str:
-    """Why a file could not be read, without its name."""
-    if isinstance(error, FileNotFoundError):
-        return "is missing"
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
