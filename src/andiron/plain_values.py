@@ -29,10 +29,10 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def moment(text: str | None) -> datetime | None:
+def moment(value: Any) -> datetime | None:
     """A time on record; None where it is none, or has no time zone."""
     try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
         return None
     return found if found.tzinfo else None

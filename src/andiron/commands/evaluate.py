@@ -6,12 +6,12 @@ import io
 import json
 import logging
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
 from andiron.commands import command_line, process
+from andiron.comparison.text_table import measured, table
 from andiron.readable import number
 from andiron.run import named_folder, provenance
 from andiron.run_folder import RunFolder
@@ -106,42 +106,32 @@ def _show(head: dict[str, str], found: Any) -> None:
     samples = f"{found.part} of {head['data']}, {found.samples:,} samples"
     print(errors.printable(f"{head['run']}, weights {head['weights']}: {samples}\n"))
     rows = [[name, number(value)] for name, value in found.values.items()]
-    _show_table(["metric", "value"], rows)
+    print(table(["metric", "value"], rows), end="\n\n")
     if found.classes:
         present = [each for each in found.classes if each.is_present]
         shown = sorted(present, key=lambda each: each.f1)[:MOST_CLASSES]
         is_cut = len(shown) < len(found.classes)
         title = f", the {len(shown)} lowest F1 of {len(found.classes)}" if is_cut else ""
-        rows = [[each.name, *(f"{ratio:.4f}" for ratio in each.ratios), f"{each.support}"]
+        rows = [[_short(each.name), *(f"{ratio:.4f}" for ratio in each.ratios), each.support]
                 for each in (shown if is_cut else found.classes)]  # fmt: skip
-        _show_table([f"class{title}", "precision", "recall", "F1", "support"], rows)
+        headers = [f"class{title}", "precision", "recall", "F1", "support"]
+        print(table(headers, rows), end="\n\n")
     if found.worst:
-        rows = [_worst_row(each) for each in found.worst]
-        _show_table(["worst errors", "true", "predicted", "probability", "loss"], rows)
+        headers = ["worst errors", "true", "predicted", "probability", "loss"]
+        print(table(headers, [_worst_row(each) for each in found.worst]), end="\n\n")
     for name, text in found.texts.items():
         print(errors.printable(f"{name}\n{text}\n"))
 
 
-def _worst_row(error: Any) -> list[str]:
+def _worst_row(error: Any) -> list[str | None]:
     prediction = error.prediction
-    p = "" if prediction.probability is None else f"{prediction.probability:.4f}"
-    return [prediction.name, error.true, _predicted(prediction), p, number(error.loss)]
+    names = map(_short, (prediction.name, error.true, _predicted(prediction)))
+    return [*names, measured(prediction.probability), number(error.loss)]
 
 
-def _show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """The first column to the left, the others to the right."""
-    cut = [[_short(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cut, strict=True)]
-    for row in [header, *cut]:
-        first, *rest = zip(row, widths, strict=True)
-        cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
-        print("  ".join(cells).rstrip())
-    print()
-
-
-def _short(cell: str) -> str:
-    plain = errors.printable(cell).replace("\n", "\\n").replace("\t", "\\t")
-    return plain if len(plain) <= MOST_LETTERS else f"...{plain[3 - MOST_LETTERS :]}"
+def _short(name: str) -> str:
+    """The end of a name, which tells a file from the others of its folder."""
+    return name if len(name) <= MOST_LETTERS else f"...{name[3 - MOST_LETTERS :]}"
 
 
 def _write_pictures(folder: Path, found: Any) -> None:

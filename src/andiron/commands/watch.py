@@ -49,7 +49,7 @@ class WatchedRun:
             num_epochs=0 if _count(config, "num_updates") else num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
-            elapsed=_seconds(found),
+            elapsed=status.seconds(found, datetime.now(UTC)),
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             lines=list(filter(_is_message, tail(self._folder.log, LINES_OF_THE_LOG))),
@@ -90,16 +90,6 @@ def _directions(folder: RunFolder) -> dict[str, str]:
 def _count(config: dict[str, Any], name: str) -> int:
     value = config.get(name)
     return value if type(value) is int and 0 < value < 10**15 else 0
-
-
-def _seconds(found: dict[str, Any]) -> float | None:
-    """How long this process of the run takes, or took."""
-    try:
-        started = datetime.fromisoformat(found["started"])
-        ended = datetime.fromisoformat(found["ended"]) if "ended" in found else datetime.now(UTC)
-        return max(0.0, (ended - started).total_seconds())
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 @process.command

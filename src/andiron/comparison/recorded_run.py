@@ -17,8 +17,9 @@ from andiron import errors, files, improvement, logged_lines
 from andiron.config.leaves import leaves
 from andiron.logged_lines import Line
 from andiron.options import LearnerOptions
-from andiron.plain_values import Number, is_finite, is_number, moment
+from andiron.plain_values import Number, is_finite, is_number
 from andiron.run.log_file import is_held
+from andiron.run.status import seconds
 from andiron.run_folder import RunFolder
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
@@ -119,7 +120,7 @@ def _read(folder: RunFolder) -> Run:
     is_done = facts.get("status") == "done"
     summary = _object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
-    facts.setdefault("seconds", _seconds(facts))
+    facts.setdefault("seconds", seconds(facts))
     try:
         flat, nodes = _flat(config)
     except RecursionError:
@@ -199,14 +200,6 @@ def _status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
     except OSError:
         return "killed"
     return "killed" if may_be_asked and not is_held(folder.log) else "running"
-
-
-def _seconds(facts: Mapping[str, Any]) -> float | None:
-    """From the start to the end of a run without a summary."""
-    started, ended = (moment(facts.get(name)) for name in ("started", "ended"))
-    if started is None or ended is None:
-        return None
-    return (ended - started).total_seconds()
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:

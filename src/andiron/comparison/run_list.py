@@ -12,6 +12,7 @@ from andiron.comparison.run_values import LAST, Names, differing, value_of
 from andiron.comparison.text_table import cell, measured, table
 from andiron.plain_values import moment
 from andiron.readable import duration
+from andiron.run import status
 
 DEFAULT_METRIC = "valid/loss"
 
@@ -94,10 +95,8 @@ def started(run: Run) -> str | None:
 
 def seconds(run: Run) -> str | None:
     """How long the run has trained; until now for one that runs."""
-    begun = moment(run.facts.get("started"))
-    if run.facts.get("status") == "running" and begun is not None:
-        return duration((datetime.now(UTC) - begun).total_seconds())
-    spent = run.facts.get("seconds")
+    is_running = run.facts.get("status") == "running"
+    spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 
 

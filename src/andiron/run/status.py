@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, files
+from andiron.plain_values import moment
 from andiron.run_folder import RunFolder
 
 # limits of the process, which the shell shows with `ulimit -a`
@@ -71,6 +72,14 @@ def _write_end(folder: RunFolder, status: str, reason: str | None, started: str)
 def now() -> str:
     """The time in UTC, to a millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def seconds(found: Mapping[str, Any], until: datetime | None = None) -> float | None:
+    """From the start on record to the end, or `until`; None where either is not known."""
+    started, ended = moment(found.get("started")), moment(found.get("ended")) or until
+    if started is None or ended is None:
+        return None
+    return max(0.0, (ended - started).total_seconds())
 
 
 def contents(paths: Iterable[Path]) -> dict[Path, bytes]:

@@ -111,20 +111,20 @@ class LanguageModel(Supervised):
         return (targets != IGNORED).sum() if has_ignored else targets.numel()
 
 
-def encoded(text: str, vocabulary: Sequence[str] | None) -> list[int]:
-    """The tokens of a prompt.
+def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -> list[int]:
+    """The tokens of a text.
 
-    Raises: ValueError naming the characters that the vocabulary lacks, or if there is none.
+    Raises: ValueError with its `name` and the characters that the vocabulary lacks, or for no text.
     """
     if not text:
-        raise ValueError("prompt: should have at least one character, such as a line break")
+        raise ValueError(f"{name}: should have at least one character, such as a line break")
     if vocabulary is None:
         return [*text.encode()]
     numbers = {token: number for number, token in enumerate(vocabulary)}
     unknown = sorted({*text} - numbers.keys())
     if unknown:
-        missing = f"the vocabulary has no {', '.join(map(repr, unknown))}"
-        raise ValueError(f"prompt={text!r}: {missing}; use characters that it has")
+        missing = f"the vocabulary has no {', '.join(map(repr, unknown[:10]))}"
+        raise ValueError(f"{name}={text[:40]!r}: {missing}; use characters that it has")
     return [numbers[character] for character in text]
 
 

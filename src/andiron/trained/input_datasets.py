@@ -10,6 +10,7 @@ from torch import Tensor
 from andiron import errors, files
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.on_disk import image_decoding
+from andiron.tasks.language import encoded
 
 MOST_TEXT_BYTES = 2**26
 
@@ -57,8 +58,7 @@ class Texts:
         self, texts: Sequence[str | Path], vocabulary: Sequence[str] | None, context_length: int
     ):
         self.names = [str(text) for text in texts]
-        numbers = None if vocabulary is None else {c: n for n, c in enumerate(vocabulary)}
-        self.tokens = [_tokens(text, numbers)[-context_length:] for text in texts]
+        self.tokens = [_tokens(text, vocabulary)[-context_length:] for text in texts]
         self.is_even = len({len(tokens) for tokens in self.tokens}) == 1
 
     def __len__(self) -> int:
@@ -71,22 +71,15 @@ class Texts:
         return RawBatch(inputs, torch.zeros(len(chosen), dtype=torch.long))
 
 
-def _tokens(text: str | Path, numbers: dict[str, int] | None) -> Tensor:
-    content, name = text, repr(str(text)[:40])
+def _tokens(text: str | Path, vocabulary: Sequence[str] | None) -> Tensor:
+    name, content = "text", str(text)
     if isinstance(text, Path):
+        name = str(text)
         try:
             content = files.read_text(text, MOST_TEXT_BYTES)
         except (OSError, ValueError) as error:
             raise errors.DataError(f"{text}: cannot be read as text ({error})") from error
-    content = str(content)
-    if not content:
-        raise errors.DataError(f"{name}: is empty; give a text of one character or more")
-    if numbers is None:
-        return torch.tensor([*content.encode()], dtype=torch.long)
-    unknown = sorted({*content} - numbers.keys())
-    if unknown:
-        raise errors.DataError(
-            f"{name}: the vocabulary of {len(numbers)} characters has no "
-            f"{', '.join(map(repr, unknown[:10]))}; use characters that the run was trained on"
-        )
-    return torch.tensor([numbers[each] for each in content], dtype=torch.long)
+    try:
+        return torch.tensor(encoded(content, vocabulary, name), dtype=torch.long)
+    except ValueError as error:
+        raise errors.DataError(str(error)) from error

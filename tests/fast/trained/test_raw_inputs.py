@@ -109,8 +109,8 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
         ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
         (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
         (["a.png"], FLOATS, "pictures are no samples of arrays"),
-        (["abc"], TEXT, "the vocabulary of 2 characters has no 'c'"),
-        ([""], TEXT, "is empty"),
+        (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
+        ([""], TEXT, "text: should have at least one character"),
     ],
 )
 def test_what_is_no_sample_is_refused_with_what_is(given, data, told):
