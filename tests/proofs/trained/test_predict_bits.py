@@ -1,18 +1,22 @@
-"""`run.predict` and `evaluate` on the data of a pass give the bits of that pass."""
+"""`run.predict` and `evaluate` on the data of a pass give the bits of that pass: for every task, on
+every data set that has targets for it.
+"""
 
-import csv
+import sys
 from pathlib import Path
 
 import pytest
+import small_files
 import torch
 from in_process import called
-from PIL import Image
 
 import andiron
 from andiron.commands import train
+from andiron.errors import MismatchError
 from andiron.learner import evaluation
 from andiron.trained import evaluating
 
+CONF = Path(__file__).resolve().parents[3] / "conf"
 SHORT = ("num_updates=2", "batch_size=16", "render=plain", "writers=[json_lines]")
 FOLDER = "hydra.run.dir=run"
 
@@ -38,11 +42,12 @@ def passes(monkeypatch):
     return found
 
 
-def table(path, rows):
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+@pytest.fixture
+def files(here, monkeypatch):
+    monkeypatch.syspath_prepend(here)
+    small_files.write(monkeypatch)
+    yield
+    sys.modules.pop("points", None)
 
 
 def as_they_are(run, part):
@@ -60,7 +65,7 @@ def as_mappings(run, part):
 
 
 def as_csv(run, part):
-    table(Path("new.csv"), as_mappings(run, part))
+    small_files.table(Path("new.csv"), as_mappings(run, part))
     return "new.csv"
 
 
@@ -68,48 +73,123 @@ def as_files(run, part):
     return [part.root / name for name in part.names]
 
 
-def flowers():
-    generator = torch.Generator().manual_seed(1)
-    numbers = torch.randn(61, 3, generator=generator).tolist()
-    kinds = ["rose", "tulip"] * 31
-    return [
-        {"width": a, "height": b, "kind": kind, "depth": c}
-        for (a, b, c), kind in zip(numbers, kinds, strict=False)
-    ]
+def points(targets):
+    return f"{{_target_: points.Points, targets: {targets}}}"
 
 
-def make_pictures():
-    generator = torch.Generator().manual_seed(1)
-    for number in range(40):
-        folder = Path("pictures", ["cat", "dog", "owl"][number % 3])
-        folder.mkdir(parents=True, exist_ok=True)
-        pixels = torch.randint(0, 256, (11 + number % 3, 13, 3), generator=generator)
-        Image.fromarray(pixels.to(torch.uint8).numpy()).save(folder / f"{number}.png")
-
-
+CSV = ("data=csv", "data.path=flowers.csv")
+PICTURES = ("data.size=9", "data.valid=0.3")
+SMALL = ("data.root=.", "data.valid=0.3")
+STORED = ("data=safetensors", "data.path=points.safetensors")
+NETWORK = ("model.dim=16", "model.layers=1", "model.heads=2")
+POEM = ("path=poem.txt", "context_length=16", "level=characters")
+INNER_CSV = ("data@data.data=csv", "data.data.path=flowers.csv", "data.data.target=kind",
+             "data.data.exclude=[colour]")  # fmt: skip
+INNER_TEXT = ("data@data.data=text", *(f"data.data.{each}" for each in POEM), *NETWORK)
+# by data set and task: the options, and how the inputs are given again
 CASES = {
-    "digits": (("model=convnet", "precision=bf16"), as_they_are),
-    "channels last": (("model=convnet", "channels_last=true"), as_arrays),
-    "labels": (("data=digit_pairs", "task=multilabel", "data.num_pairs=60"), as_arrays),
-    "diabetes": (("data=diabetes", "task=regression"), as_mappings),
-    "yes or no": (("data=csv", "data.path=flowers.csv", "data.target=kind", "task=binary"), as_csv),
-    "pictures": (("data=image_folder", "data.path=pictures", "data.size=9"), as_files),
-    "text": (
-        ("data=text", "data.path=poem.txt", "data.context_length=16", "data.level=characters",
-         "model.dim=16", "model.layers=1", "model.heads=2"), as_they_are),
+    ("digits", "classification"): (("model=convnet", "precision=bf16"), as_they_are),
+    ("synthetic", "classification"): (
+        ("data.num_samples=80", "model=convnet", "channels_last=true"), as_arrays),
+    ("synthetic", "binary"): (("data.num_samples=80", "data.num_classes=2"), as_they_are),
+    ("mnist", "classification"): (("batch_size=64",), as_arrays),
+    ("fashion_mnist", "classification"): (SMALL, as_arrays),
+    ("cifar10", "classification"): (SMALL, as_arrays),
+    ("cifar100", "classification"): (SMALL, as_they_are),
+    ("image_folder", "classification"): (("data.path=pictures", *PICTURES), as_files),
+    ("image_folder", "binary"): (("data.path=pets", *PICTURES), as_files),
+    ("csv", "classification"): ((*CSV, "data.target=colour", "data.exclude=[kind]"), as_csv),
+    ("csv", "binary"): ((*CSV, "data.target=kind", "data.exclude=[colour]"), as_csv),
+    ("csv", "regression"): (
+        (*CSV, "data.target=[depth,width]", "data.exclude=[kind,colour]"), as_csv),
+    ("diabetes", "regression"): ((), as_mappings),
+    ("digit_pairs", "multilabel"): (("data.num_pairs=60",), as_arrays),
+    ("text", "language_model"): ((*(f"data.{each}" for each in POEM), *NETWORK), as_they_are),
+    ("safetensors", "classification"): ((*STORED, "data.targets=classes"), as_arrays),
+    ("safetensors", "binary"): ((*STORED, "data.targets=two"), as_arrays),
+    ("safetensors", "multilabel"): ((*STORED, "data.targets=labels"), as_they_are),
+    ("safetensors", "regression"): (
+        (*STORED, "data.targets=numbers", "data.in_memory=false"), as_they_are),
+    ("torch_dataset", "classification"): (
+        (f"data.train={points('classes')}", "data.num_classes=3"), as_they_are),
+    ("torch_dataset", "binary"): (
+        (f"data.train={points('two')}", "data.num_classes=2"), as_they_are),
+    ("torch_dataset", "multilabel"): (
+        (f"data.train={points('labels')}", "data.num_outputs=2"), as_they_are),
+    ("torch_dataset", "regression"): ((f"data.train={points('numbers')}",), as_they_are),
+    ("balanced", "classification"): ((), as_arrays),
+    ("balanced", "binary"): (INNER_CSV, as_csv),
+    ("kfold", "classification"): ((), as_arrays),
+    ("kfold", "binary"): (INNER_CSV, as_csv),
+    ("kfold", "regression"): (("data@data.data=diabetes",), as_arrays),
+    ("kfold", "multilabel"): (("data@data.data=digit_pairs", "data.data.num_pairs=60"), as_arrays),
+    ("kfold", "language_model"): (INNER_TEXT, as_they_are),
+    ("partial", "classification"): ((), as_arrays),
+    ("partial", "binary"): (INNER_CSV, as_csv),
+    ("partial", "multilabel"): (
+        ("data@data.data=digit_pairs", "data.data.num_pairs=60"), as_they_are),
+    ("partial", "regression"): (("data@data.data=diabetes",), as_mappings),
+    ("partial", "language_model"): (INNER_TEXT, as_they_are),
 }  # fmt: skip
+TARGETS = {  # by task
+    "classification": "classes", "binary": "two classes", "multilabel": "labels",
+    "regression": "numbers", "language_model": "tokens",
+}  # fmt: skip
+OF_ANY_OTHER = {*TARGETS.values()}
+OFFERED = {  # by data set: the targets that it has; there are no cases of tasks for others
+    "balanced": {"classes", "two classes"},
+    "cifar10": {"classes"},
+    "cifar100": {"classes"},
+    "csv": {"classes", "two classes", "numbers"},
+    "diabetes": {"numbers"},
+    "digit_pairs": {"labels"},
+    "digits": {"classes"},
+    "fashion_mnist": {"classes"},
+    "image_folder": {"classes", "two classes"},
+    "kfold": OF_ANY_OTHER,
+    "mnist": {"classes"},
+    "partial": OF_ANY_OTHER,
+    "safetensors": OF_ANY_OTHER - {"tokens"},
+    "synthetic": {"classes", "two classes"},
+    "text": {"tokens"},
+    "torch_dataset": OF_ANY_OTHER - {"tokens"},
+}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_predictions_and_metrics_are_the_bits_of_the_run(case, passes, here):
-    options, given = CASES[case]
-    table(Path("flowers.csv"), flowers())
-    make_pictures()
-    Path("poem.txt").write_text("So much depends upon a red wheel barrow\n" * 40)
-    ended = called(train.main, *options, *SHORT, FOLDER, cwd=here)
+def test_there_is_a_case_for_every_data_set_and_every_task_that_predicts():
+    assert OFFERED.keys() == choices("data")
+    assert {*TARGETS, "adversarial"} == choices("task")
+    assert CASES.keys() == {
+        (data, task)
+        for data, offered in OFFERED.items()
+        for task, targets in TARGETS.items()
+        if targets in offered
+    }
+
+
+def choices(group):
+    return {path.stem for path in (CONF / group).glob("*.yaml")}
+
+
+def test_a_gan_predicts_nothing(here):
+    options = ("task=adversarial", "model.width=8")
+    assert called(train.main, *options, *SHORT, FOLDER, cwd=here).code == 0
+
+    with pytest.raises(MismatchError, match="a GAN predicts nothing"):
+        andiron.load("run").predict(torch.zeros(1, 1, 8, 8))
+
+
+@pytest.mark.parametrize(("data", "task"), CASES)
+def test_predictions_and_metrics_are_the_bits_of_the_run(data, task, passes, request, here):
+    options, given = CASES[data, task]
+    if data == "mnist":  # the genuine one
+        options += (f"data.root={request.getfixturevalue('mnist_root')}",)
+    else:
+        request.getfixturevalue("files")
+    ended = called(train.main, f"data={data}", f"task={task}", *options, *SHORT, FOLDER, cwd=here)
     assert ended.code == 0, ended.errors
     valid, test = passes[-2:]
-    run = andiron.load("run")
+    run = andiron.load("run", trust=["points"])
 
     for part, expected in ((run.data.valid, valid), (run.data.test, test)):
         found = run.predict(given(run, part))
@@ -119,6 +199,3 @@ def test_predictions_and_metrics_are_the_bits_of_the_run(case, passes, here):
     assert measured.values == {row["metric"]: row["last"] for row in rows}
     assert len(measured.worst) == 3
     assert {each.true for each in measured.worst} != {""}
-    if case == "yes or no":
-        assert {each.label for each in found} <= {"rose", "tulip"}
-        assert found[0].name == "new.csv, line 2"
