@@ -1,18 +1,16 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from andiron import errors
 from andiron.comparison.recorded_run import Run, epoch_lines
-from andiron.readable import number
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
-COLUMNS, ROWS = 64, 15  # of a chart, without its axes
+COLUMNS, ROWS = 80, 16  # of a chart
 
 
 @dataclass(frozen=True)
@@ -37,42 +35,14 @@ def curves(groups: Mapping[str, Sequence[Run]], metric: str) -> list[Curve]:
 
 def as_text(found: Sequence[Curve], metric: str) -> str:
     """A chart of 80 columns; each curve is drawn with its place in `MARKS`, the first on top."""
-    points = [
-        (mark, column, value)
-        for mark, curve in zip(MARKS, found, strict=False)
-        for column, value in _columns(curve, found)
-        if math.isfinite(value)
-    ]
-    if not points:
+    from andiron.screen import chart, rows  # these import rich
+
+    marked = zip(MARKS, found, strict=False)
+    lines = [(mark, curve.updates, curve.means) for mark, curve in marked]
+    drawn = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
+    if not drawn:
         return f"{errors.printable(metric)}: no curve"
-    lowest, highest = (choose(value for *_, value in points) for choose in (min, max))
-    scale = (ROWS - 1) / ((highest - lowest) or 1)
-    cells = {(round((value - lowest) * scale), at): mark for mark, at, value in reversed(points)}
-    lines = [errors.printable(metric)]
-    for row in reversed(range(ROWS)):
-        label = number(lowest + row / scale) if row in (0, ROWS // 2, ROWS - 1) else ""
-        line = "".join(cells.get((row, column), " ") for column in range(COLUMNS))
-        lines.append(f"{label:>10} |{line}".rstrip())
-    first, last = _span(found)
-    axis = f"{first:,}{last:>{COLUMNS - len(f'{first:,}')},} updates"
-    return "\n".join([*lines, " " * 11 + "+" + "-" * COLUMNS, " " * 12 + axis])
-
-
-def _columns(curve: Curve, found: Sequence[Curve]) -> Iterator[tuple[int, float]]:
-    """The columns of a curve and its value there, on straight lines between its points."""
-    first, last = _span(found)
-    scale = (COLUMNS - 1) / ((last - first) or 1)
-    places = [round((updates - first) * scale) for updates in curve.updates]
-    yield places[0], curve.means[0]
-    for (at, value), (to, end) in itertools.pairwise(zip(places, curve.means, strict=True)):
-        for column in range(at + 1, to + 1):
-            yield column, value + (end - value) * (column - at) / (to - at)
-        if at == to:
-            yield to, end
-
-
-def _span(found: Sequence[Curve]) -> tuple[int, int]:
-    return min(curve.updates[0] for curve in found), max(curve.updates[-1] for curve in found)
+    return "\n".join([errors.printable(metric), *(rows.written(row, None).rstrip() for row in drawn)])
 
 
 def draw(found: Sequence[Curve], metric: str, path: Path) -> None:
