@@ -42,7 +42,8 @@ def as_text(found: Sequence[Curve], metric: str) -> str:
     drawn = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
     if not drawn:
         return f"{errors.printable(metric)}: no curve"
-    return "\n".join([errors.printable(metric), *(rows.written(row, None).rstrip() for row in drawn)])
+    texts = (rows.written(row, None).rstrip() for row in drawn)
+    return "\n".join([errors.printable(metric), *texts])
 
 
 def draw(found: Sequence[Curve], metric: str, path: Path) -> None:

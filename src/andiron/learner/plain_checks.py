@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from andiron import errors
+from andiron.plain_values import is_finite, is_number
 
 MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
 SHOWN = 60  # characters of a wrong value
@@ -47,14 +48,6 @@ def optional(kind: Kind) -> Kind:
     return Kind(f"{kind.allowed}, or null", lambda value: value is None or kind.holds(value))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_finite(value: Any) -> bool:
-    return _is_number(value) and abs(value) < MOST**20 and math.isfinite(value)
-
-
 def _whole(first: int, end: int, allowed: str) -> Kind:
     return Kind(allowed, lambda value: type(value) is int and first <= value < end)
 
@@ -77,12 +70,12 @@ LAST_UPDATE = _whole(-1, MOST, "a whole number from -1")
 SEED = _whole(-(2**63), 2**64, "a whole number of 64 bits")
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("text", lambda value: isinstance(value, str))
-NUMBER = Kind("a finite number", _is_finite)
-MEASURED = Kind("a number", _is_number)  # of a run that does not mind a NaN
-SECONDS = Kind("a finite number from 0", lambda value: _is_finite(value) and value >= 0)
-SCALE = Kind("a power of two", lambda value: _is_finite(value) and math.frexp(value)[0] == 0.5)
+NUMBER = Kind("a finite number", is_finite)
+MEASURED = Kind("a number", is_number)  # of a run that does not mind a NaN
+SECONDS = Kind("a finite number from 0", lambda value: is_finite(value) and value >= 0)
+SCALE = Kind("a power of two", lambda value: is_finite(value) and math.frexp(value)[0] == 0.5)
 _NOT_FINITE = ("nan", "inf", "-inf")
-LAST = Kind("a number, text or null", lambda v: v is None or _is_number(v) or v in _NOT_FINITE)
+LAST = Kind("a number, text or null", lambda v: v is None or is_number(v) or v in _NOT_FINITE)
 PLAIN = Kind("a list or an object", lambda value: isinstance(value, list | dict))
 RANDOM = {
     "python": [_whole(3, 4, "3"), _words(WORDS + 1), optional(NUMBER)],
@@ -158,8 +151,8 @@ def is_alike(found: Any, own: Any) -> bool:
     if isinstance(own, list | tuple):
         return isinstance(found, list | tuple)
     if own is None or found is None:
-        return found is None or isinstance(found, str | list | dict) or _is_finite(found)
+        return found is None or isinstance(found, str | list | dict) or is_finite(found)
     if isinstance(own, bool) or not isinstance(own, int | float):
         return isinstance(found, type(own))
     is_count = type(own) is int and own >= 0
-    return _is_finite(found) and (not is_count or (type(found) is int and 0 <= found < MOST))
+    return is_finite(found) and (not is_count or (type(found) is int and 0 <= found < MOST))
