@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from andiron import errors
-from andiron.run import comparison, status
+from andiron.run import bit_comparison, status
 from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -228,7 +228,7 @@ def faults(surrounding: Surrounding, folder: Path, expected: Path) -> list[str]:
         code, output = _ran("$train", folder)
     if code:
         return [f"ended with {code}:\n{output}"]
-    return [str(each) for each in comparison.compare(expected, folder / "run")]
+    return [str(each) for each in bit_comparison.compare(expected, folder / "run")]
 
 
 def _unclear(code: int, output: str, folder: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 
-from andiron.run import comparison
+from andiron.run import bit_comparison
 
 RUN = (
     "model.hidden=[64]",
@@ -69,7 +69,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight)
 
     assert saved and saved[-1] < updates_saved(run_dir)[-1] == LAST_UPDATE
     assert status(run_dir)["status"] == "done"
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
     said = (run_dir / "experiment.log").read_text()
     assert "No space left on device" in said and said.count("epoch 60/60") == 1
 
@@ -97,7 +97,7 @@ def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_i
     filler.unlink()
     trained(tmp_path, f"resume={run_dir}")
     assert status(run_dir)["status"] == "done"
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
 
 
 def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
@@ -126,7 +126,7 @@ def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_
 
     filler.unlink()
     trained(tmp_path, f"resume={run_dir}")
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
 
 
 def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(tmp_path, straight):

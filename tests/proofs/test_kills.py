@@ -15,7 +15,7 @@ import pytest
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 from andiron import errors
-from andiron.run import comparison
+from andiron.run import bit_comparison
 from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Outcome, Trial
 from proofs.observed_phase import ObservedProcess
@@ -260,7 +260,7 @@ def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, res
 
     trained(tmp_path, *(again if restart == "requeued" else ["resume=run"]))
     assert status(run_dir)["status"] == "done"
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
     assert 0 <= updates_saved(run_dir)[-1] <= 3
     (parts / "hold").unlink()
     trained(parts, "resume=run", "trust=[parts]")
-    assert comparison.compare(parts / "straight", run_dir) == []
+    assert bit_comparison.compare(parts / "straight", run_dir) == []
 
 
 @pytest.mark.slow
@@ -328,7 +328,7 @@ def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_save
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
 
     trained(tmp_path, "resume=run", "num_workers=0")
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
 
 
 @pytest.mark.slow
@@ -346,7 +346,7 @@ def test_a_run_ended_before_its_first_update_is_started_by_the_same_command(tmp_
     assert not lines(run_dir)
 
     trained(tmp_path, *again)
-    assert comparison.compare(tmp_path / "straight", run_dir) == []
+    assert bit_comparison.compare(tmp_path / "straight", run_dir) == []
 
 
 @pytest.mark.slow
@@ -383,7 +383,7 @@ def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, st
         "end it first, "
         "or choose another hydra.run.dir\n"
     )
-    assert comparison.compare(straight, run_dir) == []
+    assert bit_comparison.compare(straight, run_dir) == []
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from andiron import devices, errors, files
-from andiron.build import grouped_optimizer, network, recorded, targets
+from andiron.build import grouped_optimizer, network, target_kinds, targets
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
@@ -48,7 +48,7 @@ def build(config: Train, trusted: Trust | None = None) -> Components:
     """
     if trusted is None:
         return _built(config)
-    recorded.check(config, trusted)
+    target_kinds.check(config, trusted)
     with unwritten():
         return _built(config)
 

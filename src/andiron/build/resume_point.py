@@ -12,7 +12,7 @@ from andiron.build import components, targets
 from andiron.build.components import Components
 from andiron.checkpoint import Checkpoint, Store, contents
 from andiron.config.schema import Train
-from andiron.learner import Learner, plain_checks, saved_state
+from andiron.learner import Learner, plain_checks, state_format
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
@@ -31,7 +31,7 @@ def newest(
     """
     path, unchecked = checkpoint.newest_whole(checkpoints, run)
     file = unchecked.place(contents.STATE)
-    saved = dataclasses.replace(unchecked, state=saved_state.checked(unchecked.state, file))
+    saved = dataclasses.replace(unchecked, state=state_format.checked(unchecked.state, file))
     _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
     _check_length(config, saved.state)
     _check_horizon(config, built, changes)

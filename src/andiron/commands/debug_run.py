@@ -78,6 +78,6 @@ def _gradients_watched() -> AbstractContextManager[None]:
 
 
 def _differences(straight: Path, resumed: Path) -> list[Any]:
-    from andiron.run import comparison  # imports torch
+    from andiron.run import bit_comparison  # imports torch
 
-    return comparison.compare(straight, resumed)
+    return bit_comparison.compare(straight, resumed)

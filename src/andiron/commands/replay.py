@@ -14,7 +14,7 @@ from andiron.checkpoint import contents
 from andiron.commands import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
-from andiron.learner import nonfinite, plain_checks, saved_state
+from andiron.learner import nonfinite, plain_checks, state_format
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -31,7 +31,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if "step" not in saved.state:
         below = RunFolder(Path("<run folder>")).nonfinite
         raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
-    state = saved_state.checked(saved.state, saved.place(contents.STATE))
+    state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = run_record.config(RunFolder(folder.parents[1]), trusted)

@@ -15,7 +15,7 @@ from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import comparison, metadata, provenance, run_record
+from andiron.run import bit_comparison, metadata, provenance, run_record
 from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
@@ -35,7 +35,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
     not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
-    folder = comparison.finished(path)
+    folder = bit_comparison.finished(path)
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
     listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
@@ -43,9 +43,9 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     signals = Signals(Interrupter())
     with heard(signals):
         train.train(config, into, {}, signals.interrupter, trusted)
-    found = comparison.compare(path, into)
+    found = bit_comparison.compare(path, into)
     if not found:
-        print(f"exact: {comparison.counts(path)} are the same bits")
+        print(f"exact: {bit_comparison.counts(path)} are the same bits")
         return True
     print(errors.printable(f"not exact: {found[0]}\nand {len(found) - 1:,} more"))
     cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE

@@ -18,8 +18,8 @@ from andiron.learner import summary
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator, check_loaders
 from andiron.learner.saving import Saver
+from andiron.learner.single_file import as_record, read_record
 from andiron.learner.state import LearnerState
-from andiron.learner.state_record import as_record, read_record
 from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
 from andiron.options import LearnerOptions

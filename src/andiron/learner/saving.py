@@ -7,7 +7,7 @@ from pathlib import Path
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
-from andiron.learner import saved_state
+from andiron.learner import state_format
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
@@ -104,6 +104,6 @@ class Saver:
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
         metric_log = self._state.metric_log
-        positions = saved_state.checked(newest.state)["metric_log"]["writers"]
+        positions = state_format.checked(newest.state)["metric_log"]["writers"]
         metric_log.writers.rewind(positions, self._state.position.updates)
         return folder

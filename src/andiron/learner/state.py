@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from andiron import errors, randomness, schedules
 from andiron.cadence import Ticker
 from andiron.checkpoint import Checkpoint, contents
-from andiron.learner import plain_checks, saved_state
+from andiron.learner import plain_checks, state_format
 from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
@@ -51,7 +51,7 @@ class LearnerState:
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         state = {
-            "format": saved_state.FORMAT,
+            "format": state_format.FORMAT,
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
@@ -81,7 +81,7 @@ class LearnerState:
         metrics were measured, or if its weights or averages are those of another model; DataError
         for values that a learner built the same cannot have.
         """
-        state = saved_state.checked(saved.state, saved.place(contents.STATE))
+        state = state_format.checked(saved.state, saved.place(contents.STATE))
         self._check(saved, state)
         self.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))

@@ -16,7 +16,7 @@ from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.run import named_folder, recorded_overrides, resume_policy, run_record
+from andiron.run import hydra_overrides, named_folder, resume_policy, run_record
 from andiron.run_folder import RunFolder
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
@@ -147,12 +147,12 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust
     path = folder.hydra / "overrides.yaml"
     try:
         run_record.check(folder, path)
-        listed = recorded_overrides.read(path)
+        listed = hydra_overrides.read(path)
     except (OSError, ValueError, errors.DataError) as error:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
     kept = _without(listed, *schema.INSTRUCTIONS)
-    recorded_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
+    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
     return kept
 
 

@@ -11,7 +11,7 @@ from andiron.checkpoint import Saved, Store, contents, manifest, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.config.schema import Train
 from andiron.data.described import Described
-from andiron.learner import saved_state
+from andiron.learner import state_format
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -81,7 +81,7 @@ def _listed(folder: RunFolder, store: Store) -> list[Saved]:
     if place is None:
         return []
     file = place / contents.STATE
-    state = saved_state.checked(manifest.read_json(file), str(file))
+    state = state_format.checked(manifest.read_json(file), str(file))
     there = set(checkpoint.names(store))
     listed = map(Saved.from_plain, state.get(KEPT_WITH_IT, []))
     return [each for each in listed if each.name in there]

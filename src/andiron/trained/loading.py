@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from andiron import devices, errors, mismatch, serialization
-from andiron.build import components, network, recorded
+from andiron.build import components, network, target_kinds
 from andiron.build.network import Most
 from andiron.config import trust as trusted_names
 from andiron.config import user_files
@@ -45,7 +45,7 @@ def load(
     trusted = trusted_names.of_user([user_files.default_conf_dir()], packages)
     config = _recorded(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
-    recorded.check(buildable, trusted)
+    target_kinds.check(buildable, trusted)
     on = devices.resolve(config.device if device is None else device)
     data = _described(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)

@@ -15,8 +15,8 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from andiron import errors
 from andiron.protocols import Point
-from andiron.run import comparison, logged_values
-from andiron.run.comparison import Counts, Difference
+from andiron.run import bit_comparison, logged_values
+from andiron.run.bit_comparison import Counts, Difference
 from andiron.run_folder import RunFolder
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
@@ -109,12 +109,12 @@ def rewrite_lines(folder, change):
 
 
 def test_a_run_and_its_copy_are_the_same_and_everything_in_them_was_counted(straight, other):
-    assert comparison.compare(straight, other) == []
+    assert bit_comparison.compare(straight, other) == []
     # 5 of the model twice, the optimizer's, the average's; lines less what is the machine's;
     # scalars: those of train's
     # windows and of valid, and the epoch with each; test and whole training epochs are not shown
     counts = Counts(tensors=12, values=10, scalars=12)
-    assert comparison.counts(straight) == counts
+    assert bit_comparison.counts(straight) == counts
     assert str(counts) == "12 tensors, 10 logged values, 12 TensorBoard scalars"
 
 
@@ -128,7 +128,7 @@ def test_one_bit_of_one_tensor_is_found_and_where(straight, other, name):
     where = name.replace("checkpoints/step-6/", "newest checkpoint: ")
     what = "weight[3], the first of 1 elements of 6 that differ,"
     difference = Difference(where, what, "0.0 (0x00000000)", "1.401298464324817e-45 (0x00000001)")
-    assert comparison.compare(straight, other) == [difference]
+    assert bit_comparison.compare(straight, other) == [difference]
     assert (
         str(difference)
         == f"{where}: {what} is 1.401298464324817e-45 (0x00000001), not 0.0 (0x00000000)"
@@ -142,7 +142,7 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
 
     change_tensors(other / "model.safetensors", change)
 
-    (difference,) = comparison.compare(straight, other)
+    (difference,) = bit_comparison.compare(straight, other)
     assert (difference.expected, difference.found) == ("0.0 (0x00000000)", "-0.0 (0x80000000)")
     assert difference.what == "weight[3], the first of 2 elements of 6 that differ,"
 
@@ -160,14 +160,14 @@ def test_a_tensor_of_another_type_or_shape_differs_though_its_values_are_equal(
 ):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.update({name: value}))
 
-    assert comparison.compare(straight, other) == [Difference("model.safetensors", name, *found)]
+    assert bit_comparison.compare(straight, other) == [Difference("model.safetensors", name, *found)]
 
 
 def test_a_tensor_or_a_file_that_only_one_run_has_is_a_difference(straight, other):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.pop("count"))
     (other / "model-ema.safetensors").rename(other / "model-swa.safetensors")
 
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference("model-ema.safetensors", "the file", "there", "missing"),
         Difference("model.safetensors", "count", "int64 []", "missing"),
         Difference("model-swa.safetensors", "the file", "missing", "there"),
@@ -180,7 +180,7 @@ def test_one_bit_of_one_logged_value_is_found(straight, other):
     )
 
     place = "metrics.jsonl: train, epoch 2, of the window"
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference(place, "loss", "0.1", "0.10000000000000002", 6)
     ]
 
@@ -188,14 +188,14 @@ def test_one_bit_of_one_logged_value_is_found(straight, other):
 def test_the_sign_of_zero_tells_two_logged_values_apart_and_nan_is_nan(straight, other):
     rewrite_lines(other, lambda lines: [line.replace("-0.0", "0.0") for line in lines])
 
-    (difference,) = comparison.compare(straight, other)
+    (difference,) = bit_comparison.compare(straight, other)
     assert (difference.what, difference.expected, difference.found) == ("loss", "-0.0", "0.0")
 
 
 def test_a_missing_line_and_one_that_is_there_twice_are_each_one_difference(straight, other):
     rewrite_lines(other, lambda lines: [*lines[:2], *lines[3:5], lines[4], lines[5]])
 
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference(
             "metrics.jsonl: valid, epoch 1, of the epoch",
             "what was logged",
@@ -217,7 +217,7 @@ def test_lines_in_another_order_are_a_difference(straight, other):
     rewrite_lines(other, lambda lines: [*lines[:4], lines[5], lines[4]])
 
     sides = ("valid, epoch 2, of the epoch, update 6", "test, epoch 2, of the epoch, update 6")
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference("metrics.jsonl", "the line in this place", *sides, 6)
     ]
 
@@ -229,7 +229,7 @@ def test_a_value_that_is_missing_from_its_line_is_a_difference(straight, other):
     )
 
     place = "metrics.jsonl: valid, epoch 1, of the epoch"
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference(place, "accuracy", "0.625", "missing", 3),
         Difference(place, "precision", "missing", "0.625", 3),
     ]
@@ -245,7 +245,7 @@ def test_time_and_the_machine_are_left_out_in_lines_and_curves(straight, tmp_pat
     ]
     log(other, points)
 
-    assert comparison.compare(straight, other) == []
+    assert bit_comparison.compare(straight, other) == []
 
 
 @pytest.fixture
@@ -272,13 +272,13 @@ def test_one_scalar_of_tensorboard_is_found(straight, logs_again):
     expected = Difference(
         "tensorboard/valid: loss", "value", "0.75", "0.7500001192092896", 3
     )  # as float32 has it
-    assert comparison.compare(straight, other) == [expected]
+    assert bit_comparison.compare(straight, other) == [expected]
 
 
 def test_a_step_that_tensorboard_shows_twice_or_not_at_all_is_a_difference(straight, logs_again):
     other = logs_again([*POINTS[:4], POINTS[2]])
 
-    found = {(d.where, d.updates): d.found for d in comparison.compare(straight, other)}
+    found = {(d.where, d.updates): d.found for d in bit_comparison.compare(straight, other)}
     assert found == {
         ("tensorboard/valid: loss", 3): "there 2 times",
         ("tensorboard/valid: accuracy", 3): "there 2 times",
@@ -292,7 +292,7 @@ def test_a_step_that_tensorboard_shows_twice_or_not_at_all_is_a_difference(strai
 def test_a_split_that_only_one_run_shows_is_found(straight, other):
     shutil.copytree(other / "tensorboard" / "valid", other / "tensorboard" / "valid-ema")
 
-    differences = comparison.compare(straight, other)
+    differences = bit_comparison.compare(straight, other)
     assert {difference.where for difference in differences} == {
         f"tensorboard/valid-ema: {tag}" for tag in ("loss", "accuracy", "epoch")
     }
@@ -308,7 +308,7 @@ def test_the_first_difference_is_the_earliest(straight, logs_again):
     change_tensors(other / "model.safetensors", lambda tensors: tensors["count"].add_(1))
     change_json(other / "summary.json", lambda plain: plain.update(updates=7))
 
-    assert [(d.where, d.updates) for d in comparison.compare(straight, other)] == [
+    assert [(d.where, d.updates) for d in bit_comparison.compare(straight, other)] == [
         ("tensorboard/train: loss", 3),
         ("metrics.jsonl: train, epoch 2, of the window", 6),
         ("model.safetensors", None),
@@ -327,12 +327,12 @@ def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_
     change_json(
         other / "summary.json", lambda plain: plain.update(seconds=9.0, run_dir="/elsewhere")
     )
-    assert comparison.compare(straight, other) == []
+    assert bit_comparison.compare(straight, other) == []
 
     change_json(state, lambda plain: plain["schedules"][0].update(best=0.5))
     change_json(state, lambda plain: plain["metric_log"].update(window=[0]))
     change_json(other / "summary.json", lambda plain: plain["metrics"][0].update(best=1))
-    assert comparison.compare(straight, other) == [
+    assert bit_comparison.compare(straight, other) == [
         Difference("newest checkpoint: state.json", "schedules.0.best", "None", "0.5"),
         Difference("newest checkpoint: state.json", "metric_log.window", "[]", "missing"),
         Difference("newest checkpoint: state.json", "metric_log.window.0", "missing", "0"),
@@ -351,7 +351,7 @@ def test_the_newest_checkpoint_is_the_last_by_number_and_no_damaged_one(straight
         other / "checkpoints" / "step-10.2" / "state.json", lambda plain: plain.update(updates=6)
     )
 
-    assert comparison.compare(straight, other) == []
+    assert bit_comparison.compare(straight, other) == []
 
 
 def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_path):
@@ -362,9 +362,9 @@ def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_pat
             errors.RunFolderError,
             match=r"other: there is no model.safetensors in it; name .* that is finished",
         ):
-            comparison.compare(*pair)
+            bit_comparison.compare(*pair)
     with pytest.raises(errors.RunFolderError, match="nowhere: there is no such folder"):
-        comparison.counts(tmp_path / "nowhere")
+        bit_comparison.counts(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
