@@ -16,8 +16,6 @@ install_import_hook("andiron", "shape_checks.check")  # before anything imports 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from hydra._internal.hydra import Hydra  # noqa: E402
-
 from andiron.commands import train  # noqa: E402
 from in_process import called  # noqa: E402
 
@@ -28,8 +26,6 @@ with contextlib.suppress(ImportError):  # the machines of benchmarks/gpu.py may 
     from hypothesis import settings
 
     settings.load_profile("ci")  # the same examples in every run, and none has to be fast
-# Hydra composes every configuration twice, first only to read `hydra.mode`, which no test sets
-Hydra.get_mode = lambda self, config_name, overrides: None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,13 +8,15 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
-from hydra.types import RunMode
+from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
@@ -92,7 +94,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
             failures.append(_named(error, run_dir) if is_sweep else error)
 
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(composed)()
+        _call_hydra(conf_dir, arguments, composed)
     except OSError as error:  # from creating the folder, or one of Hydra's own
         if isinstance(error, HydraException):
             raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
@@ -110,6 +112,23 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         raise failures[0]
     if failures:
         raise errors.SweepError("\n".join(map(str, failures)))
+
+
+def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None:
+    """Calls `job(config)` for the composed run, or for each run of a sweep.
+
+    `hydra.main` composes every configuration twice, at first only to read `hydra.mode`, which takes
+    0.1 s: it is called where there may be a sweep, or a flag.
+    """
+    overrides = command_arguments.parsed(arguments).overrides
+    parsed = filter(None, map(command_arguments.parsed_override, overrides))
+    if overrides == arguments and not any(each.is_sweep_override() for each in parsed):
+        with hydra.initialize_config_dir(str(conf_dir), job_name="train", version_base="1.3"):
+            one: Any = GlobalHydra.instance().hydra
+            with suppress(AssertionError):  # before the job: a file sets hydra.mode=MULTIRUN
+                one.run("train", job, overrides)
+                return
+    hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(job)()
 
 
 def name_suffix(name: object) -> str:
