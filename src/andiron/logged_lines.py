@@ -82,11 +82,12 @@ def as_table(path: Path) -> Table:
     table: Table = {name: [] for name in coordinates}
     for number, line in enumerate(read(path)):
         row = dict(zip(coordinates, line, strict=False)) | line.values
+        columns = len(table.keys() | row.keys())
+        if columns * number > MOST_CELLS:
+            what = f"has {columns} columns in {number} lines, more than a table of them can hold"
+            raise errors.DataError(f"{path}: {what}; read its lines one by one")
         for name, value in row.items():
             table.setdefault(name, [None] * number).append(value)
-        if len(table) * number > MOST_CELLS:
-            what = f"has {len(table)} columns in {number} lines, more than a table of them can hold"
-            raise errors.DataError(f"{path}: {what}; read its lines one by one")
         for column in table.values():
             if len(column) <= number:
                 column.append(None)
