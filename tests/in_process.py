@@ -4,12 +4,16 @@ import contextlib
 import io
 import logging
 import os
+import re
 import runpy
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
+
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -62,3 +66,22 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
         log.handlers[:] = handlers
         log.setLevel(level)
     return Ended(code, output.getvalue(), errors.getvalue())
+
+
+def page_ran(text: str, root: Path, names: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """Each command and block of Python of a page, after it was run, with what it printed.
+
+    Commands are those of the checkout at `root`; `names` are what the Python has defined so far.
+    """
+    for language, block in BLOCK.findall(text):
+        if language == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(block, "<page>", "exec"), names)
+            yield block, output.getvalue()
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            _, script, *arguments = shlex.split(line)
+            ended = ran(root / script, *arguments)
+            assert ended.code == 0, (line, ended.errors)
+            yield line, ended.output

@@ -105,6 +105,7 @@ def asked_for(choice, folder):
     )
     return {
         "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
+        "data=csv_regression": (f"data.path={folder}/table.csv", "data.target=weight"),
         "data=text": text[1:],
         "data=torch_dataset": (f"data.train={FAKE_IMAGES}", "data.num_classes=3"),
         "data=safetensors": (f"data.path={folder}/arrays.safetensors",),

@@ -28,6 +28,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "run_folder.md": "tests/proofs/test_run_pages.py",
     "export.md": "tests/runs/trained/test_using_a_run_page.py",
     "text.md": "tests/runs/trained/test_using_a_run_page.py",
+    "tutorial.md": "tests/proofs/trained/test_tutorial.py",
     "using_a_run.md": "tests/runs/trained/test_using_a_run_page.py",
 }
 NOT_HERE = {  # commands by their beginnings, with what runs them
