@@ -19,6 +19,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from andiron import ranges  # noqa: E402
 from andiron.config import node_checks, schema  # noqa: E402
 from andiron.config.rules import ParamGroup  # noqa: E402
 from andiron.config.signatures import signature  # noqa: E402
@@ -29,6 +30,7 @@ BEGIN = "# the options: generated from src/andiron by scripts/generate_reference
 RESTART = ("resume", "resume_allow", "interrupted_exit_code")  # in conf/restart
 GROUPS = [*schema.NODE_GROUPS, *schema.NAMED_GROUPS]
 INTERPOLATION = {"type": "string", "pattern": r"^\?\?\?$|\$\{"}
+UNBOUNDED = (None, ranges.MOST, 2**63)  # limits that nobody reaches
 POLICY = {"free": "may change", "ask": "if resume_allow names it", "never": "never"}
 INTRODUCTION = """# Configuration
 
@@ -53,8 +55,7 @@ gradient is an error that names the operation. It writes below `outputs/debug`, 
 python train.py debug=true model=convnet scheduler=cosine render=plain
 ```
 
-Options and choices are completed by the tab key of
-bash, in a shell that has said:
+The tab key of bash completes options and choices after:
 
 ```bash
 source .venv/bin/activate
@@ -135,9 +136,7 @@ def in_words(found: dict[str, Any]) -> str:
 
 def _limits(found: dict[str, Any]) -> list[str]:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    if found.get("exclusiveMaximum") == 2**63:
-        found = {**found, "exclusiveMaximum": None}
-    limits = [f"{signs[key]} {found[key]}" for key in signs if found.get(key) is not None]
+    limits = [f"{signs[key]} {found[key]}" for key in signs if found.get(key) not in UNBOUNDED]
     return [" and ".join(limits)] if limits else []
 
 
@@ -168,13 +167,8 @@ def _help(text: str) -> str:
         if field.name in (*GROUPS, "param_groups")
     ]
     lines = "".join(f"  {line}\n" for line in ["", *_options(), *groups, ""])
-    return (
-        head
-        + title
-        + lines.replace("  \n", "\n")
-        + "  Examples:"
-        + rest.partition("  Examples:")[2]
-    )
+    examples = rest.partition("  Examples:")[1:]
+    return "".join((head, title, lines.replace("  \n", "\n"), *examples))
 
 
 def _reference() -> str:
@@ -242,9 +236,8 @@ def _choice(path: Path) -> str:
 def _stated(node: dict[str, Any], name: str) -> str:
     if name not in node:
         return ""
-    value = node[name]
-    is_nested = "_target_" in json.dumps(value)
-    return "" if is_nested else f"`{as_yaml(value)}`"
+    is_nested = "_target_" in json.dumps(node[name])
+    return "" if is_nested else f"`{as_yaml(node[name])}`"
 
 
 def _nodes(value: Any) -> list[dict[str, Any]]:
@@ -256,8 +249,16 @@ def _nodes(value: Any) -> list[dict[str, Any]]:
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """The text with what Markdown would take for a column, a tag, emphasis or a link escaped."""
+    parts = text.replace("|", "\\|").split("`")  # every second one is code
+    for place, prose in list(enumerate(parts))[::2]:
+        prose = re.sub(r"(?<=])\(|(?<!\w)_(?=\w)|(?<=\w)_(?!\w)", r"\\\g<0>", prose)
+        parts[place] = re.sub(r"<(?=\w)", "&lt;", prose)
+    return "`".join(parts)
 
 
 def _editor_schema() -> dict[str, Any]:
