@@ -27,14 +27,14 @@ class RunFolder:
         self.data = path / "data.json"  # facts of the data set, such as num_classes
         self.param_groups = path / "param_groups.json"  # the owner of each parameter
         self.metrics = path / "metrics.jsonl"  # every logged value
-        self.tensorboard = path / "tensorboard"
-        self.metrics_csv = path / "metrics.csv"  # these three with the writers of their names
-        self.wandb = path / "wandb"
-        self.mlflow = path / "mlflow"
-        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"  # the same values, as event files
+        self.metrics_csv = path / "metrics.csv"  # the same values, with writers=csv
+        self.wandb = path / "wandb"  # the local files of Weights & Biases
+        self.mlflow = path / "mlflow"  # the local files of MLflow
+        self.checkpoints = path / "checkpoints"  # the states to resume from
         self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
         self.model = path / "model.safetensors"  # the trained weights
-        self.summary = path / "summary.json"
+        self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
         self.path = path
 

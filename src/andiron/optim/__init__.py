@@ -3,7 +3,7 @@
 from andiron.optim.accumulator import GradientsAccumulator
 from andiron.optim.averaging import Ema, Swa, WeightAverage
 from andiron.optim.grouped import Group, GroupedOptimizer
-from andiron.optim.layerwise import layerwise
+from andiron.optim.layer_rates import layerwise
 from andiron.optim.match_rules import Match, Rule, tag
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.transformations import (

@@ -48,7 +48,7 @@ class Combination(Protocol):
 @checked
 @dataclass(frozen=True)
 class Sequential:
-    """lr(t) = schedules[i](t - m_i), with m_i the last milestone that t has reached; m_0 = 0.
+    """lr(t) = `schedules[i](t - m_i)`, with m_i the last milestone that t has reached; m_0 = 0.
 
     `milestones` are m_1, m_2, ...: the update at which each schedule but the first begins; each
     schedule counts its updates from there.
