@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 from in_process import ran
 
 from andiron.config import diagnosis
@@ -34,6 +35,8 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
 NOT_HERE = {  # commands by their beginnings, with what runs them
     "python3 -m venv": ".ci/run, as they stand, in a fresh clone",
     ".venv/bin/python -m": ".ci/run",
+    ".venv/bin/pip install": ".ci/run",
+    ".venv/bin/mkdocs": ".ci/run builds the site, tests/proofs/test_documentation_site.py reads it",
     ".venv/bin/tensorboard": "tests/proofs/writers/test_tensorboard_server.py, which ends it too",
     "source .venv/bin/activate": "tests/runs/test_completion.py",
     'eval "$(python train.py -sc install=bash)"': "tests/runs/test_completion.py",
@@ -91,10 +94,26 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
         exec(compile(block, page, "exec"), names)
 
 
-def test_every_page_is_in_the_index():
-    linked = re.findall(r"^\| \[(\w+\.md)\]\(\1\) \|", PAGES["index.md"], flags=re.MULTILINE)
+def test_the_first_page_lists_every_page_in_the_sections_of_the_site():
+    listed, section = {}, None
+    for heading, page in re.findall(
+        r"^(?:## (.+)|\| \[[\w ]+\]\((\w+\.md)\) \|.*)$", PAGES["index.md"], flags=re.MULTILINE
+    ):
+        section = heading or section
+        listed.setdefault(section, []).extend([page] if page else [])
 
-    assert {*linked} == {*PAGES} - {"index.md"}
+    first, *sections = yaml.safe_load((DOCS / "site" / "mkdocs.yml").read_text("utf-8"))["nav"]
+    shown = {name: pages for section in sections for name, pages in section.items()}
+    assert {*sum(listed.values(), [*first.values()])} == {*PAGES}
+    assert {name: [page for page in shown[name] if page in PAGES] for name in listed} == listed
+
+
+def test_the_first_page_begins_with_the_command_and_the_output_of_readme():
+    (command,) = blocks("index.md", "bash")
+    (output,) = blocks("index.md", "text")
+
+    assert command == blocks(README, "bash")[0]
+    assert blocks(README, "text")[0].startswith(output)
 
 
 def test_every_link_leads_to_a_file():
