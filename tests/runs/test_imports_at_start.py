@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
 
 
 def modules_after(statement: str) -> set[str]:
@@ -17,8 +18,33 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_a_config_is_checked_before_torch_is_imported():
-    assert "torch" not in modules_after("import andiron.commands.train")
+def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
+    main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
+    refused = f"import pathlib; from andiron.commands import train; sys.argv[1:] = ['lr=-1']; {main}"
+    packages = {name.partition(".")[0] for name in modules_after(refused)}
+
+    assert not packages & {"subprocess", "multiprocessing", "asyncio", "unittest"}
+    foreign = {name for name in packages if name[0] != "_"} - sys.stdlib_module_names
+    assert foreign - {"attr", "cython_runtime"} == {  # of omegaconf and yaml, where installed
+        "andiron", "hydra", "omegaconf", "antlr4", "yaml", "packaging", "pydantic",
+        "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions",
+    }  # fmt: skip
+
+
+CHECK_FIRST = (
+    "train", "plan", "find_lr", "evaluate", "predict", "generate", "export", "runs", "watch",
+    "accept_changes",
+)  # fmt: skip
+
+
+def test_commands_check_what_they_are_given_before_torch_is_imported():
+    loaded = modules_after(f"from andiron.commands import {', '.join(CHECK_FIRST)}")
+    assert not loaded & {"torch", "numpy", "matplotlib", "tensorboard"}
+
+
+def test_commands_without_a_configuration_do_not_import_hydra():
+    loaded = modules_after("from andiron.commands import runs, watch, accept_changes")
+    assert not loaded & {"hydra", "omegaconf"}
 
 
 def test_what_a_run_does_not_need_is_not_imported():

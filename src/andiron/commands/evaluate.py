@@ -13,7 +13,7 @@ from andiron import errors, files
 from andiron.commands import command_line, process
 from andiron.comparison.text_table import measured, table
 from andiron.readable import number
-from andiron.run import named_folder, provenance
+from andiron.run import named_folder
 from andiron.run_folder import RunFolder
 
 MOST_CLASSES = 20  # printed; --json has all of them
@@ -30,6 +30,7 @@ def evaluate(options: argparse.Namespace) -> None:
     folder = named_folder.found(options.run)  # before torch is imported
     if options.pictures is not None:
         _check_outside(options.pictures, folder)
+    from andiron.run import provenance
     from andiron.trained import evaluating, other_data
 
     run = command_line.loaded(folder, options)

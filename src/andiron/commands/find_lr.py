@@ -4,25 +4,12 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from matplotlib.figure import Figure
 
 from andiron import errors, files
-from andiron.build import components, configured_learner
 from andiron.commands import command_line, process
 from andiron.config.schema import Train
-from andiron.data import DataLoader
-from andiron.learner import Learner
-from andiron.optim import GroupedOptimizer
-from andiron.run_folder import RunFolder
-from andiron.writers import TensorBoardWriter
 
-SMOOTHING = 0.9  # factor of the loss's exponential mean, whose start is bias-corrected
-DIVERGED = 3.0  # times the smallest smoothed loss
 FEWEST_POINTS = 10
 
 
@@ -44,17 +31,9 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
     Raises: ConfigError if the loss diverged before there were enough points.
     """
-    config = dataclasses.replace(
-        config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1,
-        test_weights="last",
-    )
-    built = components.build(config)
-    groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
-    optimizer = GroupedOptimizer(built.model, groups)
-    built = dataclasses.replace(built, schedule=tried, optimizer=optimizer)
-    writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}
-    with configured_learner.learner(config, built, run_dir, writers) as learner:
-        losses = _losses(learner, built.train, tried)
+    from andiron.commands import loss_curve  # imports torch
+
+    losses = loss_curve.losses_by_update(config, run_dir, tried, tried.updates)
     rates = [tried(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
         raise errors.ConfigError(
@@ -62,67 +41,13 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
                 f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"
             ]
         )
-    best = suggestion(rates, losses)
+    best = loss_curve.suggestion(rates, losses)
     files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
-    draw(rates, losses, best, run_dir / "find_lr.png")
+    loss_curve.draw(rates, losses, best, run_dir / "find_lr.png")
     print(
         f"lr={best:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from "
         f"{rates[0]:.2g} to {rates[-1]:.2g}\npicture: {run_dir / 'find_lr.png'}"
     )
-
-
-def _losses(learner: Learner, train: DataLoader, tried: Range) -> list[float]:
-    """The loss of each update until the range is completed or the smoothed loss has diverged."""
-    losses: list[float] = []
-    with learner.training(train):
-        for batches in _endless(learner, train):
-            if learner.updates == tried.updates or not learner.update(batches, train):
-                break
-            losses.append(learner.metric_log.latest["train"]["loss"])
-            curve = smoothed(losses)
-            if not curve[-1] < DIVERGED * min(curve):
-                break
-    return losses
-
-
-def _endless(learner: Learner, train: DataLoader) -> Iterator[list[Any]]:
-    """Groups of batches for one update after another, epoch after epoch."""
-    while True:
-        yield from learner.batches_of_epoch(train)
-        learner.position.next_epoch()
-
-
-def smoothed(losses: Sequence[float]) -> list[float]:
-    """The bias-corrected exponential mean of the losses up to each."""
-    mean, curve = 0.0, []
-    for number, loss in enumerate(losses, 1):
-        mean = SMOOTHING * mean + (1 - SMOOTHING) * loss
-        curve.append(mean / (1 - SMOOTHING**number))
-    return curve
-
-
-def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
-    """The rate where the smoothed loss falls fastest over log(lr), before its minimum.
-
-    The first tenth of the curve is left out: its mean covers few batches and is mostly noise.
-    """
-    curve = smoothed(losses)
-    first = 1 + len(curve) // 10
-    end = max(curve.index(min(curve)), first + 1) + 1  # behind the minimum it may be infinite
-    slopes = np.gradient(curve[:end], np.log(rates[:end]))
-    return rates[first + int(slopes[first:-1].argmin())]
-
-
-def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Path) -> None:
-    """Writes a picture of the losses over the learning rates."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(rates, losses, color="0.75", label="loss of the batch")
-    axes.plot(rates, smoothed(losses), label="smoothed")
-    axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
-    axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
-    axes.legend()
-    figure.savefig(path, dpi=120)
 
 
 @process.command

@@ -7,7 +7,7 @@ import pytest
 from in_process import called
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron.commands import find_lr
+from andiron.commands import find_lr, loss_curve
 from andiron.commands.find_lr import Range
 
 
@@ -17,8 +17,8 @@ def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():
 
 
 def test_the_smoothed_loss_of_a_constant_is_the_constant():
-    assert find_lr.smoothed([2.0] * 7) == pytest.approx([2.0] * 7)
-    assert find_lr.smoothed([1.0, 0.0]) == pytest.approx(
+    assert loss_curve.smoothed([2.0] * 7) == pytest.approx([2.0] * 7)
+    assert loss_curve.smoothed([1.0, 0.0]) == pytest.approx(
         [1.0, 0.09 / 0.19]
     )  # 0.9 * 0.1 / (1 - 0.81)
 
@@ -27,7 +27,7 @@ def test_the_suggestion_is_where_a_sigmoid_over_log_lr_falls_fastest():
     tried = Range(1e-6, 1.0, 400)
     rates = [tried(update) for update in range(400)]
     losses = [2 / (1 + math.exp(3 * (math.log10(rate) + 3))) for rate in rates]  # steepest at 1e-3
-    assert find_lr.suggestion(rates, losses) == pytest.approx(
+    assert loss_curve.suggestion(rates, losses) == pytest.approx(
         1e-3, rel=0.5
     )  # smoothing lags by ten of 66 rates a decade
 
@@ -73,4 +73,4 @@ def test_the_noise_of_the_first_batches_suggests_nothing():
     rates = [1e-6 * 1.1**number for number in range(100)]
     losses = [4.0, 2.0, *[3.0] * 58, *[3.0 - 0.08 * number for number in range(30)], *[9.0] * 10]
 
-    assert rates[60] <= find_lr.suggestion(rates, losses) <= rates[90]
+    assert rates[60] <= loss_curve.suggestion(rates, losses) <= rates[90]
