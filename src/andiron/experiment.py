@@ -18,6 +18,7 @@ from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, summary
+from andiron.learner.embeddings import embeddings
 from andiron.optim import group_table
 from andiron.run import metadata, run_record
 from andiron.run.status import write_errors_explained
@@ -87,8 +88,11 @@ class Experiment:
         with write_errors_explained(self.folder):
             run_record.write_json(self.folder, {self.folder.summary: results})
         self.learner.metric_log.show(results)
-        page = summary.as_markdown(results)
-        self.learner.metric_log.writers.show_page("summary", page, self.learner.updates)
+        writers, page = self.learner.metric_log.writers, summary.as_markdown(results)
+        writers.show_page("summary", page, self.learner.updates)
+        writers.show_embeddings(
+            lambda most: embeddings(self.learner.model, self.components.valid, most, class_names)
+        )
         with write_errors_explained(self.folder):
             paths = []
             for name, weights in self.learner.exports().items():
@@ -121,6 +125,7 @@ def build(
             groups=group_table.param_groups(groups, made.learner.rates, built.schedule),
             session=made.learner.metric_log.writers,
         )
+        made.learner.metric_log.writers.show_graph(lambda: layer_overview.graph(built))
     return made
 
 

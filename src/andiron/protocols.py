@@ -9,10 +9,11 @@
 True
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from andiron.gradients import Gradients
@@ -23,8 +24,21 @@ Hyperparameters = Mapping[str, bool | int | float | str]
 Pages = Mapping[str, str]  # Markdown by name
 Position = Mapping[str, Any]  # plain values that say how far a writer has come
 Parts = tuple[Any, ...]  # of a metric, from one batch: tensors; a count may be a plain int
-# a number, a Markdown text, a uint8 picture [channels, height, width], or undefined
-Value = float | str | Tensor | None
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """True positives, false positives, true negatives and false negatives by threshold.
+
+    A sample is positive if its probability is at least the threshold; thresholds are evenly spaced
+    from 0 to 1.
+    """
+
+    counts: Float[Tensor, "4 thresholds"]
+
+
+# a number, a Markdown text, a uint8 picture [channels, height, width], decisions, or undefined
+Value = float | str | Tensor | Decisions | None
 Result = Value | Mapping[str, Value]
 
 
@@ -150,6 +164,36 @@ class Point:
     texts: Pages = field(default_factory=dict)
     # by tag: uint8 [channels, height, width] with 1 or 3 channels
     images: Mapping[str, Tensor] = field(default_factory=dict)
+    # by tag: a precision-recall curve
+    decisions: Mapping[str, Decisions] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a model's graph; its name begins with the modules that it is in, as a path.
+
+    `inputs` are names of operations, `shapes` those of its outputs, `weights` the parameters that
+    it uses.
+    """
+
+    name: str
+    kind: str
+    inputs: list[str]
+    shapes: list[list[int]]
+    weights: str = ""
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """The features of samples, and what each is, by the name of a column.
+
+    `pictures` are those of all samples, row by row in a square, each of `picture_size`.
+    """
+
+    features: Float[Tensor, "samples features"]
+    columns: Mapping[str, Sequence[str]]
+    pictures: UInt8[Tensor, "channels height width"] | None = None
+    picture_size: tuple[int, int] = (0, 0)  # height and width
 
 
 @runtime_checkable
@@ -191,6 +235,17 @@ class ShowsPages(Protocol):
 
     def show_page(self, name: str, markdown: str, updates: int) -> None:
         """Shows a page as it is after `updates`."""
+
+
+@runtime_checkable
+class ShowsModel(Protocol):
+    """A writer that shows the model itself, if it is configured to: else it calls nothing."""
+
+    def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
+        """Shows the operations of the model; called once, before the first update."""
+
+    def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
+        """Shows what the trained model makes of so many validation samples at most."""
 
 
 @dataclass

@@ -27,7 +27,11 @@ NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradie
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 INSTRUCTIONS = ("resume", "resume_allow", "overwrite", "trust")  # to this command; no part of a run
 DEFAULT_WRITERS = {
-    "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
+    "tensorboard": {
+        "_target_": "andiron.writers.TensorBoardWriter",
+        "graph": True,
+        "embeddings": None,
+    },
     "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
 }
 

@@ -86,9 +86,10 @@ class MetricLog:
         return bool(values)
 
     def record_pass(self, split: str, values: Values) -> None:
-        """Records what a pass over `split` measured, with the texts and images of its metrics."""
+        """Records what a pass over `split` measured, with whatever else its metrics show."""
         tally = self.valid_tally
-        self._record(split, values, {}, whole_epoch=True, texts=tally.texts, images=tally.images)
+        shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
+        self._record(split, values, {}, whole_epoch=True, **shown)
 
     def record_request(self, split: str, values: Values) -> None:
         """Logs a pass on request, as a window: no best value, rule or checkpoint observes it."""
@@ -155,7 +156,7 @@ class MetricLog:
         readings: Values,
         *,
         whole_epoch: bool = False,
-        **shown: Mapping[str, Any],
+        **shown: Any,
     ) -> None:
         progress = self.progress
         if self._check_loss is not None:

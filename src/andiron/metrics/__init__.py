@@ -16,7 +16,12 @@ from andiron.metrics.classification.agreement import (
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
-from andiron.metrics.classification.ranking import AUROC, AveragePrecision, RocCurve
+from andiron.metrics.classification.ranking import (
+    AUROC,
+    AveragePrecision,
+    PrecisionRecallCurve,
+    RocCurve,
+)
 from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.function_mean import Mean
 from andiron.metrics.history import History
@@ -41,6 +46,7 @@ __all__ = [
     "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "ExactMatch", "ExpectedCalibrationError",
     "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss", "History", "Loss",
     "MatthewsCorrelation", "Mean", "MeanAbsoluteError", "MeanSquaredError", "PerClass",
-    "Perplexity", "Precision", "Recall", "RocCurve", "RootMeanSquaredError", "Specificity", "Tally",
-    "TopKAccuracy", "Torchmetrics", "WordErrorRate", "WorstErrors",
+    "Perplexity", "Precision", "PrecisionRecallCurve", "Recall", "RocCurve",
+    "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy", "Torchmetrics",
+    "WordErrorRate", "WorstErrors",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from torch import Tensor
 from andiron import errors, mismatch
 from andiron.metrics import tally_state
 from andiron.outputs import ClassificationOutput
-from andiron.protocols import Metric, Parts, Values
+from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
 LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
@@ -34,7 +34,8 @@ class Tally:
     each metric; from there on an epoch's sums are float64, so a long epoch loses no precision.
     Where every metric has `count_items`, small items wait for the end of their window and are then
     counted in one operation, which gives the same bits as counting them one by one.
-    `texts` and `images` are the Markdown pages and pictures of the last window or epoch closed.
+    `texts`, `images` and `decisions` are the Markdown pages, pictures and decisions by threshold of
+    the last window or epoch closed.
     """
 
     def __init__(self, metrics: Sequence[Metric]):
@@ -44,6 +45,7 @@ class Tally:
         self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
         self.texts: dict[str, str] = {}
         self.images: dict[str, Tensor] = {}
+        self.decisions: dict[str, Decisions] = {}
 
     def add(self, item: Any, batch: Any = None) -> None:
         """Counts one batch; `batch` is for metrics that declare `needs_batch`."""
@@ -135,9 +137,9 @@ class Tally:
         return parts
 
     def _values(self, parts: list[Any]) -> Values:
-        """The numbers by name, several of one metric as name/part; fills `texts` and `images`."""
+        """The numbers by name, several of one metric as name/part; fills `texts` and its like."""
         numbers: Values = {}
-        self.texts, self.images = {}, {}
+        self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)
             named = {metric.name: value}
@@ -148,6 +150,8 @@ class Tally:
                     self.texts[name] = each
                 elif isinstance(each, Tensor):
                     self.images[name] = each
+                elif isinstance(each, Decisions):
+                    self.decisions[name] = each
                 elif each is not None:
                     numbers[name] = each
         return numbers

@@ -11,25 +11,32 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
+from tensorboard.compat.proto.attr_value_pb2 import AttrValue
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.graph_pb2 import GraphDef
+from tensorboard.compat.proto.node_def_pb2 import NodeDef
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.versions_pb2 import VersionDef
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+from tensorboard.plugins.pr_curve import metadata as pr_curve
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util import tensor_util
 from torch import Tensor
 
 from andiron import files
-
 from andiron.append_only import AppendOnlyFile
+from andiron.protocols import Decisions, Operation
 
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
+GRAPH_VERSION = 22  # of TensorFlow's GraphDef, as torch.utils.tensorboard writes it
 MOST_BYTES = 2**30  # of a file: a million log points
 MOST_RECORD_BYTES = 2**26  # of one record: the largest is a picture or a page of text
 _serial = itertools.count()  # tells apart two files of one process in one folder and second
@@ -82,16 +89,31 @@ def text(tag: str, markdown: str, updates: int = 0) -> bytes:
 
 def image(tag: str, pixels: Tensor, updates: int) -> bytes:
     """An image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
-    from PIL import Image  # slow; tensorboard requires it
-
     channels, height, width = pixels.shape
-    array = pixels.permute(1, 2, 0).cpu().numpy()
-    png = io.BytesIO()
-    Image.fromarray(array[:, :, 0] if channels == 1 else array).save(png, format="PNG")
     encoded = Summary.Image(
-        height=height, width=width, colorspace=channels, encoded_image_string=png.getvalue()
+        height=height, width=width, colorspace=channels, encoded_image_string=png(pixels)
     )
     return _shown(updates, tag=tag, image=encoded)
+
+
+def png(pixels: Tensor) -> bytes:
+    """A PNG of uint8 [channels, height, width], 1 or 3 channels."""
+    from PIL import Image  # slow; tensorboard requires it
+
+    array = pixels.permute(1, 2, 0).cpu().numpy()
+    encoded = io.BytesIO()
+    Image.fromarray(array[:, :, 0] if len(pixels) == 1 else array).save(encoded, format="PNG")
+    return encoded.getvalue()
+
+
+def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:
+    """A curve of the PR Curves tab; the precision is 0 where no sample is positive."""
+    counts = decisions.counts
+    tp, fp, _, fn = counts
+    ratios = torch.stack([tp / (tp + fp).clamp(min=1), tp / (tp + fn).clamp(min=1)])
+    described = pr_curve.create_summary_metadata(tag, "", num_thresholds=counts.shape[1])
+    tensor = tensor_util.make_tensor_proto(torch.cat([counts, ratios]).float().numpy())
+    return _shown(updates, tag=tag, metadata=described, tensor=tensor)
 
 
 def session(tag: str, **info: Any) -> bytes:
@@ -105,6 +127,27 @@ def charts(layout: bytes) -> bytes:
     is_layout = SummaryMetadata(plugin_data={"plugin_name": "custom_scalars"})
     tensor = tensor_util.make_tensor_proto(layout)
     return _shown(tag="custom_scalars__config__", metadata=is_layout, tensor=tensor)
+
+
+def graph(operations: Sequence[Operation]) -> bytes:
+    """The graph of the Graphs tab; modules are its boxes, shapes stand on its edges."""
+    nodes = [
+        NodeDef(name=each.name, op=each.kind, input=each.inputs, attr=_attributes(each))
+        for each in operations
+    ]
+    definition = GraphDef(node=nodes, versions=VersionDef(producer=GRAPH_VERSION))
+    return _record(graph_def=definition.SerializeToString())
+
+
+def _attributes(operation: Operation) -> dict[str, AttrValue]:
+    shapes = [
+        TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
+        for sizes in operation.shapes
+    ]
+    shown = {"_output_shapes": AttrValue(list=AttrValue.ListValue(shape=shapes))}
+    if operation.weights:
+        shown["weights"] = AttrValue(s=operation.weights.encode())
+    return shown
 
 
 def last_second(paths: Iterable[Path]) -> int:

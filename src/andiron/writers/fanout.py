@@ -21,12 +21,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from andiron.protocols import (
+    Embeddings,
     Hyperparameters,
+    Operation,
     Pages,
     Point,
     Position,
     Rewinds,
     Sessions,
+    ShowsModel,
     ShowsPages,
     Writer,
 )
@@ -64,6 +67,14 @@ class Writers:
         """Passes a page about the whole run to the writers that show it."""
         self._each(ShowsPages, "show_page", name, markdown, updates)
 
+    def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
+        """Passes the model's graph to the writers that show it."""
+        self._each(ShowsModel, "show_graph", traced)
+
+    def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
+        """Passes the trained model's embeddings to the writers that show them."""
+        self._each(ShowsModel, "show_embeddings", computed)
+
     def positions(self) -> dict[str, Position]:
         """The position of each writer that can rewind, by name; for a checkpoint."""
         found = self._each(Rewinds, "position")
@@ -84,7 +95,8 @@ class Writers:
         """
         lost = self._each(Writer, "close")
         for name, count in self._failures.items():
-            log.warning("writer %s failed %d times; values may be missing there", name, count)
+            if count > 1:  # the first was reported
+                log.warning("writer %s failed %d times; values may be missing there", name, count)
         self._failures.clear()
         return [what for what in lost.values() if isinstance(what, str)]
 
@@ -101,8 +113,8 @@ class Writers:
             return call(*args, **kwargs)
         except Exception as error:  # logging is not worth a run, whatever the reason
             if name not in self._failures:
-                message = "writer %s failed (%s: %s); training continues"
-                log.warning(message, name, type(error).__name__, error)
+                message = "writer %s failed in %s (%s: %s); training continues"
+                log.warning(message, name, call.__name__, type(error).__name__, error)
             self._failures[name] += 1
             return None
 

@@ -7,16 +7,20 @@
 import logging
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
 from andiron.append_only import AppendOnlyFile
-from andiron.protocols import Hyperparameters, Pages, Point, Position
-from andiron.writers import chart_layout, event_file
+from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
+from andiron.writers import chart_layout, event_file, projector
 from andiron.writers.event_file import PREFIX
 
 HPARAMS = "hparams"  # the folder with a run's row of the HParams tab
+MOST_EMBEDDED = 10_000  # TensorBoard takes no more for t-SNE, and browsers no larger sprite
 log = logging.getLogger("andiron")
 
 
@@ -30,10 +34,20 @@ class TensorBoardWriter:
     folder as a metric. Hyperparameters are written as the start and end of a session, never as an
     experiment: TensorBoard would take one run's experiment as the columns of all runs and drop the
     other runs' keys. Test values (`test`, and `test-<average>` of averaged weights) are only there.
+    `graph` has the model's operations shown in the Graphs tab. With `embeddings`, the Projector tab
+    shows what the trained model makes of so many validation samples.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        graph: bool = True,
+        embeddings: Annotated[int, Field(ge=1, le=MOST_EMBEDDED)] | None = None,
+    ):
         self._folder = folder
+        self._has_graph = graph
+        self._num_embedded = embeddings
         found = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
         self._earlier = {self._name(path): path.stat().st_size for path in found if path.is_file()}
         self._after = event_file.last_second(found)
@@ -64,6 +78,8 @@ class TensorBoardWriter:
             file.append(event_file.text(tag, markdown, updates))
         for tag, pixels in point.images.items():
             file.append(event_file.image(tag, pixels, updates))
+        for tag, decisions in point.decisions.items():
+            file.append(event_file.precision_recall(tag, decisions, updates))
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
@@ -81,6 +97,16 @@ class TensorBoardWriter:
     def show_page(self, name: str, markdown: str, updates: int) -> None:
         """Writes a page of the Text tab."""
         self._root.append(event_file.text(name, markdown, updates))
+
+    def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
+        """Writes the model's graph for the Graphs tab."""
+        if self._has_graph:
+            self._root.append(event_file.graph(traced()))
+
+    def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
+        """Writes files for the Projector tab, beside the values of the validation data."""
+        if self._num_embedded is not None:
+            projector.write(self._folder / "valid", computed(self._num_embedded))
 
     def end_session(self, *, succeeded: bool) -> None:
         """Closes the run's row in the HParams tab."""

@@ -176,13 +176,28 @@ def test_a_failing_writer_is_reported_once_and_the_others_carry_on(error, caplog
         assert writers.positions() == {"healthy": {"points": 3}}
         writers.end_session(succeeded=True)
         assert [record.getMessage() for record in caplog.records] == [
-            f"writer broken failed ({type(error).__name__}: {error}); training continues"
+            f"writer broken failed in fail ({type(error).__name__}: {error}); training continues"
         ]
         writers.close()
     assert healthy.points == [point(1), point(2), point(3)] and healthy.is_closed
     assert caplog.records[-1].getMessage() == (
         "writer broken failed 8 times; values may be missing there"
     )
+
+
+def test_a_graph_that_cannot_be_traced_is_one_line(tmp_path, caplog):
+    def traced():
+        raise RuntimeError("two samples are needed")
+
+    writers = Writers({"tensorboard": TensorBoardWriter(tmp_path)})
+    with caplog.at_level(logging.WARNING, logger="andiron"):
+        writers.show_graph(traced)
+        writers.write(point(1))
+        assert writers.close() == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "writer tensorboard failed in show_graph (RuntimeError: two samples are needed); "
+        "training continues"
+    ]
 
 
 def test_a_failing_writer_gets_later_points():

@@ -6,16 +6,20 @@ import re
 import numpy
 import pytest
 import torch
+from google.protobuf import text_format
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import api_pb2, metadata
+from tensorboard.plugins.projector import projector_plugin
+from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from tensorboard.util import tensor_util
 
 from andiron import randomness
-from andiron.protocols import Point
+from andiron.protocols import Decisions, Embeddings, Operation, Point
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 POINTS = [
@@ -381,3 +385,59 @@ def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
         assert (event.step, event.width, event.height) == (42, 4, 2)
         shown = numpy.array(Image.open(io.BytesIO(event.encoded_image_string)))
         assert numpy.array_equal(shown.reshape(2, 4, -1), pixels.permute(1, 2, 0).numpy())
+
+
+def test_a_precision_recall_curve_has_counts_and_both_ratios(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    counts = torch.tensor([[3.0, 2.0, 0.0], [5.0, 1.0, 0.0], [0.0, 4.0, 5.0], [0.0, 1.0, 3.0]])
+    writer.write(Point("valid", 21, 1, {}, decisions={"pr_curve/cat": Decisions(counts)}))
+    writer.close()
+    (value,) = values(tmp_path / "valid")
+    assert (value.tag, value.metadata.plugin_data.plugin_name) == ("pr_curve/cat", "pr_curves")
+    precision, recall = [3 / 8, 2 / 3, 0.0], [1.0, 2 / 3, 0.0]
+    expected = numpy.array([*counts.tolist(), precision, recall], dtype="float32")
+    numpy.testing.assert_array_equal(tensor_util.make_ndarray(value.tensor), expected)
+
+
+def test_a_graph_has_a_node_for_each_operation_unless_switched_off(tmp_path):
+    operations = [
+        Operation("inputs", "input", [], [[1, 3]]),
+        Operation("Linear[head]/linear", "linear", ["inputs"], [[1, 2]], "head.weight [2, 3]"),
+    ]
+    for name, options in (("on", {}), ("off", {"graph": False})):
+        writer = TensorBoardWriter(tmp_path / name, **options)
+        writer.show_graph(lambda: operations)
+        writer.close()
+    (found,) = [event.graph_def for event in events(tmp_path / "on") if event.graph_def]
+    nodes = GraphDef.FromString(found).node
+    assert [(node.name, node.op, [*node.input]) for node in nodes] == [
+        ("inputs", "input", []), ("Linear[head]/linear", "linear", ["inputs"]),
+    ]  # fmt: skip
+    (shape,) = nodes[1].attr["_output_shapes"].list.shape
+    assert [each.size for each in shape.dim] == [1, 2]
+    assert nodes[1].attr["weights"].s == b"head.weight [2, 3]"
+    assert not any(event.graph_def for event in events(tmp_path / "off"))
+
+
+def test_embeddings_are_files_that_the_projector_reads(tmp_path):
+    features = torch.tensor([[1.5, -2.0], [0.25, 1e-9], [0.0, 3.0]])
+    columns = {"sample": ["0", "1", "2"], "target": ["cat", "a\tdog", "cat"]}
+    shown = Embeddings(features, columns, torch.zeros(1, 10, 8, dtype=torch.uint8), (5, 4))
+    asked = []
+    for embeddings in (None, 3):
+        writer = TensorBoardWriter(tmp_path, embeddings=embeddings)
+        writer.show_embeddings(lambda most: asked.append(most) or shown)
+        writer.close()
+    assert asked == [3]
+    folder = tmp_path / "valid"
+    read = projector_plugin._read_tensor_tsv_file(str(folder / "features.tsv"))
+    numpy.testing.assert_array_equal(read, features.numpy())
+    labels = ["sample\ttarget", "0\tcat", "1\ta dog", "2\tcat"]
+    assert (folder / "labels.tsv").read_text().splitlines() == labels
+    with Image.open(folder / "sprite.png") as sprite:
+        assert sprite.size == (8, 10)
+    config = ProjectorConfig()
+    text_format.Parse((folder / "projector_config.pbtxt").read_text(), config)
+    (points,) = config.embeddings
+    assert (points.tensor_path, points.metadata_path) == ("features.tsv", "labels.tsv")
+    assert [*points.sprite.single_image_dim] == [4, 5]  # width and height

@@ -1,0 +1,94 @@
+"""What a model makes of samples: the features that its last linear layer takes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+
+from andiron import errors, inference
+from andiron.metrics.classification.class_averages import named
+from andiron.metrics.pictures import pixels, tiled
+from andiron.outputs import ClassificationOutput
+from andiron.protocols import Embeddings, Loader
+
+LARGEST_PICTURE = 64  # pixels a side
+
+
+def embeddings(
+    model: nn.Module, loader: Loader, most: int, class_names: Sequence[str] | None = None
+) -> Embeddings:
+    """Features of the first `most` samples, with their targets, predicted classes and pictures.
+
+    Without a linear layer they are the outputs; those of a sequence are the mean over its places.
+    Raises: MismatchError for a model that gives nothing for each sample.
+    """
+    features, pictures = list[Tensor](), list[Tensor]()
+    columns: dict[str, list[str]] = {"sample": []}
+    with inference.valid(model), inference.uncompiled(), _inputs_of_last_linear() as taken:
+        for batch in loader.epoch(0):
+            taken.clear()
+            item = model.valid_step(batch)  # type: ignore[operator]
+            inputs = getattr(batch, "inputs", None)
+            features.append(_features(model, item, taken, inputs))
+            for name, labels in _labels(item, class_names).items():
+                columns.setdefault(name, []).extend(labels)
+            if isinstance(inputs, Tensor) and inputs.ndim == 4 and inputs.shape[1] in (1, 3):
+                pictures.append(pixels(inputs.float(), LARGEST_PICTURE).cpu())
+            if sum(map(len, features)) >= most:
+                break
+    points = torch.cat(features)[:most].clone()
+    columns["sample"] = [*map(str, range(len(points)))]
+    shown = {name: labels[:most] for name, labels in columns.items()}
+    if not pictures:
+        return Embeddings(points, shown)
+    images = torch.cat(pictures)[:most]
+    _, _, height, width = images.shape
+    in_square = tiled(images, columns=math.ceil(math.sqrt(len(images))))
+    return Embeddings(points, shown, in_square, (height, width))
+
+
+@contextmanager
+def _inputs_of_last_linear() -> Iterator[list[Any]]:
+    """What the linear layer took that was called last."""
+    taken: list[Any] = []
+
+    def remember(module: nn.Module, inputs: Any) -> None:
+        if isinstance(module, nn.Linear):
+            taken[:] = inputs[:1]
+
+    hook = hooks.register_module_forward_pre_hook(remember)
+    try:
+        yield taken
+    finally:
+        hook.remove()
+
+
+def _features(
+    model: nn.Module, item: Any, taken: Sequence[Any], inputs: Any
+) -> Float[Tensor, "batch features"]:
+    found = taken[0] if taken else getattr(item, "output", None)
+    samples = len(inputs) if isinstance(inputs, Tensor) else None
+    if not isinstance(found, Tensor) or not found.ndim or len(found) != samples:
+        why = "gives no features of each sample; leave out writers.tensorboard.embeddings"
+        raise errors.MismatchError(f"{type(model).__name__} {why}")
+    return found.float().reshape(len(found), -1, found.shape[-1]).mean(1).cpu()
+
+
+def _labels(item: Any, class_names: Sequence[str] | None) -> Mapping[str, list[str]]:
+    """The target of each sample, and the class that is predicted; none of several values."""
+    targets = getattr(item, "targets", None)
+    if isinstance(item, ClassificationOutput):
+        names = dict(enumerate(named(class_names, item.output.shape[-1])))
+        indices = {"target": item.targets.tolist(), "predicted": item.output.argmax(-1).tolist()}
+        return {
+            title: [names.get(index, str(index)) for index in found]
+            for title, found in indices.items()
+        }
+    if isinstance(targets, Tensor) and targets.numel() == len(targets):
+        return {"target": [f"{value:g}" for value in targets.flatten().tolist()]}
+    return {}

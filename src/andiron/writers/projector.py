@@ -1,0 +1,42 @@
+"""The files of TensorBoard's Projector tab: points with labels and pictures, in a run's folder."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy
+
+from andiron import files
+from andiron.protocols import Embeddings
+from andiron.writers import event_file
+
+CONFIG = """embeddings {{
+  tensor_name: "validation samples"
+  tensor_path: "features.tsv"
+  metadata_path: "labels.tsv"
+  {sprite}
+}}
+"""
+
+
+def write(folder: Path, shown: Embeddings) -> None:
+    """Replaces the folder's points; a server that runs already shows them when it is restarted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    points, sprite = io.BytesIO(), ""
+    numpy.savetxt(points, shown.features.float().cpu().numpy(), fmt="%.6g", delimiter="\t")
+    files.write(folder / "features.tsv", points.getvalue())
+    files.write(folder / "labels.tsv", _labels(shown.columns).encode())
+    if shown.pictures is not None:
+        files.write(folder / "sprite.png", event_file.png(shown.pictures))
+        height, width = shown.picture_size
+        size = f"single_image_dim: [{width}, {height}]"
+        sprite = f'sprite {{ image_path: "sprite.png" {size} }}'
+    files.write(folder / "projector_config.pbtxt", CONFIG.format(sprite=sprite).encode())
+
+
+def _labels(columns: Mapping[str, Sequence[str]]) -> str:
+    """A line for each sample; TensorBoard takes the first as names only where there are several."""
+    lines = [*zip(*columns.values(), strict=True)]
+    if len(columns) > 1:
+        lines.insert(0, tuple(columns))
+    return "".join("\t".join(" ".join(each.split()) for each in line) + "\n" for line in lines)
