@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from andiron.build import targets
-from andiron.config import trust
+from andiron.config import node_checks, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Option, Trust
 
-# their arguments are places, which belong in the run's folder
-LOCAL_WRITERS = {f"andiron.writers.{name}" for name in trust.LISTED["writers"]["andiron.writers"]}
+PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in: all are in its folder
 
 
 def check(config: Train, trusted: Trust) -> None:
@@ -44,8 +43,8 @@ def _refused(option: str, place: str, node: dict[str, Any], trusted: Trust) -> I
             targets.resolve(option_of_key, function), function
         ):
             yield option_of_key, place, function
-    if name in LOCAL_WRITERS:
-        yield from ((f"{option}.{key}", place, value) for key, value in arguments.items())
+    if place == "writers" and name.startswith("andiron."):
+        yield from ((f"{option}.{key}", place, arguments[key]) for key in PLACES & {*arguments})
     elif name.startswith("torchvision.models.") and arguments.get("weights") is not None:
         yield f"{option}.weights", place, arguments["weights"]
 
