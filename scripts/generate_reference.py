@@ -112,7 +112,8 @@ def default_of(field: dataclasses.Field[Any]) -> str:
 def as_yaml(value: Any) -> str:
     """A plain value on one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")
+    text = text.removesuffix("\n").removesuffix("\n...")
+    return json.dumps(value) if "\n" in text else text
 
 
 def in_words(found: dict[str, Any]) -> str:
@@ -193,10 +194,8 @@ def _reference() -> str:
 
 
 def _sentence(field: dataclasses.Field[Any]) -> str:
-    meaning = field.metadata["meaning"]
-    return (
-        f"{meaning[0].upper()}{meaning[1:]}. In a resumed run: {POLICY[field.metadata['resume']]}."
-    )
+    meaning, policy = field.metadata["meaning"], POLICY[field.metadata["resume"]]
+    return f"{meaning[0].upper()}{meaning[1:]}. In a resumed run: {policy}."
 
 
 def _rules() -> str:

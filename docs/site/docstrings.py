@@ -1,9 +1,10 @@
-"""Docstrings and comments of fields as the API reference shows them, read without importing torch."""
+"""What the reference of the Python modules shows, read from src without importing it."""
 
+import ast
 import re
 from typing import Any
 
-from griffe import Attribute, Docstring, Extension, Object
+from griffe import Attribute, Docstring, ExprCall, Extension, Object
 
 DOCTEST = re.compile(r"^ *>>> .*(?:\n.+)*", flags=re.MULTILINE)
 LABEL = re.compile(r"^(Raises|Source): ", flags=re.MULTILINE)
@@ -23,15 +24,22 @@ def dedented(example: str) -> str:
 
 
 class Docstrings(Extension):
-    """Prepares every docstring, and takes the comment beside a field as its docstring."""
+    """Prepares every docstring, and describes fields by what stands beside them."""
+
+    def on_attribute_instance(self, *, attr: Attribute, **_: Any) -> None:
+        """`option(default, meaning)` of LearnerOptions: the default, and the meaning."""
+        if isinstance(attr.value, ExprCall) and str(attr.value.function) == "option":
+            attr.value, meaning, *_rest = attr.value.arguments
+            attr.docstring = Docstring(ast.literal_eval(str(meaning)), parent=attr)
 
     def on_attribute(self, *, attr: Attribute, **_: Any) -> None:
-        """The comment at the end of the field's line."""
+        """The comment at the end of the line of a field or a type."""
         found = COMMENT.match(attr.source)
-        if attr.docstring is None and attr.parent.is_class and found:
+        if attr.docstring is None and found and not attr.name.isupper():
             attr.docstring = Docstring(found[1], parent=attr)
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """The docstring of any object."""
+        """Any object: its docstring, without the labels that every attribute has."""
+        obj.labels -= {"class-attribute", "instance-attribute", "module-attribute"}
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)

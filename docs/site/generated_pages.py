@@ -1,5 +1,6 @@
 """Pages of the site without a file in docs/: the changelog, and one for each public module."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
-SHOWN = {  # only where it is not every name with a docstring
-    "andiron.ranges": """
-    options:
-      show_if_no_docstring: true
-      filters: ["!^_", "!^[A-Z_]+$", "!^(Class|In64Bits)$"]
-""",
+WITHOUT_DOCSTRINGS = {"andiron.outputs", "andiron.protocols", "andiron.ranges"}
+FILTERS = {
+    "andiron.options": ["!^_", "!^option$"],
+    "andiron.ranges": ["!^_", "!^[A-Z_]+$", "!^(Class|In64Bits)$"],
 }
 
 
@@ -23,7 +22,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "changelog.md", content=text))
     for title, page in modules(config.nav):
         module = f"andiron.{Path(page).stem}"
-        text = f"# {title or module}\n\n::: {module}\n{SHOWN.get(module, '')}"
+        options: dict[str, Any] = {"show_if_no_docstring": module in WITHOUT_DOCSTRINGS}
+        if module in FILTERS:
+            options["filters"] = FILTERS[module]
+        text = f"# {title or module}\n\n::: {module}\n    options: {json.dumps(options)}\n"
         files.append(File.generated(config, page, content=text))
     return files
 

@@ -17,18 +17,23 @@ class DataLoaderBuilder:
         self._options: dict[str, Any] = {}
 
     def batch_size(self, size: int) -> "DataLoaderBuilder":
+        """Samples in a batch."""
         return self._with(batch_size=size)
 
     def shuffle(self, seed: int) -> "DataLoaderBuilder":
+        """Another order in each epoch, a function of (seed, epoch)."""
         return self._with(shuffle_seed=seed)
 
     def num_workers(self, number: int) -> "DataLoaderBuilder":
+        """Processes that fetch samples ahead of the step."""
         return self._with(num_workers=number)
 
     def device(self, device: torch.device | str) -> "DataLoaderBuilder":
+        """Where the batches are made."""
         return self._with(device=device)
 
     def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
+        """Changes samples at random, in this order."""
         return self._with(augmentations=augmentations)
 
     def build(self, dataset: Dataset) -> DataLoader:

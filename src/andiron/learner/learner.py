@@ -82,9 +82,9 @@ class Learner(AbstractContextManager["Learner"]):
         """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
         It has the weights to evaluate where an optimizer has its own, or the best where early
-        stopping restores them. `begun` is called once, after the first update. Raises: TypeError
-        for a loader without epochs; NonFiniteError as `on_nonfinite` says; Interrupted, the state
-        saved, when `interrupter` is asked to stop.
+        stopping restores them. `begun` is called once, after the first update.
+        Raises: TypeError for a loader without epochs; NonFiniteError as `on_nonfinite` says;
+        Interrupted, the state saved, when `interrupter` is asked to stop.
         """
         at, agenda, size = self.position, self._agenda, len(train)
         with self.training(train, valid, *([] if test is None else [test])):

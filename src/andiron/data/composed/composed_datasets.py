@@ -48,7 +48,7 @@ class Partial:
 
     @property
     def uses_default_generators(self) -> bool:
-        """See `sample_random.uses_default_generators`."""
+        """Whether samples may draw from the generators of torch, NumPy and Python."""
         return uses_default_generators(self.dataset)
 
     @property
@@ -78,7 +78,7 @@ class Mapped:
 
     @property
     def uses_default_generators(self) -> bool:
-        """See `sample_random.uses_default_generators`."""
+        """Whether samples may draw from the generators of torch, NumPy and Python."""
         return uses_default_generators(self.dataset)
 
 
@@ -135,7 +135,7 @@ class Concatenated:
 
     @property
     def uses_default_generators(self) -> bool:
-        """See `sample_random.uses_default_generators`."""
+        """Whether samples may draw from the generators of torch, NumPy and Python."""
         return any(map(uses_default_generators, self.datasets))
 
 
@@ -177,7 +177,7 @@ class Windows:
 
     @property
     def uses_default_generators(self) -> bool:
-        """See `sample_random.uses_default_generators`."""
+        """Whether samples may draw from the generators of torch, NumPy and Python."""
         return uses_default_generators(self.dataset)
 
     @property
