@@ -31,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def modules(nav: Any, title: str = "") -> list[tuple[str, str]]:
-    """The title, if there is one, and the file of each page `api/<module>.md` in a part of `nav`."""
+    """The title, if any, and the file of each page `api/<module>.md` in a part of `nav`."""
     if isinstance(nav, str):
         return [(title, nav)] if nav.startswith("api/") else []
     parts = nav.items() if isinstance(nav, dict) else [("", part) for part in nav]

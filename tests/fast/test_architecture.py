@@ -53,7 +53,7 @@ FLOORS = [
     {"commands"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-CODE = ("src", "tests", "proofs", "benchmarks", "scripts")
+CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, COLUMNS = 300, 40, 100
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager", "part", "parts"}
 CALLED_BY_LIBRARIES = {"emit", "extra_repr", "forward", "reset_parameters"}  # torch's and logging's

@@ -20,7 +20,8 @@ def modules_after(statement: str) -> set[str]:
 
 def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
-    refused = f"import pathlib; from andiron.commands import train; sys.argv[1:] = ['lr=-1']; {main}"
+    imports = "import pathlib; from andiron.commands import train"
+    refused = f"{imports}; sys.argv[1:] = ['lr=-1']; {main}"
     packages = {name.partition(".")[0] for name in modules_after(refused)}
 
     assert not packages & {"subprocess", "multiprocessing", "asyncio", "unittest"}
