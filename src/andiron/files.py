@@ -86,6 +86,11 @@ def check_size(file: io.BufferedReader, limit: int) -> None:
         raise ValueError(f"has {size:,} bytes, more than the {limit:,} allowed")
 
 
+def reason(error: OSError | ValueError) -> str:
+    """Why a file could not be read or written, without its name."""
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
 def opened(path: Path) -> io.BufferedReader:
     """A regular file, open for reading.
 

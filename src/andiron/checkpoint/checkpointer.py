@@ -16,7 +16,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, files
 from andiron.cadence import Cadence
 from andiron.checkpoint import checkpoint_files, contents, directory, manifest
 from andiron.checkpoint.background_writer import Background
@@ -239,7 +239,7 @@ class FileCheckpointer:
             self.store.write(name, checkpoint_files.pieces(name, copy.checkpoint, self._run))
             manifest.verified(self.store.fetch(name), past_cache=True)
         except OSError as error:
-            return error.strerror or str(error)
+            return files.reason(error)
         except errors.DataError as error:
             directory.set_aside(self.store, name, "damaged")
             return f"reading it back gives something else: {error}"

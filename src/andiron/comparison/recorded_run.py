@@ -141,19 +141,13 @@ def _object(
             raise ValueError("is a link")
         value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
     except (OSError, ValueError) as error:
-        problems.append(f"{path.name}: {_reason(error)}")
+        is_missing = isinstance(error, FileNotFoundError)
+        problems.append(f"{path.name}: {'is missing' if is_missing else files.reason(error)}")
         return {}
     if not isinstance(value, dict):
         problems.append(f"{path.name}: holds no object")
         return {}
     return value
-
-
-def _reason(error: OSError | ValueError) -> str:
-    """Why a file could not be read, without its name."""
-    if isinstance(error, FileNotFoundError):
-        return "is missing"
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:

@@ -31,7 +31,6 @@ def of_file(path: Path) -> str:
         with files.opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
         raise errors.DataError(
-            f"{path}: cannot be read ({why}); name a file with data.path"
+            f"{path}: cannot be read ({files.reason(error)}); name a file with data.path"
         ) from error

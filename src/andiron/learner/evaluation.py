@@ -117,15 +117,6 @@ class Evaluator:
                 with average.swapped_in(state.model):
                     record(f"{split}-{name}", self._measured(loader, f"{split}-{name}"))
 
-    def measure(self, loader: Loader, split: str) -> Values:
-        """The metrics over one pass with the present weights, recorded as `split`.
-
-        Raises: Interrupted before a batch at which the run is asked to stop.
-        """
-        values = self._measured(loader, split)
-        self.state.metric_log.record_pass(split, values)
-        return values
-
     def _measured(self, loader: Loader, split: str) -> Values:
         """The metrics over one pass with the present weights.
 

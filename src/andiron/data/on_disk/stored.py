@@ -39,9 +39,8 @@ class StoredFile:
             with files.opened(self.path) as file:
                 self._descriptor = os.dup(file.fileno())
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
             raise errors.DataError(
-                f"{self.path}: cannot be read ({why}); put the file there"
+                f"{self.path}: cannot be read ({files.reason(error)}); put the file there"
             ) from error
         weakref.finalize(self, os.close, self._descriptor)
         stat = os.fstat(self._descriptor)

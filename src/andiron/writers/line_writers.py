@@ -1,10 +1,25 @@
-"""A writer whose file grows by whole lines and can be cut back to an earlier position."""
+"""Every logged value of a run in a file that grows by whole lines: as JSON, or as CSV.
 
+>>> import tempfile
+>>> path = Path(tempfile.mkdtemp()) / "metrics.jsonl"
+>>> writer = JsonLinesWriter(path)
+>>> writer.write(Point("train", updates=20, epoch=1, values={"loss": 0.5}))
+>>> writer.close()
+>>> path.read_text()
+'{"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5}\\n'
+"""
+
+import csv
+import io
+import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from andiron import append_only
 from andiron.protocols import Point, Position
+from andiron.run_folder import RunFolder
+
+CSV_HEADER = b"split,updates,epoch,over,metric,value\n"
 
 
 class LineWriter(ABC):
@@ -41,16 +56,50 @@ class LineWriter(ABC):
 
     def _cut_half_line(self) -> None:
         if size := self._file.size:
-            self._file.truncate(whole_lines(self._file.path, size))
+            self._file.truncate(_whole_lines(self._file.path, size))
 
 
-def coordinates(point: Point) -> dict[str, str | int]:
+class JsonLinesWriter(LineWriter):
+    """Appends a line of JSON to the file at `path` for each point that has values.
+
+    `over` says whether the values are means over the `window` since the last log point or over
+    the `epoch`.
+    """
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+
+    def lines(self, point: Point) -> str:
+        """The line of a point: where it belongs, and its values by name."""
+        return json.dumps({**_coordinates(point), **point.values}) + "\n"
+
+
+class CsvWriter(LineWriter):
+    """Appends a row to `run_dir`/metrics.csv for each value of each point, `over` as in JSON.
+
+    The columns are the same whatever is measured, so the file only grows. To put the metrics side
+    by side: `pandas.read_csv(path).pivot_table(index="updates", columns=["split", "metric"])`.
+    """
+
+    def __init__(self, run_dir: Path):
+        super().__init__(RunFolder(run_dir).metrics_csv, CSV_HEADER)
+
+    def lines(self, point: Point) -> str:
+        """The rows of a point."""
+        rows = io.StringIO()
+        csv.writer(rows, lineterminator="\n").writerows(
+            (*_coordinates(point).values(), name, value) for name, value in point.values.items()
+        )
+        return rows.getvalue()
+
+
+def _coordinates(point: Point) -> dict[str, str | int]:
     """Split, updates and epoch of a point, and whether its means are of a window or an epoch."""
     over = "epoch" if point.whole_epoch else "window"
     return {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over}
 
 
-def whole_lines(path: Path, size: int) -> int:
+def _whole_lines(path: Path, size: int) -> int:
     """The end of the last whole line among the first `size` bytes of a file."""
     with path.open("rb") as file:
         while size:
