@@ -24,12 +24,15 @@ NOT_THE_USERS = (
 def explain(error: Exception, what: str, remedy: str) -> None:
     """Raises a MismatchError with `what` before the first line of `error`, and `remedy` after it.
 
-    Returns if the error is explained otherwise: Andiron's own, one of the user's own code, and one
-    of memory or files that are used up.
+    Returns if the error is explained otherwise: Andiron's own, one of the user's own code, which
+    gets `what` as a note, and one of memory or files that are used up.
     """
     is_clear = isinstance(error, errors.AndironError | OSError)
     is_shortage = memory.shortage(error) is not None or type(error).__name__ == "OutOfMemoryError"
-    if is_clear or is_shortage or _is_of_users_code(error):
+    if is_clear or is_shortage:
+        return
+    if _is_of_users_code(error):
+        error.add_note(f"{what}; {remedy}")
         return
     reason = str(error).partition("\n")[0] or type(error).__name__
     raise errors.MismatchError(f"{what}: {reason}; {remedy}") from error

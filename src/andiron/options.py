@@ -81,8 +81,10 @@ class LearnerOptions:
         hparam="if set",
     )
     validate_first: bool = option(False, "validate before the first update too", resume="free")
-    histograms: bool = option(
-        False, "record histograms of weights and gradients at log points", resume="free"
+    histograms: bool | str = option(
+        False,
+        "histograms of weights and gradients at log points: true, or a regex of parameters' names",
+        resume="free",
     )
 
     test_weights: Literal["last", "best"] = option(

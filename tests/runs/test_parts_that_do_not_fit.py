@@ -12,7 +12,8 @@ PRICES = ["data=csv", "data.path=table.csv", "data.target=price"]
 REFUSED = {  # with the exit code 2, and nothing left
     "values as classes": (
         PRICES,
-        "task: Classifier is for num_classes, and table.csv has num_outputs; say task=regression",
+        "task: Classifier is for num_classes, and table.csv has num_outputs; say task=regression, "
+        "or task=multilabel, or data.kind=classification to read its target so",
     ),
     "classes as values": (
         ["task=regression"],

@@ -23,6 +23,7 @@ TASKS_OF = {  # by the fact of the data that they need
     "num_classes": "task=classification",
     "num_outputs": "task=regression, or task=multilabel",
 }
+KINDS_OF = {"num_classes": "classification", "num_outputs": "regression"}  # of data=csv
 TAKEN_AS_TASK = (
     "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
     "andiron.tasks.Classifier"
@@ -106,7 +107,9 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     title = kind.__name__
     if wanted and facts and wanted not in facts:
         found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
-        raise errors.ConfigError([f"task: {found}; say {TASKS_OF[facts[0]]}"])
+        is_guess = "kind" in config.data and config.data["kind"] is None
+        or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
+        raise errors.ConfigError([f"task: {found}; say {TASKS_OF[facts[0]]}{or_kind}"])
     if config.loss is not None and kind is Adversarial:
         problem = f"loss={config.loss['_target_']}: {title} has two of its own"
         raise errors.ConfigError([f"{problem}; leave it out with ~loss"])

@@ -64,4 +64,6 @@ def _adapter(kind: Any) -> Any:
 
 
 def _allowed(detail: Any) -> str:
-    return str(detail["msg"]).removeprefix("Input should be ")
+    allowed = str(detail["msg"]).removeprefix("Input should be ")
+    # pydantic's word for a list is JSON's
+    return "a list, in brackets: [...]" if allowed == "a valid array" else allowed

@@ -14,6 +14,7 @@ from andiron.checkpoint import FileCheckpointer, LocalStore, Store, last_and_bes
 from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.interrupter import Interrupter
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
+from andiron.learner.group_statistics import histogram_names
 from andiron.learner.learner import Learner
 from andiron.learner.metric_log import MetricLog
 from andiron.learner.nonfinite import Nonfinite
@@ -179,7 +180,7 @@ class LearnerBuilder:
             nonfinite,
             transformations.chained(transforms, options.seed),
             options.sam,
-            options.histograms,
+            histogram_names(options.histograms, dict(model.named_parameters())),
         )
         checkpointer = None if self._strategy is None else self._checkpointer(self._strategy)
         asked = self._connected_interrupter()

@@ -1,12 +1,13 @@
 """Gradient norms and update ratios of each parameter group, measured around one update."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 
 import torch
 from torch import Tensor
 
+from andiron import errors, patterns
 from andiron.gradients import Gradients
 from andiron.optim import GroupedOptimizer
 from andiron.protocols import Values
@@ -27,8 +28,7 @@ class GroupStatistics:
         optimizer: GroupedOptimizer,
         gradients: Gradients,
         groups: Iterable[str],
-        *,
-        histograms: bool = False,
+        histograms: Collection[str] = (),
     ):
         self._parameters: dict[str, Tensor] = {}
         self._sizes: dict[str, int] = {}  # number of tensors of each group
@@ -38,8 +38,7 @@ class GroupStatistics:
             self._parameters |= updated
             self._sizes |= {group: len(updated)} if updated else {}
         given = {name: gradients[name] for name in self._parameters}
-        self._has_histograms = histograms
-        self._gradients = {n: tensor.clone() for n, tensor in given.items()} if histograms else {}
+        self._gradients = {n: tensor.clone() for n, tensor in given.items() if n in histograms}
         if given:
             with torch.no_grad():
                 self._negated = torch._foreach_neg([*self._parameters.values()])
@@ -63,7 +62,23 @@ class GroupStatistics:
 
     def histograms(self) -> dict[str, Tensor]:
         """Weights after the update, gradients before clipping: `weights/...`, `gradients/...`."""
-        if not self._has_histograms:
-            return {}
-        weights = {f"weights/{name}": tensor.detach() for name, tensor in self._parameters.items()}
+        weights = {f"weights/{name}": self._parameters[name].detach() for name in self._gradients}
         return weights | {f"gradients/{name}": tensor for name, tensor in self._gradients.items()}
+
+
+def histogram_names(chosen: bool | str, names: Iterable[str]) -> frozenset[str]:
+    """The parameters that have histograms: all, none, or those in whose name a regex is found.
+
+    Raises: ConfigError if there is no such name.
+    """
+    if isinstance(chosen, bool):
+        return frozenset(names if chosen else ())
+    known = [*names]
+    try:
+        found = frozenset(patterns.searched(chosen, known))
+    except ValueError as error:
+        raise errors.ConfigError([f"histograms={error}"]) from error
+    if not found:
+        hint = errors.nearest(chosen, known) or f"; there are: {', '.join(known)}"
+        raise errors.ConfigError([f"histograms={chosen}: in no parameter's name{hint}"])
+    return found

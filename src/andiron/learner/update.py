@@ -74,7 +74,7 @@ class Updater:
     nonfinite: Nonfinite
     transform: Chain | None = None
     sam: float | None = None  # rho
-    histograms: bool = False  # beside the statistics of an update
+    histograms: frozenset[str] = frozenset()  # of these parameters, at log points
 
     def __post_init__(self) -> None:
         self._context: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -111,9 +111,7 @@ class Updater:
             return None
         statistics = None
         if is_log_point:
-            statistics = GroupStatistics(
-                self.optimizer, gradients, rates, histograms=self.histograms
-            )
+            statistics = GroupStatistics(self.optimizer, gradients, rates, self.histograms)
         if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = self.transform(gradients, position.updates)
 

@@ -20,7 +20,8 @@ def found(path: str | Path) -> RunFolder:
     if folder.config.is_file():
         return folder
     name = folder.config.name
-    jobs = [each.parent for each in sorted(folder.path.glob(f"*/{name}"))]
+    below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # of a sweep, of outputs, of multirun
+    jobs = [each.parent for pattern in below for each in sorted(folder.path.glob(pattern))]
     why = f"there is no {name} in it" if folder.path.is_dir() else "there is no such folder"
     remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
     raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")

@@ -14,7 +14,7 @@ from andiron.config.trust import Trust
 from andiron.data import described
 from andiron.data.described import Described
 from andiron.models import zoo
-from andiron.run import named_folder, run_record
+from andiron.run import named_folder, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights
 from andiron.trained.trained_run import Run
@@ -68,6 +68,12 @@ def _recorded(folder: RunFolder, trusted: Trust) -> Train:
 
 def _described(folder: RunFolder, config: Train) -> Described:
     """What the run recorded of its data; without a record of its preprocessing, from the data."""
+    ended = status.read(folder)
+    if not folder.data.exists() and ended.get("status") == "failed":
+        reason = str(ended.get("reason")).partition("\n")[0]
+        raise errors.RunFolderError(
+            f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"
+        )
     plain = run_record.read_json(folder, folder.data)
     name = str(config.data["_target_"]).rpartition(".")[2]
     if not isinstance(plain, dict):

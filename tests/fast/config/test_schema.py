@@ -210,7 +210,7 @@ def test_a_wrong_value_is_answered_by_what_is_allowed(option, value, allowed):
     [
         ("model", "dropout", 1.0, "should be less than 1"),
         ("model", "hidden", [7, 0], "should be greater than or equal to 1 (item 1)"),
-        ("model", "hidden", 7, "should be a valid array"),
+        ("model", "hidden", 7, "should be a list, in brackets: [...]"),
         ("optimizer", "betas", [0.9, 1.5], "should be less than 1 (item 1)"),
         ("optimizer", "eps", math.inf, "should be a finite number"),
         ("optimizer", "weight_decay", -0.1, "should be greater than or equal to 0"),

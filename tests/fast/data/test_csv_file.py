@@ -165,9 +165,8 @@ def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
     with caplog.at_level(logging.INFO):
         splits = load(path, "y")
     assert splits.facts.get("class_names") == class_names
-    assert caplog.messages == [
-        f"{path}: column y taken for the target of a {kind}; data.kind sets another"
-    ]
+    has = "classes" if kind == "classification" else "numbers to predict"
+    assert caplog.messages == [f"{path}: target y taken for {has} (data.kind decides)"]
 
 
 def test_kind_decides_against_what_the_targets_look_like(file, caplog):
@@ -267,8 +266,9 @@ def with_line(number, line, table=HOUSES):
             "  line 7, column 'rooms': has no value ('NaN'); fill it in, remove the row, or set "
             "data.missing\n"
             "  line 8: has 2 values where the header has 3 names\n"
-            "correct them, leave out columns (data.exclude), read them as text (data.categories), "
-            "or skip lines (data.max_bad_lines=2)",
+            "correct them, leave out columns (data.exclude), fill missing values "
+            "(data.missing=median), read them as text (data.categories), or skip lines "
+            "(data.max_bad_lines=2)",
         ),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),

@@ -347,7 +347,7 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
         dataset.__getitems__(torch.tensor([0, 1]))
     message = str(raised.value)
     assert message.startswith(f"image 1, counted from 0: {file}: cannot be read as an image (")
-    assert message.endswith("); replace the file or remove it")
+    assert "); replace the file or remove it; data.scan=true lists all" in message
 
 
 @pytest.mark.parametrize(

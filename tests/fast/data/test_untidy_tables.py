@@ -91,8 +91,8 @@ def test_rows_with_gaps_are_refused_all_at_once_dropped_or_skipped(file):
         "  line 14, column 'town'", "  line 32, column 'area'",
     ]  # fmt: skip
     assert lines[-1] == (
-        "correct them, leave out columns (data.exclude), read them as text (data.categories), or "
-        "skip lines (data.max_bad_lines=5)"
+        "correct them, leave out columns (data.exclude), fill missing values "
+        "(data.missing=median), or skip lines (data.max_bad_lines=5)"
     )
     dropped, skipped = load(path, missing="drop"), load(path, max_bad_lines=5)
     assert dropped.facts["dropped_rows"] == 5

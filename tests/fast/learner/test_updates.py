@@ -24,7 +24,7 @@ from small_digits import (
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
-from andiron import data, gradients, randomness
+from andiron import data, errors, gradients, randomness
 from andiron.checkpoint import KeepLast, load
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
@@ -104,6 +104,19 @@ def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(t
     for tag in ("loss", "lr/matrices", "lr/rest", "grad_norm/matrices", "update_ratio/rest"):
         assert [event.step for event in events.Scalars(tag)] == [3, 6, 7, 9, 12, 14]
     assert all(line["lr/matrices"] == 2 * LR and line["lr/rest"] == LR for line in windows)
+
+
+def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
+    kept, model = Kept(), classifier()
+    made = builder(tmp_path, kept, num_epochs=1).histograms(r"weight$")
+    fit(made.build(model, two_optimizers(model), LR))
+
+    weights = {name for name, _ in model.named_parameters() if name.endswith("weight")}
+    drawn = {f"{kind}/{name}" for kind in ("weights", "gradients") for name in weights}
+    assert weights and {*kept[0].histograms} == drawn
+    for pattern, words in (("wieght", "in no parameter's name"), ("(", "no regular expression")):
+        with pytest.raises(errors.ConfigError, match=words):
+            made.histograms(pattern).build(model, two_optimizers(model), LR)
 
 
 def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_the_updates(

@@ -14,7 +14,7 @@ import andiron
 from andiron.commands import train
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
-(COMMAND,) = re.findall(r"^python train.py (data=csv .*)$", PAGE.read_text(), flags=re.MULTILINE)
+(COMMAND,) = re.findall(r"^python train.py (data=csv_.*)$", PAGE.read_text(), flags=re.MULTILINE)
 
 
 def write_houses(path):

@@ -87,6 +87,13 @@ def test_an_interrupted_run_has_the_weights_of_its_newest_whole_checkpoint(copie
     assert newest.is_dir()  # nothing is renamed
 
 
+def test_a_run_that_failed_before_it_trained_is_refused_with_the_reason(copied):
+    (copied / "data.json").unlink()
+    (copied / "status.json").write_text('{"status": "failed", "reason": "no column"}')
+    with pytest.raises(errors.RunFolderError, match="failed before it trained .no column.; name"):
+        andiron.load(copied)
+
+
 def test_latest_is_the_newest_run_below_the_current_directory(finished_digits, here):
     with pytest.raises(errors.RunFolderError, match="latest: no run in outputs"):
         andiron.load("latest")

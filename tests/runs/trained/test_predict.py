@@ -52,7 +52,8 @@ def test_every_unreadable_picture_is_listed(finished_digits, pictures):
 
     ended = called(predict.main, finished_digits, pictures, "none.png")
     assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # a header, and those readable
-    assert ended.errors.count("cannot be read as an image") == 3
+    assert ended.errors.count("cannot be read as an image") == 2
+    assert "error: none.png: there is no such file; correct the path" in ended.errors
 
 
 def test_the_command_writes_csv_or_json_lines(finished_digits, pictures, tmp_path, monkeypatch):
@@ -75,10 +76,11 @@ def test_the_command_writes_csv_or_json_lines(finished_digits, pictures, tmp_pat
 def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_path):
     for arguments, code, told in (
         ((tmp_path / "none", "x"), 1, "holds no run: there is no such folder"),
+        ((finished_digits.parent.parent, "x"), 1, "name one of its "),
         ((finished_digits, pictures, "--weights", "swa"), 1, "there are: last, best, ema"),
         ((finished_digits, pictures, "--top", "0"), 2, "invalid count value: '0'"),
         ((finished_digits, pictures, "--output", tmp_path / "no" / "x"), 1, "cannot be written"),
-        ((finished_digits, tmp_path / "empty"), 1, "cannot be read as an image"),
+        ((finished_digits, tmp_path / "empty"), 1, "there is no such file"),
     ):
         ended = called(predict.main, *arguments)
         assert ended.code == code and told in ended.errors, ended

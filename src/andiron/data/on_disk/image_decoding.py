@@ -17,6 +17,7 @@ from andiron.data.dataset import Classes, Indices, RawBatch
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
+SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
@@ -47,7 +48,9 @@ class ImageFolderDataset:
             try:
                 images.append(self.decoded(self.names[index]))
             except errors.DataError as error:
-                raise errors.DataError(f"image {index}, counted from 0: {error}") from error
+                raise errors.DataError(
+                    f"image {index}, counted from 0: {error}{SKIPPING}"
+                ) from error
         return RawBatch(torch.stack(images), self.targets[chosen])
 
     def decoded(self, name: str) -> Tensor:
@@ -96,6 +99,8 @@ def _readable(name: str) -> Iterator[None]:
 
     try:
         yield
+    except FileNotFoundError as error:
+        raise errors.DataError(f"{name}: there is no such file; correct the path") from error
     except (*UNREADABLE, Image.DecompressionBombError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UnidentifiedImageError):  # its text has a file number

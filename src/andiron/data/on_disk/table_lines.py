@@ -139,9 +139,11 @@ class TableLines:
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
         remedy = "correct them"
         if most is not None:
-            skipping = f"skip lines (data.max_bad_lines={len(places)})"
-            other = "leave out columns (data.exclude), read them as text (data.categories)"
-            remedy += f", {other}, or {skipping}"
+            gaps = sum(FEATURE_GAP in place for place in places)
+            remedy += ", leave out columns (data.exclude)"
+            remedy += ", fill missing values (data.missing=median)" if gaps else ""
+            remedy += ", read them as text (data.categories)" if gaps < len(places) else ""
+            remedy += f", or skip lines (data.max_bad_lines={len(places)})"
         return f"{head}{allowed}:\n{_listed(places)}\n{remedy}"
 
     def _placed(self, place: str) -> str:

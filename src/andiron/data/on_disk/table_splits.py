@@ -34,9 +34,9 @@ def of_columns(
     """
     if kind is None:
         kind = columns.inferred_kind(table, targets)
+        has = "numbers to predict" if kind == "regression" else "classes"
         names = ", ".join(targets)
-        what = f"{table.source}: column {names} taken for the target of a {kind}"
-        log.info("%s; data.kind sets another", what)
+        log.info("%s: target %s taken for %s (data.kind decides)", table.source, names, has)
     if kind == "regression":
         numbers = columns.target_numbers(table, targets)
         return split(table, numbers, target_columns=targets, **options)
