@@ -1,6 +1,7 @@
 """README and docs/: their Python and their commands run, their links and paths lead somewhere."""
 
 import ast
+import configparser
 import os
 import re
 import shlex
@@ -158,6 +159,20 @@ def test_every_script_named_exists():
     }
 
     assert [each for each in sorted(named) if not (ROOT / each[1]).is_file()] == []
+
+
+def test_the_page_of_commands_lists_every_installed_command_with_its_script():
+    rows = re.findall(r"^\| `([\w/.]+)` \| `?([\w-]*)`? \|", PAGES["commands.md"], flags=re.MULTILINE)
+    configured = configparser.ConfigParser()
+    configured.read(ROOT / "setup.cfg", encoding="utf-8")
+    installed = re.findall(
+        r"^([\w-]+) = andiron\.commands\.(\w+):",
+        configured["options.entry_points"]["console_scripts"],
+        flags=re.MULTILINE,
+    )
+
+    assert [script for script, _ in rows if not (ROOT / script).is_file()] == []
+    assert {(name, Path(script).stem) for script, name in rows if name} == {*installed}
 
 
 def test_every_table_of_measurements_names_its_command_and_commit():
