@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from andiron.ranges import Count, Every, Positive, Seed
+from andiron.ranges import Count, Every, Positive, Seed, Traced
 
 Resume = Literal[
     "free", "ask", "never"
@@ -86,7 +86,9 @@ class LearnerOptions:
         "histograms of weights and gradients at log points: true, or a regex of parameters' names",
         resume="free",
     )
-
+    profile: Traced | None = option(
+        None, "updates to trace with torch.profiler: {updates: [10, 20]}", resume="free"
+    )
     test_weights: Literal["last", "best"] = option(
         "last", "weights measured on the test set; best: of the best checkpoint", resume="free"
     )

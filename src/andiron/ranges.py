@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 Class = TypeVar("Class", bound=type)
 
+MOST_TRACED = 1000  # updates: a trace takes some 100 KB of memory for each
 MOST = 10**12  # of anything counted: a million updates a second take 12 days to make them
 
 
@@ -144,6 +145,14 @@ def _is_cadence(value: Any) -> bool:
     return _is_count(value) or _is_text(value, EVERY)
 
 
+def _is_traced(value: Any) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"updates"}:
+        return False
+    updates: Any = value["updates"]
+    is_pair = isinstance(updates, list) and len(updates) == 2 and all(map(_is_count, updates))
+    return is_pair and 0 <= updates[1] - updates[0] < MOST_TRACED
+
+
 def _is_node(value: Any) -> bool:
     return isinstance(value, dict) and "_target_" in value  # its arguments are checked apart
 
@@ -161,6 +170,14 @@ Horizon = Annotated[
     Any,
     _kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
     BeforeValidator(_in_updates),
+]
+Traced = Annotated[
+    Any,
+    _kind(
+        f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
+        _is_traced,
+        dict[Literal["updates"], list[Count]],
+    ),
 ]
 Device = Annotated[
     Any,

@@ -33,6 +33,7 @@ class RunFolder:
         self.mlflow = path / "mlflow"  # the local files of MLflow
         self.checkpoints = path / "checkpoints"  # the states to resume from
         self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
+        self.profile = path / "profile"  # traces of updates, with the option of this name
         self.model = path / "model.safetensors"  # the trained weights
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())

@@ -21,6 +21,7 @@ from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
+from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, Optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
@@ -201,7 +202,14 @@ class LearnerBuilder:
             renderer=self._renderer,
             check_loss=nonfinite.check_loss,
             device=self._device,
+            trace=self._trace(),
         )
+
+    def _trace(self) -> UpdateTrace | None:
+        if self._options.profile is None:
+            return None
+        first, last = self._options.profile["updates"]
+        return UpdateTrace(self._folder.profile, first, last, self._device)
 
     def _check_metrics(self, optimizer: GroupedOptimizer, whole: Schedule) -> None:
         """Refuses early stopping, schedules and strategies that wait for what nobody measures.

@@ -24,7 +24,6 @@ from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
 from andiron.options import LearnerOptions
 from andiron.protocols import Loader
-from andiron.serialization import Recorder
 
 Hook = Callable[[], None]
 
@@ -156,7 +155,8 @@ class Learner(AbstractContextManager["Learner"]):
         at = self.position
         self.metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
-        batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
+        batches = train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch)
+        batches = self.metric_log.traced(iter(batches))
         asked = time.perf_counter()
         while group := list(islice(batches, self.options.grads_accumulation)):
             self.metric_log.progress.waited += time.perf_counter() - asked
@@ -278,9 +278,9 @@ class Learner(AbstractContextManager["Learner"]):
         self._evaluation.close()
         return self._saver.resume(found, is_changed)
 
-    def save_file(self, path: Path | str, recorder: Recorder | None = None) -> None:
+    def save_file(self, path: Path | str, recorder: serialization.Recorder | None = None) -> None:
         """Writes the whole state to one file, by default exactly, as safetensors."""
-        (recorder or Recorder()).record(as_record(self._state.capture()), path)
+        (recorder or serialization.Recorder()).record(as_record(self._state.capture()), path)
 
     def load_file(self, path: Path | str) -> None:
         """Continues from what `save_file` wrote; raises DataError for any other file."""

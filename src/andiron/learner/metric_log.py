@@ -2,13 +2,14 @@
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from andiron.learner.throughput import Throughput
+from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
 from andiron.render import plain
@@ -33,6 +34,7 @@ class MetricLog:
         renderer: Renderer | None,
         check_loss: CheckLoss | None = None,
         device: torch.device | None = None,
+        trace: UpdateTrace | None = None,
     ):
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = writers
@@ -42,6 +44,7 @@ class MetricLog:
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device)
         self._check_loss = check_loss
+        self._trace = trace
 
     @property
     def latest(self) -> dict[str, Values]:
@@ -65,6 +68,10 @@ class MetricLog:
         """Before the first batch of an epoch in this process; both are counted from 0."""
         self.progress.epoch, self.progress.batch = epoch + 1, batch
         self.throughput.start_epoch()
+
+    def traced(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The same batches, their updates traced if the run is to be."""
+        return batches if self._trace is None else self._trace.over(batches, self.progress)
 
     def log_window(self, readings: Values, histograms: Mapping[str, Tensor]) -> None:
         """Records the means since the last log point, with the last update's readings and speed."""
@@ -111,9 +118,11 @@ class MetricLog:
             self.renderer.epoch_ended(self.progress, seconds)
 
     def stop(self) -> None:
-        """Takes the display down."""
+        """Takes the display down, and writes the trace of updates if it was begun."""
         if self.renderer:
             self.renderer.stop()
+        if self._trace is not None:
+            self._trace.stop()
 
     def show(self, summary: dict[str, Any]) -> None:
         """Shows the summary of the run."""

@@ -32,6 +32,7 @@ EVERY = (
     "should be a number of updates (500), epochs (2epochs) or minutes (10minutes), "
     "or {updates: 500, minutes: 10}"
 )
+TRACED = "should be {updates: [first, last]}, counted from 1, at most 1,000 of them"
 
 
 def said(**changes: Any) -> list[str]:
@@ -190,6 +191,9 @@ def test_a_learning_rate_is_finite(value):
         ("num_workers", -1, "should be greater than or equal to 0"),
         ("log_every", 0, EVERY),
         ("validate_every", "2weeks", EVERY),
+        ("profile", 3, TRACED),
+        ("profile", {"updates": [5, 4]}, TRACED),
+        ("profile", {"updates": [0, 4]}, TRACED),
         ("num_updates", 0, "should be greater than or equal to 1"),
         ("seed", -1, "should be greater than or equal to 0"),
         ("seed", 2**63, "should be less than 9223372036854775808"),
