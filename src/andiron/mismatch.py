@@ -34,8 +34,7 @@ def explain(error: Exception, what: str, remedy: str) -> None:
     if _is_of_users_code(error):
         error.add_note(f"{what}; {remedy}")
         return
-    reason = str(error).partition("\n")[0] or type(error).__name__
-    raise errors.MismatchError(f"{what}: {reason}; {remedy}") from error
+    raise errors.MismatchError(f"{what}: {errors.first_line(error)}; {remedy}") from error
 
 
 def shown(**values: Any) -> str:

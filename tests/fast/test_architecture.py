@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
-    {"improvement", "plain_values", "ranges", "readable"},
+    {"improvement", "markdown", "plain_values", "ranges", "readable"},
     {"cadence", "options", "gradients"},
     {
         "errors",

@@ -114,7 +114,7 @@ def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
             outputs = [model(batch) for batch in batches]
     except (RuntimeError, ValueError, IndexError) as error:
         shape = [*batches[0].shape]
-        problem = f"does not take the inputs of the data, {shape} ({_first_line(error)})"
+        problem = f"does not take the inputs of the data, {shape} ({errors.first_line(error)})"
         raise errors.DataError(f"{type(model).__name__} {problem}") from error
     for each in outputs:
         if not isinstance(each, Tensor):
@@ -174,7 +174,3 @@ def _write_errors_named(output: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from andiron import markdown
 from andiron.build import targets
 from andiron.config.schema import Train
 from andiron.data.described import Described
@@ -140,7 +141,7 @@ class Card:
             if built is None:
                 return "Build the network as `model` of the configuration below says, and load it."
             filled |= built
-        return _fenced("python", LOADING[suffix].format(**filled))
+        return _fenced(LOADING[suffix].format(**filled), "python")
 
     def _network_call(self) -> dict[str, str] | None:
         """The line that builds the network, and its import; None if it is made of other parts."""
@@ -195,8 +196,7 @@ def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cells = [[_plain(f"{cell:.6g}" if isinstance(cell, float) else str(cell)) for cell in row]
              for row in rows]  # fmt: skip
-    rule = "|".join(["---"] * len(header))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, [*rule.split("|")], *cells))
+    return markdown.table(header, cells)
 
 
 def _plain(text: str) -> str:
@@ -205,10 +205,9 @@ def _plain(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return _fenced("json", json.dumps(value, indent=2, default=str))
+    return _fenced(json.dumps(value, indent=2, default=str), "json")
 
 
-def _fenced(language: str, text: str) -> str:
+def _fenced(text: str, language: str) -> str:
     """A code block; a backquote, which is in strings only, is escaped as in JSON and Python."""
-    escaped = text.replace("`", "\\u0060")
-    return f"```{language}\n{escaped}\n```"
+    return markdown.fenced(text.replace("`", "\\u0060"), language)

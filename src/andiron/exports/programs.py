@@ -69,10 +69,10 @@ def _refusals_named(model: nn.Module) -> Iterator[None]:
     except OSError:
         raise
     except Exception as error:
-        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise errors.DataError(
-            f"{type(model).__name__} cannot be exported as a program ({first_line}); its forward "
-            "should not depend on values of tensors, nor on the number of samples or tokens"
+            f"{type(model).__name__} cannot be exported as a program "
+            f"({errors.first_line(error)}); its forward should not depend on values of tensors, "
+            "nor on the number of samples or tokens"
         ) from error
 
 

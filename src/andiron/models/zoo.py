@@ -120,7 +120,7 @@ def _state(weights: Any) -> Any:
             files.check_writing(file)
         return weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        why = f"({_first_line(error)})"
+        why = f"({errors.first_line(error)})"
         problem = f"{file}: no weights can be read from it {why}; remove it to download it again"
         if not file.is_file():
             problem = (
@@ -178,9 +178,6 @@ def _unreadable(name: str, input_shape: Sequence[int], error: Exception) -> Valu
     shown = "x".join(map(str, input_shape[1:]))
     return ValueError(
         f"input_shape={tuple(input_shape)}: {name} cannot read images of {shown} "
-        f"({_first_line(error)}); give it others (larger, or square), or choose another network"
+        f"({errors.first_line(error)}); give it others (larger, or square), or choose another "
+        "network"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

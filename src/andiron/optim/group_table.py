@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from andiron.markdown import table
 from andiron.optim.grouped import Group
 from andiron.schedules import Schedule
 
@@ -34,21 +35,15 @@ def param_groups(
 
 def as_markdown(groups: Mapping[str, Any]) -> str:
     """A table of the groups, and one of the parameters with their group."""
-    lines = [
-        "| group | optimizer | options | lr | schedule | tensors | parameters |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows, parameters = [], []
     for name, group in groups.items():
         given = [f"{key}={value}" for key, value in group["options"].items() if value is not None]
         lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
-        cells = [name, group["optimizer"], ", ".join(given), lr, group["schedule"]]
-        counts = [group["num_tensors"], f"{group['num_parameters']:,}"]
-        lines.append(f"| {' | '.join(map(str, cells + counts))} |")
-    lines += ["", "| group | parameter | shape |", "|---|---|---|"]
-    for name, group in groups.items():
-        for parameter, shape in group["parameters"].items():
-            lines.append(f"| {name} | {parameter} | {shape} |")
-    return "\n".join(lines)
+        counts = group["num_tensors"], f"{group['num_parameters']:,}"
+        rows.append([name, group["optimizer"], ", ".join(given), lr, group["schedule"], *counts])
+        parameters += [[name, *each] for each in group["parameters"].items()]
+    headers = ["group", "optimizer", "options", "lr", "schedule", "tensors", "parameters"]
+    return f"{table(headers, rows)}\n\n{table(['group', 'parameter', 'shape'], parameters)}"
 
 
 def _shown(schedule: Schedule) -> str:

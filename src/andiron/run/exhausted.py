@@ -39,8 +39,7 @@ def explained(config: Train) -> Iterator[None]:
 
 
 def _problem(error: Exception, config: Train) -> str | None:
-    lines = str(error).strip().splitlines()
-    first = (lines[0][:300] if lines else type(error).__name__).rstrip(". ")
+    first = errors.first_line(error)[:300]
     if isinstance(error, RuntimeError) and first.startswith(WORKERS_FAILED):
         return (
             f"num_workers={config.num_workers}: the processes that load data cannot run "

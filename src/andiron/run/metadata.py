@@ -15,6 +15,7 @@ from andiron.config import schema
 from andiron.config.leaves import by_name, differences, leaves
 from andiron.config.schema import Train
 from andiron.data import Splits, described
+from andiron.markdown import fenced
 from andiron.optim import group_table
 from andiron.protocols import Sessions
 from andiron.run import provenance, run_record
@@ -48,9 +49,9 @@ def record_start(
     }
     run_record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))
     texts = {
-        "config": _fenced(dataclasses.asdict(config)),
+        "config": fenced(json.dumps(dataclasses.asdict(config), indent=2), "json"),
         "param_groups": group_table.as_markdown(groups),
-        "provenance": _fenced(origin),
+        "provenance": fenced(json.dumps(origin, indent=2), "json"),
     }
     session.start_session(hyperparameters(config), texts)
 
@@ -177,7 +178,3 @@ def read_patch(path: Path) -> bytes:
         return b""
     except (OSError, ValueError) as error:
         raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
-
-
-def _fenced(value: Any) -> str:
-    return f"```json\n{json.dumps(value, indent=2)}\n```"

@@ -8,7 +8,6 @@
 4
 """
 
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
+from andiron.markdown import fenced
 from andiron.metrics.sequence.decoded_text import BYTES, decoded
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.ranges import Count, NonNegative
@@ -129,13 +129,9 @@ def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -
 
 
 def _code_block(text: str) -> str:
-    """A Markdown code block that shows the text literally, backquotes included.
-
-    Control characters are shown as the replacement character.
-    """
+    """A Markdown code block of the text; control characters become replacement characters."""
     shown = "".join(
         each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for each in text
     )
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`*", shown))))
-    return f"{fence}text\n{shown}\n{fence}"
+    return fenced(shown, "text")

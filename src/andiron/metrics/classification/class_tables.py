@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron.markdown import table
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
 from andiron.metrics.classification.decision_scores import TopCounted, divided, f_beta, unpacked
@@ -39,8 +40,7 @@ class ConfusionMatrix:
     def value(self, sums: Tensor) -> str:
         names = named(self.class_names, len(sums))
         counts = zip(names, sums.long().tolist(), strict=True)
-        lines = [[name, *map(str, row)] for name, row in counts]
-        return table(["true \\ predicted", *names], lines)
+        return table(["true \\ predicted", *names], [[name, *row] for name, row in counts])
 
 
 @dataclass(kw_only=True)
@@ -60,7 +60,7 @@ class PerClass(TopCounted):
             [
                 each.name,
                 *(f"{score:.4f}" if each.is_present else "-" for score in each.ratios),
-                f"{each.support}",
+                each.support,
             ]
             for each in by_class
         ]
@@ -92,10 +92,3 @@ def scores(sums: Tensor, class_names: Sequence[str] | None) -> list[ClassScores]
     columns = [*starmap(divided, ratios), support.long(), counts.present]
     names = named(class_names, len(support))
     return [*map(ClassScores, names, *(column.tolist() for column in columns))]
-
-
-def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, first column left, others right; bars in cells are escaped."""
-    ruler = ["---", *["---:"] * (len(header) - 1)]
-    escaped = ([cell.replace("|", "\\|") for cell in line] for line in [header, ruler, *lines])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
