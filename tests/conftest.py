@@ -22,6 +22,7 @@ from in_process import called  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 # with more threads, a tiny step waits a thousand times its own length for a busy neighbour
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # of processes that a test starts
 with contextlib.suppress(ImportError):  # the machines of benchmarks/gpu.py may have no hypothesis
     from hypothesis import settings
 

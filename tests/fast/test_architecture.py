@@ -49,8 +49,9 @@ FLOORS = [
     {"run"},
     {"build", "comparison"},
     {"experiment"},
-    {"trained", "exports"},
+    {"trained", "exports", "sweep"},
     {"commands"},
+    {"andiron_launcher"},  # in hydra_plugins
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
@@ -250,7 +251,7 @@ def test_the_package_list_is_complete():
         path.parent.relative_to(SOURCE).as_posix().replace("/", ".")
         for path in PACKAGE.rglob("*.py")
     }
-    assert listed == sorted(folders | {"andiron.conf"})
+    assert listed == sorted(folders | {"andiron.conf", "hydra_plugins"})
 
 
 def test_every_test_belongs_to_a_tier():

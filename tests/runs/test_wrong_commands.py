@@ -159,7 +159,7 @@ def test_a_run_is_there_again_where_its_replacement_fails_at_the_first_batch(com
 
 @pytest.mark.parametrize("place", range(4))
 def test_flags_stand_anywhere_among_the_overrides(place, command, here):
-    overrides = ["num_epochs=1", "seed=1,2", "hydra.sweep.dir=jobs"]
+    overrides = ["num_epochs=1", "seed=1,2", "hydra.sweep.dir=jobs", "hydra/launcher=basic"]
     arguments = [*overrides[:place], "-m", *overrides[place:]]
 
     assert command(*arguments).code == 0

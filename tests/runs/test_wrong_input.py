@@ -530,7 +530,9 @@ def test_a_mistake_in_the_configuration_leaves_what_else_lies_in_its_folder(comm
 def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, here):
     values = f"lr=0.05,{bad.removeprefix('lr=')},0.025"
 
-    said = command("-m", "optimizer=sgd", values, "hydra.sweep.dir=sweep")
+    said = command(
+        "-m", "optimizer=sgd", values, "hydra.sweep.dir=sweep", "hydra/launcher=basic"
+    )
 
     assert said.code != 0
     assert f"{here}/sweep/1 (" in said.errors and words in said.errors

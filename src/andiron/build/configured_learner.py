@@ -30,6 +30,9 @@ def learner(
     """The learner over `built`, with the configured metrics, averages, checkpoints and options."""
     metrics = measured(config, built.splits.offered)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    if config.objective is not None:
+        splits = ["valid", *(f"valid-{name}" for name in config.averages or {})]
+        _check_objective(config.objective, {"train": training} | dict.fromkeys(splits, metrics))
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
@@ -102,6 +105,19 @@ def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
         )
         raise targets.refused(f"metrics.{name}", node, f"gives no metric; {remedy}")
     return metric
+
+
+def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
+    """Refuses an objective that no run of the sweep would measure; `measured` is by split.
+
+    Raises: ConfigError.
+    """
+    split, _, metric = objective.removesuffix(".last").partition("/")
+    if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
+        names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
+        hint = errors.nearest(objective, names)
+        why = f"objective={objective}: not measured{hint}; there is: {', '.join(names)}"
+        raise errors.ConfigError([why])
 
 
 def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:

@@ -37,7 +37,7 @@ def main(
         print(f"andiron {__version__}")  # Hydra would print its own
         return 0
     conf_dir = conf_dir or user_files.default_conf_dir()
-    _show_log()
+    show_log()
     try:
         arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
         with heard(signals or Signals(Interrupter())):
@@ -46,7 +46,7 @@ def main(
                 resume_arguments.run(task, conf_dir, arguments)
             else:
                 resume_arguments.refuse(arguments)
-                composition.run(task, conf_dir, arguments)
+                composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return exit_code_of(error)
@@ -132,7 +132,7 @@ def in_folder(arguments: list[str], kind: str) -> list[str]:
     return [*arguments, "hydra.run.dir=outputs/" + kind + "/${now:%Y-%m-%d}/${now:%H-%M-%S-%f}"]
 
 
-def _show_log() -> None:
+def show_log() -> None:
     """Prints log messages on the terminal too, without level and time."""
     log.setLevel(logging.DEBUG)
     if any(isinstance(handler, Printer) for handler in log.handlers):

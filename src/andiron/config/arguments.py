@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 
 from andiron import errors
 
+OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
@@ -47,6 +48,11 @@ def parsed(arguments: list[str]) -> Namespace:
     return _parser().parse_known_intermixed_args(arguments)[0]
 
 
+def in_this_process(arguments: list[str]) -> list[str]:
+    """The arguments of a command whose sweeps need no process for each job."""
+    return ["hydra/launcher=basic", *arguments] if parsed(arguments).multirun else arguments
+
+
 def asks_version(arguments: list[str]) -> bool:
     """Whether `--version` is among them; Hydra's parser takes its first letters too."""
     return any(len(each) > 2 and "--version".startswith(each) for each in arguments)
@@ -77,6 +83,10 @@ def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
         for each in twice
         if str(each.key_or_group) in known
     ]
+    if not parsed(arguments).multirun:
+        names = [str(each.key_or_group) for each in overrides]
+        why = "is said of a sweep; give -m too, or leave it out"
+        found += [f"{name}=...: {why}" for name in OF_A_SWEEP if name in names]
     if found:
         raise errors.ConfigError(found)
 
@@ -87,7 +97,7 @@ def _misread(override: Override) -> str:
     if not _length(value) <= MOST_JOBS:  # or NaN
         return f"should have at most {MOST_JOBS} values; narrow the range"
     if override.is_sweep_override():
-        return ""
+        return "no combination of values; give some" if _length(value) <= 0 else ""
     if option in FOLDERS and not _is_folder(value):
         return "no folder; give one, or leave it out"
     if option == "hydra.output_subdir" and value is not None:
@@ -112,20 +122,6 @@ def _length(value: object) -> float:
     if not (isinstance(value, RangeSweep) and value.step):
         return 1
     return (float(value.stop or 0) - float(value.start or 0)) / float(value.step)
-
-
-def check_jobs(arguments: list[str], jobs: int) -> None:
-    """Refuses a sweep that had no job; Hydra's flags that print something have none either.
-
-    Raises: ConfigError.
-    """
-    options = parsed(arguments)
-    prints = options.help or options.hydra_help or options.cfg or options.info
-    if options.multirun and not (jobs or prints or options.shell_completion):
-        sweeps = filter(None, map(parsed_override, options.overrides))
-        texts = [str(each.input_line) for each in sweeps if each.is_sweep_override()]
-        why = "no combination of values, so nothing was trained; give some"
-        raise errors.ConfigError([f"{' '.join(texts)}: {why}"])
 
 
 def _parser() -> ArgumentParser:

@@ -23,7 +23,7 @@ from andiron import errors, ranges
 from andiron.config import arguments as command_arguments
 from andiron.config import diagnosis, schema
 
-Task = Callable[[schema.Train, Path, dict[str, str]], None]
+Task = Callable[[schema.Train, Path, dict[str, str]], float | None]
 Check = Callable[[DictConfig], schema.Train]
 
 
@@ -74,44 +74,74 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     a single run; SweepError for a sweep with failed runs.
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
-    OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
-    OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
+    register_resolvers()
     user_dirs = diagnosis.user_dirs(arguments)
     command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
-    jobs, failures = 0, list[Exception]()
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
-
-    def composed(config: DictConfig) -> None:
-        nonlocal jobs
-        jobs += 1
-        sys.argv = as_called
-        run_dir = Path(HydraConfig.get().runtime.output_dir)
-        try:
-            task(_checked_in(run_dir, config, check), run_dir, _hydra_record(config))
-        except Exception as error:  # raised below: Hydra would print it and end the sweep
-            traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
-            is_sweep = HydraConfig.get().mode is RunMode.MULTIRUN
-            failures.append(_named(error, run_dir) if is_sweep else error)
-
+    composed = Composed(task, check, as_called)
     try:
         _call_hydra(conf_dir, arguments, composed)
-    except OSError as error:  # from creating the folder, or one of Hydra's own
-        if isinstance(error, HydraException):
-            raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
-        option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
-        raise errors.RunFolderError(
-            f"{os.path.abspath(error.filename or '')} cannot be made ({error.strerror or error}); "
-            f"choose another place with hydra.{option}.dir=..."
-        ) from error
+    except errors.AndironError as error:  # of a job in another process, or of a launcher
+        if not composed.failures:
+            composed.failures.append(error)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        raise errors.ConfigError(diagnosis.explain(arguments, conf_dir, error)) from error
+        if not composed.failures:
+            raise _explained(error, arguments, conf_dir) from error
     finally:
         sys.argv = as_called
-    command_arguments.check_jobs(arguments, jobs)
-    if len(failures) == 1:
-        raise failures[0]
-    if failures:
-        raise errors.SweepError("\n".join(map(str, failures)))
+    if len(composed.failures) == 1:
+        raise composed.failures[0]
+    if composed.failures:
+        raise errors.SweepError("\n".join(map(str, composed.failures)))
+
+
+class Composed:
+    """What Hydra calls with the composition of a run, or of each run of a sweep.
+
+    A launcher may call it in another process, where it is a copy.
+    """
+
+    def __init__(self, task: Task, check: Check, command: list[str]):
+        self.task = task
+        self.check = check
+        self.command = command  # for the record of the run
+        self.failures: list[Exception] = []
+
+    def __call__(self, config: DictConfig) -> float | None:
+        """The objective of the run, for a sweeper.
+
+        Raises: SweepError, in a sweep only: Hydra would print the error of a single run.
+        """
+        sys.argv = self.command
+        run_dir = Path(HydraConfig.get().runtime.output_dir)
+        try:
+            checked_config = _checked_in(run_dir, config, self.check)
+            return self.task(checked_config, run_dir, _hydra_record(config))
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
+            if HydraConfig.get().mode is not RunMode.MULTIRUN:
+                self.failures.append(error)
+                return None
+            self.failures.append(_named(error, run_dir))
+            raise self.failures[-1] from error
+
+
+def register_resolvers() -> None:
+    """Makes known what conf/hydra/output calls."""
+    OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
+    OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
+    OmegaConf.register_new_resolver("andiron.sweep_folder", sweep_folder, replace=True)
+
+
+def _explained(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
+    """What the user can do about an error of Hydra's."""
+    if not isinstance(error, OSError) or isinstance(error, HydraException):
+        return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
+    option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
+    return errors.RunFolderError(
+        f"{os.path.abspath(error.filename or '')} cannot be made ({error.strerror or error}); "
+        f"choose another place with hydra.{option}.dir=..."
+    )
 
 
 def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None:
@@ -138,6 +168,11 @@ def name_suffix(name: object) -> str:
     ('-baseline', '', '')
     """
     return f"-{name}" if ranges.RUN_NAME.fullmatch(str(name or "")) else ""
+
+
+def sweep_folder(name: object, otherwise: str) -> str:
+    """The folder of a sweep below multirun/: its name, if it has one."""
+    return str(name) if ranges.RUN_NAME.fullmatch(str(name or "")) else otherwise
 
 
 def debug_folder(debug: object) -> str:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from andiron import errors, files
 from andiron.config import misplaced, node_checks, rules, violations
+from andiron.config.arguments import OF_A_SWEEP
 from andiron.config.signatures import fields_of
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
@@ -25,7 +26,7 @@ Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
-INSTRUCTIONS = ("resume", "resume_allow", "overwrite", "trust")  # to this command; no part of a run
+INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # no part of a run
 DEFAULT_WRITERS = {
     "tensorboard": {
         "_target_": "andiron.writers.TensorBoardWriter",
@@ -111,6 +112,17 @@ class Train(LearnerOptions):
     trust: list[str] = option(
         [],
         "packages whose classes a run folder may name, as conf/ and the command line may",
+        resume="free",
+    )
+    jobs: Count = option(
+        1, "runs of a sweep side by side, which share cores and GPUs", resume="free"
+    )
+    sweep_name: RunName | None = option(
+        None, "names the folder of a sweep, in which the same command continues it", resume="free"
+    )
+    objective: str | None = option(
+        None,
+        "what a sweep compares, such as valid/accuracy; null: what checkpoints follow",
         resume="free",
     )
     interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(

@@ -29,7 +29,7 @@ class LogFile(logging.Handler):
 
     def __init__(self, path: Path):
         try:
-            self._file = append_only.AppendOnlyFile(path, claim=_lock)
+            self._file = append_only.AppendOnlyFile(path, claim=lock)
         except BlockingIOError as error:
             raise errors.RunFolderError(
                 f"another process trains the run in this folder: it has {path} locked; end it "
@@ -94,7 +94,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises: BlockingIOError if another process has the lock; OSError if it cannot be written.
     """
     with path.open("rb+", buffering=0) as file:
-        _lock(file)
+        lock(file)
         yield
 
 
@@ -113,7 +113,7 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _lock(file: io.FileIO) -> None:
+def lock(file: io.FileIO) -> None:
     """Locks the file.
 
     Raises: BlockingIOError if another process has the lock.

@@ -7,7 +7,9 @@ from andiron import errors
 from andiron.run import status
 from andiron.run_folder import RunFolder
 
-RUNS_BELOW = ("outputs/????-??-??/*", "multirun/????-??-??/*/*")  # as conf/hydra/output has them
+RUNS_BELOW = (  # as conf/hydra/output has them
+    "outputs/????-??-??/*", "multirun/????-??-??/*/*", "multirun/*/*",
+)  # fmt: skip
 LATEST = "latest"
 
 

@@ -30,7 +30,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     """
     given = _values(arguments)
     if given.get("resume") in (None, "auto"):
-        composition.run(task, conf_dir, arguments, check=_checked_start)
+        composition.run(task, conf_dir, arguments, check=checked_start)
         return
     folder = _named_folder(given, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
@@ -67,7 +67,7 @@ def refuse(arguments: list[str]) -> None:
         raise errors.ConfigError(f"{name}: {why}" for name in found)
 
 
-def _checked_start(config: DictConfig) -> Train:
+def checked_start(config: DictConfig) -> Train:
     """The composed configuration; `resume=auto` needs a folder that is the same at every start.
 
     Raises: ConfigError with every mistake.
@@ -82,7 +82,9 @@ def _checked_start(config: DictConfig) -> Train:
                 "name it with resume=<run folder>, or leave resume_allow out"
             ]
         )
-    has_folder = any(each.startswith(FOLDER_OPTIONS) for each in given)
+    has_folder = (
+        any(each.startswith(FOLDER_OPTIONS) for each in given) or checked.sweep_name is not None
+    )
     if checked.debug and (has_folder or checked.resume is not None):
         raise errors.ConfigError(
             [

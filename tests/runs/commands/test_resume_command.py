@@ -252,7 +252,7 @@ def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here,
             ("resume=nowhere",),
             "nowhere holds no run: there is no config.json in it; name a run's folder",
         ),
-        (("resume=latest",), "/* or multirun/????-??-??/*/*; name its folder: resume=<run folder>"),
+        (("resume=latest",), "/*/* or multirun/*/*; name its folder: resume=<run folder>"),
         (
             ("resume=run", "-m", "seed=1,2"),
             "resumes one run; leave -m out, or give resume=auto, which resumes each run of a sweep",
@@ -514,7 +514,8 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
 
 
 def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):
-    command = ("-m", "seed=1,2", "hydra.sweep.dir=sweep", *RUN[1:], "restart=requeued")
+    sweep = ("-m", "seed=1,2", "hydra.sweep.dir=sweep", "hydra/launcher=basic")
+    command = (*sweep, *RUN[1:], "restart=requeued")
     whole = train.train
 
     def stopping(config, run_dir, record, interrupter, trusted):

@@ -1,0 +1,113 @@
+"""One job of a sweep, in the process that the sweep forked for it."""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import version
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
+from hydra.types import HydraContext
+from omegaconf import DictConfig, open_dict
+
+from andiron import errors
+from andiron.commands import command_line, signals, streams, train
+from andiron.commands.signals import Signals
+from andiron.config import composition
+from andiron.config.schema import Train
+from andiron.interrupter import Interrupter
+from andiron.run import resume_arguments, status
+from andiron.run.log_file import is_held
+from andiron.run_folder import RunFolder
+from andiron.sweep import job_process
+
+SECONDS_FOR_ANOTHER = 90  # that trains the run: of a sweep that was killed, it saves its state
+Reply = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: Hydra's view of the sweep, and the overrides of the job."""
+
+    hydra_context: HydraContext
+    config: DictConfig  # of the sweep
+    task_name: str
+    overrides: list[str]
+    number: int
+    conf_dir: Path
+    arguments: list[str]  # of the sweep
+    command: list[str]  # that repeats the job alone
+    is_known: bool  # to the ledger: a run that the folder holds is this one
+
+
+def run(request: Request, reply: Reply) -> int:
+    """Runs the job as Hydra's `run_job` does; the exit code of the process.
+
+    Replies with the folder of the run, and at the end with the objective or an error.
+    """
+    heard = Signals(Interrupter(), until_exit=True)
+    command_line.show_log()
+    with streams.lasting():
+        try:
+            with signals.heard(heard):
+                job_process.heard()
+                reply({"objective": _returned(request, heard, reply).return_value})
+        except KeyboardInterrupt as error:
+            words = "; ".join(["interrupted", *signals.outcome(error)])
+            print(words, file=sys.stderr)
+            reply({"interrupted": words})
+            return signals.exit_code(error)
+        except (Exception, SystemExit) as error:
+            return _failed(error.__cause__ or error, reply)
+        return 0
+
+
+def _failed(error: BaseException, reply: Reply) -> int:
+    """Tells why the job failed: to its own log, and to the sweep."""
+    if isinstance(error, errors.AndironError):
+        print(f"error: {error}", file=sys.stderr)
+        reply({"error": str(error)})
+        return command_line.exit_code_of(error)
+    traceback.print_exception(error)
+    reply({"error": status.reason(error)})
+    return command_line.EXIT_FAILED
+
+
+def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
+    version.setbase("1.3")
+    setup_globals()
+    composition.register_resolvers()
+    JobRuntime.instance().set("name", request.task_name)
+    config = request.hydra_context.config_loader.load_sweep_config(
+        request.config, request.overrides
+    )
+    with open_dict(config):
+        config.hydra.job.id = config.hydra.job.num = request.number
+    training = train.Training(request.conf_dir, request.arguments, heard, request.is_known)
+
+    def checked(config: DictConfig) -> Train:
+        reply({"folder": HydraConfig.get().runtime.output_dir})
+        return resume_arguments.checked_start(config)
+
+    def trained(config: Train, run_dir: Path, record: dict[str, str]) -> float | None:
+        _wait_for_another(RunFolder(run_dir))
+        return training(config, run_dir, record)
+
+    return run_job(
+        hydra_context=request.hydra_context,
+        task_function=composition.Composed(trained, checked, request.command),
+        config=config,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    )
+
+
+def _wait_for_another(folder: RunFolder) -> None:
+    """Waits for the process of an earlier sweep, which ends when it has saved the run's state."""
+    deadline = time.monotonic() + SECONDS_FOR_ANOTHER
+    while is_held(folder.log) and time.monotonic() < deadline:
+        time.sleep(0.1)

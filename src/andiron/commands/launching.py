@@ -1,0 +1,170 @@
+"""What the launcher does: jobs that the ledger does not know as done, each in its own process."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobRuntime, JobStatus
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+from andiron import errors
+from andiron.commands import job, train
+from andiron.commands.sweep_screen import SweepScreen
+from andiron.config.composition import Composed
+from andiron.sweep import ledger, settled, shares
+from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
+from andiron.sweep.ledger import Job, Ledger
+from andiron.sweep.scheduling import Limits, Schedule
+
+OUTPUT = "output"  # folder in that of the sweep, for what each job prints
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A sweep as Hydra describes it, whose jobs can be launched."""
+
+    context: HydraContext
+    task: Composed
+    training: train.Training
+    config: DictConfig
+    limits: Limits
+    threads: str | None  # of each job; None: as many as a run alone has
+
+    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
+        """Runs those jobs that are not done; what each returned, in the order of `overrides`.
+
+        Raises: ConfigError for no jobs; Interrupted once the jobs that ran have saved their state.
+        """
+        if not overrides:
+            raise errors.ConfigError(["the sweep has no job: no combination of values"])
+        folder = Path(os.path.abspath(str(self.config.hydra.sweep.dir)))
+        folder.mkdir(parents=True, exist_ok=True)
+        known = ledger.read(folder)  # before it is locked: closing a file releases its lock
+        jobs = settled.jobs(known, overrides, first)
+        given = {each.identity: list(texts) for each, texts in zip(jobs, overrides, strict=True)}
+        unique = list({each.identity: each for each in jobs}.values())
+        done = [each for each in unique if known.is_done(each) and not self.config.overwrite]
+        book = Ledger(folder)
+        try:
+            self._plan(book, [each for each in unique if each.identity not in known.jobs])
+            ended = self._run(book, folder, unique, done, given)
+        finally:
+            book.close()
+        return [
+            self._returned(folder, ended[each.identity], given[each.identity]) for each in jobs
+        ]
+
+    def _plan(self, book: Ledger, new: Sequence[Job]) -> None:
+        book.add("sweep", command=sys.argv, objective=self._metric())
+        for each in new:
+            book.add("job", job=each.identity, number=each.number, overrides=each.overrides)
+
+    def _run(
+        self,
+        book: Ledger,
+        folder: Path,
+        jobs: Sequence[Job],
+        done: Sequence[Job],
+        given: Mapping[str, list[str]],
+    ) -> dict[str, Job]:
+        """The jobs by identity as they ended, those that are done as they are."""
+        if done:
+            print(f"{len(done)} of {len(jobs)} jobs are done already")
+        ended = {each.identity: each for each in done}
+        missing = [
+            replace(each, status=None, threads=self.threads)
+            for each in jobs
+            if each.identity not in ended
+        ]
+        shown = SweepScreen([*done, *missing], self._metric(), _as_typed(folder))
+
+        def start(each: Job, place: int) -> JobProcess:
+            return self._start(folder, each, place, given[each.identity])
+
+        interrupter = self.training.signals.interrupter
+        try:
+            with shown, interrupter.held_back():
+                schedule = Schedule(start, self.limits, book, folder, shown)
+                ended |= schedule.run(missing, interrupter)
+        except errors.Interrupted as error:
+            number = sum(each.status == ledger.DONE for each in ended.values())
+            error.exit_code = self.config.interrupted_exit_code or error.exit_code
+            error.outcome = (
+                f"{number} of {len(jobs)} jobs are done; the same command with "
+                f"hydra.sweep.dir={_as_typed(folder)} continues the others"
+            )
+            raise
+        return ended
+
+    def _start(self, folder: Path, each: Job, place: int, overrides: list[str]) -> JobProcess:
+        gpus = shares.visible_gpus(os.environ)
+        own = shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
+        threads = {} if self.threads is None else {shares.THREADS: self.threads}
+        gib = self.limits.job_gib
+        request = job.Request(
+            hydra_context=self.context,
+            config=self.config,
+            task_name=JobRuntime.instance().get("name"),
+            overrides=overrides,
+            number=each.number,
+            conf_dir=self.training.conf_dir,
+            arguments=self.training.arguments,
+            command=[sys.argv[0], *each.overrides],
+            is_known=each.starts > 0,
+        )
+        surroundings = Surroundings(
+            folder / OUTPUT / f"{each.number}.txt",
+            {**os.environ, **threads, **own},
+            None if gib is None else int(gib * 2**30),
+        )
+        return JobProcess(job.run, request, surroundings)
+
+    def _metric(self) -> str | None:
+        """The metric by which the jobs are compared."""
+        objective, split, metric = (
+            OmegaConf.select(self.config, name)
+            for name in ("objective", "checkpoint.split", "checkpoint.metric")
+        )
+        return objective or (f"{split}/{metric}" if metric else None)
+
+    def _returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
+        """What Hydra's sweepers expect of a job; every failure is one of the command."""
+        returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
+        if ended.status == ledger.DONE:
+            returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
+        else:
+            place = folder / ended.folder if ended.folder else f"{folder}: job {ended.number}"
+            texts = " ".join(ended.overrides)
+            error = errors.SweepError(f"{place} ({texts}): {ended.status}: {ended.reason}")
+            self.task.failures.append(error)
+            returned.status, returned.return_value = JobStatus.FAILED, error
+        return returned
+
+
+def prepared(
+    context: HydraContext, task: TaskFunction, config: DictConfig, options: Mapping[str, Any]
+) -> Launcher:
+    """The launcher of a sweep; the process that its jobs are forked from starts meanwhile.
+
+    Raises: ConfigError for a limit that is none, or a program that is not Andiron's.
+    """
+    if not (isinstance(task, Composed) and isinstance(task.task, train.Training)):
+        why = "launches runs of train.py only; choose hydra/launcher=basic"
+        raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
+    limits = Limits(**options)
+    limits.check()
+    threads = shares.threads(limits.jobs, os.environ)
+    if threads is not None:
+        os.environ[shares.THREADS] = threads  # for the process that loads torch
+    start_clean_process()
+    return Launcher(context, task, task.task, config, limits, threads)
+
+
+def _as_typed(folder: Path) -> str:
+    """The folder as seen from the current one, if it is inside."""
+    here = Path.cwd()
+    return os.fspath(folder.relative_to(here) if folder.is_relative_to(here) else folder)

@@ -1,0 +1,173 @@
+"""The ledger of a sweep, `sweep.jsonl` in its folder: what became of each job, an event a line.
+
+A job is known by its overrides, in whatever order they are given: the same command again finds it.
+Folder and ledger may come from anybody: what is not as a sweep writes it is passed over.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files
+from andiron.append_only import AppendOnlyFile
+from andiron.config.schema import INSTRUCTIONS
+from andiron.run import log_file, status
+from andiron.run_folder import RunFolder
+
+NAME = "sweep.jsonl"
+MOST_BYTES = 256 * 2**20
+MOST_VALUES = 10_000  # in a line
+DONE, FAILED, KILLED = "done", "failed", "killed"
+TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
+IDENTITY = 12  # hexadecimal digits
+# how a run is shown and started says nothing of what is trained
+APART = {*INSTRUCTIONS, "render", "restart"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the ledger says of a job; `status` is None of one that has not ended."""
+
+    identity: str
+    number: int
+    overrides: tuple[str, ...]
+    status: str | None = None
+    reason: str | None = None
+    folder: str | None = None  # in that of the sweep
+    objective: float | None = None
+    seconds: float | None = None
+    starts: int = 0
+    threads: str | None = None
+
+
+@dataclass
+class Sweep:
+    """What the ledger in a folder says: its jobs by identity, and the newest facts of the sweep."""
+
+    folder: Path
+    jobs: dict[str, Job] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def folder_of(self, job: Job) -> RunFolder | None:
+        """The folder of the job's run, if it is known and inside that of the sweep."""
+        if not job.folder or Path(job.folder).is_absolute() or ".." in Path(job.folder).parts:
+            return None
+        return RunFolder(self.folder / job.folder)
+
+    def is_done(self, job: Job) -> bool:
+        """Whether the job is done, and its run is still there."""
+        folder = self.folder_of(job)
+        return job.status == DONE and folder is not None and _says_done(folder)
+
+
+def identity(overrides: Iterable[str]) -> str:
+    """The identity of the job with these overrides.
+
+    >>> identity(["lr=0.1", "jobs=2", "seed=1"]) == identity(["seed=1", "+lr=0.1"])
+    True
+    """
+    text = "\n".join(sorted(each.lstrip("+") for each in of_the_run(overrides)))
+    return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY]
+
+
+def of_the_run(overrides: Iterable[str]) -> list[str]:
+    """The overrides that say what is trained, and not how a command starts or shows it."""
+    return [each for each in overrides if not _is_apart(each.partition("=")[0].lstrip("+~"))]
+
+
+def read(folder: Path) -> Sweep:
+    """The sweep in a folder; without jobs if there is no ledger.
+
+    Raises: DataError for a ledger that is too large, or no file.
+    """
+    found = Sweep(folder)
+    try:
+        content = files.read_bytes(folder / NAME, MOST_BYTES)
+    except FileNotFoundError:
+        return found
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{folder / NAME}: cannot be read ({error})") from error
+    for line in content.split(b"\n")[:-1]:  # the last may be half written
+        try:
+            event = files.parsed_json(line, MOST_VALUES)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            _take(found, event)
+    return found
+
+
+class Ledger:
+    """The ledger of a folder, to which events are added; with `alone` no other sweep adds to it.
+
+    Raises: SweepError if another process runs a sweep in the folder, or it cannot be written.
+    """
+
+    def __init__(self, folder: Path, *, alone: bool = True):
+        self.path = folder / NAME
+        try:
+            self._file = AppendOnlyFile(self.path, claim=log_file.lock if alone else None)
+        except BlockingIOError as error:
+            raise errors.SweepError(
+                f"another process runs the sweep in {folder}; end it first, or choose another "
+                "sweep_name"
+            ) from error
+        except OSError as error:
+            raise errors.SweepError(f"{self.path} cannot be written ({error.strerror})") from error
+
+    def add(self, event: str, **facts: Any) -> None:
+        """Adds an event, with the time; facts that are None are left out."""
+        known = {name: value for name, value in facts.items() if value is not None}
+        line = {"event": event, "at": status.now(), **known}
+        self._file.append((json.dumps(line) + "\n").encode())
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def _says_done(folder: RunFolder) -> bool:
+    return status.read(folder).get("status") == DONE
+
+
+def _is_apart(option: str) -> bool:
+    return option in APART or option.startswith(("hydra.", "hydra/", "render."))
+
+
+def _take(sweep: Sweep, event: dict[str, Any]) -> None:
+    """One event: the sweep has begun, a job was planned, has started, or has ended."""
+    name = event.get("event")
+    if name == "sweep":
+        sweep.facts = event
+    elif name == "job" and isinstance(event.get("number"), int):
+        overrides = event.get("overrides")
+        texts = tuple(map(str, overrides)) if isinstance(overrides, list) else ()
+        key = str(event.get("job"))
+        sweep.jobs.setdefault(key, Job(key, event["number"], texts))
+    elif name in ("started", "ended") and str(event.get("job")) in sweep.jobs:
+        job = sweep.jobs[str(event["job"])]
+        sweep.jobs[job.identity] = _after(job, event)
+
+
+def _after(job: Job, event: dict[str, Any]) -> Job:
+    texts = {name: _of(event, name, str) for name in ("folder", "threads")}
+    kept = {name: value for name, value in texts.items() if value is not None}
+    if event["event"] == "started":
+        return replace(job, status=None, reason=None, starts=job.starts + 1, **kept)
+    objective, seconds = _of(event, "objective", int | float), _of(event, "seconds", int | float)
+    return replace(
+        job,
+        status=_of(event, "status", str),
+        reason=_of(event, "reason", str),
+        objective=objective,
+        seconds=seconds,
+        **kept,
+    )
+
+
+def _of(event: dict[str, Any], name: str, kind: Any) -> Any:
+    value = event.get(name)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None

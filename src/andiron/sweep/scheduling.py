@@ -1,0 +1,209 @@
+"""Jobs side by side in processes of their own, each held to its limits; how each ends."""
+
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from andiron import errors, readable
+from andiron.interrupter import Interrupter
+from andiron.sweep import ledger
+from andiron.sweep.job_process import JobProcess
+from andiron.sweep.ledger import Job, Ledger
+
+SECONDS_BETWEEN_LOOKS = 0.2
+EXIT_USAGE = 2  # of a configuration that no attempt can train
+SIGNALLED = 128  # exit codes above it name a signal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of jobs side by side, and of each; conf/hydra/launcher/andiron.yaml says what they mean."""
+
+    jobs: int = 1
+    retries: int = 0
+    job_minutes: float | None = None
+    job_gib: float | None = None
+    grace_seconds: float = 30
+
+    def check(self) -> None:
+        """Refuses values that limit nothing, or everything.
+
+        Raises: ConfigError with all of them.
+        """
+        found = [
+            f"hydra.launcher.{name}={value}: should be {bound}"
+            for name, value, is_sound, bound in (
+                ("jobs", self.jobs, _is_count(self.jobs, 1), "1 or more"),
+                ("retries", self.retries, _is_count(self.retries, 0), "0 or more"),
+                ("job_minutes", self.job_minutes, _is_limit(self.job_minutes), "null or above 0"),
+                ("job_gib", self.job_gib, _is_limit(self.job_gib), "null or above 0"),
+                ("grace_seconds", self.grace_seconds, _is_limit(self.grace_seconds), "above 0"),
+            )
+            if not is_sound
+        ]
+        if found:
+            raise errors.ConfigError(found)
+
+
+@dataclass
+class Running:
+    """A job in its process, at one of the places side by side."""
+
+    job: Job
+    process: JobProcess
+    place: int
+    since: float
+    stopped_at: float | None = None  # when the process was told to save and stop
+    is_late: bool = False  # it was because of the time limit
+    is_wrong: bool = False  # its configuration was refused
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The folder of the run, once the job has told it."""
+        folders = [reply["folder"] for reply in self.process.replies if "folder" in reply]
+        return Path(folders[0]) if folders else None
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """What shows the sweep to the person who started it."""
+
+    def look(self, running: Sequence[Running]) -> None: ...
+
+    def ended(self, job: Job, again: bool) -> None: ...
+
+
+Start = Callable[[Job, int], JobProcess]  # at a place
+
+
+class Schedule:
+    """Runs jobs side by side; `book` gets every event, and `folder` is that of the sweep."""
+
+    def __init__(self, start: Start, limits: Limits, book: Ledger, folder: Path, shown: Shown):
+        self._start = start
+        self._limits = limits
+        self._book = book
+        self._folder = folder
+        self._shown = shown
+        self._running: list[Running] = []
+        self._attempts: dict[str, int] = {}
+
+    def run(self, jobs: Sequence[Job], interrupter: Interrupter) -> dict[str, Job]:
+        """The jobs as they ended, by identity; those that were not started are missing.
+
+        Once the interrupter is asked to stop, no job is started, and each that runs saves its
+        state and stops.
+        """
+        waiting, ended = deque(jobs), dict[str, Job]()
+        interrupter.cleanups.append(self._end_at_once)
+        while self._running or (waiting and not interrupter.asked):
+            while waiting and not interrupter.asked and len(self._running) < self._limits.jobs:
+                self._begin(waiting.popleft())
+            wait([each.process.sentinel for each in self._running], SECONDS_BETWEEN_LOOKS)
+            for running in list(self._running):
+                running.process.receive()
+                job = self._looked_after(running, interrupter.asked)
+                if job is not None and self._is_tried_again(job, running, interrupter.asked):
+                    waiting.appendleft(job)
+                elif job is not None:
+                    ended[job.identity] = job
+            self._shown.look(self._running)
+        interrupter.cleanups.remove(self._end_at_once)
+        return ended
+
+    def _begin(self, job: Job) -> None:
+        places = {each.place for each in self._running}
+        place = min(set(range(self._limits.jobs)) - places)
+        self._attempts[job.identity] = self._attempts.get(job.identity, 0) + 1
+        process = self._start(job, place)
+        self._book.add("started", job=job.identity, pid=process.pid, threads=job.threads)
+        started = replace(job, starts=job.starts + 1)
+        self._running.append(Running(started, process, place, time.monotonic()))
+
+    def _looked_after(self, running: Running, asked: errors.Interrupted | None) -> Job | None:
+        """The job, if it has ended; one that is too late, or has to stop, is told to."""
+        code = running.process.ended()
+        if code is not None:
+            self._running.remove(running)
+            return self._recorded(running, code)
+        now, minutes = time.monotonic(), self._limits.job_minutes
+        if running.stopped_at is None and asked:
+            running.stopped_at = now
+            running.process.send(max(asked.exit_code - SIGNALLED, signal.SIGINT))
+        elif running.stopped_at is None and minutes and now - running.since > 60 * minutes:
+            running.stopped_at, running.is_late = now, True
+            running.process.send(signal.SIGTERM)
+        elif running.is_late and now - (running.stopped_at or now) > self._limits.grace_seconds:
+            running.process.kill()
+        return None
+
+    def _recorded(self, running: Running, code: int) -> Job:
+        """The job as it ended, written to the ledger."""
+        if code < 0:  # what it has started ends with it
+            running.process.kill()
+        running.is_wrong = code == EXIT_USAGE
+        status, reason = self._outcome(running, code)
+        run_dir = running.run_dir
+        objectives = [each["objective"] for each in running.process.replies if "objective" in each]
+        job = replace(
+            running.job,
+            status=status,
+            reason=reason,
+            folder=_inside(run_dir, self._folder) or running.job.folder,
+            objective=objectives[0] if objectives else None,
+            seconds=round(time.monotonic() - running.since, 3),
+        )
+        self._book.add(
+            "ended", job=job.identity, status=status, reason=reason, exit_code=code,
+            folder=job.folder, objective=job.objective, seconds=job.seconds,
+        )  # fmt: skip
+        return job
+
+    def _outcome(self, running: Running, code: int) -> tuple[str, str | None]:
+        said = {name: text for reply in running.process.replies for name, text in reply.items()}
+        if "objective" in said:
+            return ledger.DONE, None
+        if running.is_late:
+            limit = readable.duration(60 * (self._limits.job_minutes or 0))
+            return ledger.TIMED_OUT, f"took longer than {limit}"
+        if code < 0:
+            name = signal.Signals(-code).name
+            memory = ", perhaps for want of memory" if name == "SIGKILL" else ""
+            return ledger.KILLED, f"killed by {name}{memory}"
+        if "interrupted" in said:
+            return ledger.INTERRUPTED, str(said["interrupted"])
+        return ledger.FAILED, str(said.get("error", f"its process ended with exit code {code}"))
+
+    def _is_tried_again(
+        self, job: Job, running: Running, asked: errors.Interrupted | None
+    ) -> bool:
+        is_hopeless = job.status in (ledger.DONE, ledger.INTERRUPTED) or running.is_wrong
+        has_tries = self._attempts[job.identity] <= self._limits.retries
+        again = has_tries and not is_hopeless and not asked
+        self._shown.ended(job, again)
+        return again
+
+    def _end_at_once(self) -> None:
+        """After a second Ctrl-C, which each job takes as one of its own."""
+        for running in self._running:
+            running.process.send(signal.SIGINT)
+
+
+def _inside(path: Path | None, folder: Path) -> str | None:
+    """A path as seen from the folder of the sweep."""
+    if path is None:
+        return None
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and value > 0)

@@ -1,0 +1,30 @@
+"""The launcher of sweeps, where Hydra looks for plugins and imports them at every start."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class AndironLauncher(Launcher):
+    """Runs each job in a process of its own; conf/hydra/launcher/andiron.yaml has the options."""
+
+    def __init__(self, **options: Any):
+        self._options = options
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Starts the clean process, which imports torch while Hydra checks the jobs."""
+        from andiron.commands import launching
+
+        self._sweep = launching.prepared(hydra_context, task_function, config, self._options)
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Runs the jobs; what each returned, in their order."""
+        return self._sweep.launch(job_overrides, initial_job_idx)

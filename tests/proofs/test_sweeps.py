@@ -1,0 +1,110 @@
+"""Sweeps as they are used: jobs in processes of their own, of which some fail."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from andiron.sweep import ledger
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTY = """
+    import os, signal, sys, time
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self, input_shape, num_classes, fault):
+            super().__init__()
+            self.layer = nn.Linear(64, num_classes)
+            self.fault = fault if os.environ.get("FAULTS") else None
+            self.calls = 0
+
+        def forward(self, images):
+            self.calls += 1
+            if self.calls == 5:
+                if self.fault == "raises":
+                    raise RuntimeError("on purpose")
+                if self.fault == "exits":
+                    sys.exit(0)
+                if self.fault == "is_killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if self.fault == "wants_memory":
+                    self.taken = [torch.empty(2**30, dtype=torch.uint8) for _ in range(99)]
+                while self.fault == "hangs":
+                    time.sleep(1)
+            return self.layer(images.flatten(1))
+"""
+ENDS = {
+    "none": ("done", None),
+    "raises": ("failed", "RuntimeError: on purpose"),
+    "exits": ("failed", "SystemExit: 0"),
+    "is_killed": ("killed", "killed by SIGKILL"),
+    "wants_memory": ("failed", "out of memory"),
+    "hangs": ("timed out", "took longer than 18s"),
+}
+
+
+@pytest.fixture
+def swept(tmp_path):
+    """Calls `python train.py -m` on the faulty network, its output read for one line only."""
+    (tmp_path / "faulty.py").write_text(textwrap.dedent(FAULTY))
+
+    def call(**environment):
+        arguments = [
+            "-m", "model._target_=faulty.Net", "~model.hidden", "~model.dropout",
+            f"+model.fault={','.join(ENDS)}", "num_epochs=1", "validate_every=1epochs",
+            "log_every=1", "checkpoint.every=1", "jobs=2", "sweep_name=faults",
+            "hydra.launcher.job_minutes=0.3", "hydra.launcher.grace_seconds=0.1",
+            "hydra.launcher.job_gib=16",
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, ROOT / "train.py", *arguments],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        process.stdout.readline()
+        process.stdout.close()  # as `| head -1` does
+        with process.stderr:
+            errors = process.stderr.read()
+        return process.wait(), errors
+
+    return call
+
+
+def jobs(folder):
+    """What the ledger says, by the fault of the job."""
+    found = ledger.read(folder).jobs.values()
+    return {dict(text.split("=") for text in job.overrides)["+model.fault"]: job for job in found}
+
+
+def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
+    sweep = tmp_path / "multirun" / "faults"
+
+    code, errors = swept(FAULTS="1")
+
+    found = jobs(sweep)
+    assert code == 1
+    for fault, (status, reason) in ENDS.items():
+        assert found[fault].status == status, fault
+        assert reason is None or reason in found[fault].reason
+        assert (f"{sweep}/{found[fault].number} (" in errors) == (status != "done")
+    assert "raise RuntimeError" in (sweep / "output" / f"{found['raises'].number}.txt").read_text()
+
+    code, errors = swept()
+
+    assert (code, errors) == (0, "")
+    again = jobs(sweep)
+    assert {fault: job.status for fault, job in again.items()} == dict.fromkeys(ENDS, "done")
+    starts = {fault: job.starts for fault, job in again.items()}
+    assert starts == dict.fromkeys(ENDS, 2) | {"none": 1}
+    weights = {(sweep / str(number) / "model.safetensors").read_bytes() for number in range(6)}
+    assert len(weights) == 1  # resumed runs too have the bits of the one that was not disturbed
+    recorded = json.loads((sweep / "0" / "provenance.json").read_text())
+    assert str(recorded["hardware"]["threads"]) == again["none"].threads
