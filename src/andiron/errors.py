@@ -105,6 +105,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the closest of `names`; empty if none is close."""
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """`; did you mean 'x'?` for the closest of `names`, in any case; empty if none is close.
+
+    >>> nearest("AdamW", ["adam", "adamw"])
+    "; did you mean 'adamw'?"
+    """
+    folded = {each.casefold(): each for each in names}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""

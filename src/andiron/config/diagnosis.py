@@ -31,6 +31,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     searched = [folder for folder in user_dirs(arguments) if folder.is_dir()]
     known = groups(conf_dir, *searched)
     found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in searched]
+    wrong = set[str]()  # groups without the choice; nobody knows the options of that
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
@@ -38,14 +39,17 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             why = str(unreadable).splitlines()[0]
             found.append(f"{text}: cannot be read as option=value: {why}")
             continue
-        complaint = _sweep_problem(override) or _group_problem(override, known)
+        group_problem = _group_problem(override, known)
+        complaint = _sweep_problem(override) or group_problem
         if complaint:
             found.append(complaint)
+            wrong |= {override.key_or_group} if group_problem else set()
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(_forced(override, known))
     files = _unreadable(error, searched)
     if files:  # nothing can be composed with them
         return found + files
+    valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
     return (found + _schema_problems(valid, conf_dir)) or [_flags(options) + _message(error)]
 
 

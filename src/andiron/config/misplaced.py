@@ -13,6 +13,7 @@ OTHER_NAMES = {  # by names that other codebases use
     "bs": "batch_size", "train_batch_size": "batch_size", "workers": "num_workers",
     "accumulate_grad_batches": "grads_accumulation", "gradient_clip_val": "clip",
     "grad_clip": "clip", "wd": "weight_decay", "random_seed": "seed", "amp": "precision",
+    "ckpt_path": "resume", "gpus": "device", "accelerator": "device",
 }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def problems(*overrides):
         ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
         ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
         ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
+        ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
         ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
         ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
         (
@@ -91,6 +92,11 @@ def test_every_mistake_is_told_in_one_go():
             "seed=[: cannot be read as option=value: no viable alternative at input '['",
         ]
     )
+
+
+def test_options_of_a_choice_that_is_not_there_are_not_judged():
+    (line,) = explained("optimizer.beta=3", "optimizer=AdamWW")
+    assert line.startswith("optimizer=AdamWW: no such optimizer; did you mean 'adamw'?; ")
 
 
 def test_a_sound_command_line_is_answered_in_hydras_own_words():
