@@ -40,8 +40,8 @@ Set any option on the command line: `python train.py lr=3e-4 model=convnet model
 `model=convnet` chooses `conf/model/convnet.yaml`; `model.dropout=0.5` sets one of its arguments.
 Several entries of a group with names are given as a list: `gradients=[centralise,noise]`. A run's
 length is `num_epochs` or `num_updates`: once `num_updates` is set, it replaces the default of
-`num_epochs`; two explicit lengths are an error. A default of `???` has to be given. Editors complete
-the options of `conf/train.yaml` and of experiments by `conf/schema.json`.
+`num_epochs`; two explicit lengths are an error. A default of `???` has to be given. Editors
+complete the options of `conf/train.yaml` and of experiments by `conf/schema.json`.
 
 `name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
 TensorBoard's HParams tab. It changes no number.

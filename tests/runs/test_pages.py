@@ -162,7 +162,7 @@ def test_every_script_named_exists():
 
 
 def test_the_page_of_commands_lists_every_installed_command_with_its_script():
-    rows = re.findall(r"^\| `([\w/.]+)` \| `?([\w-]*)`? \|", PAGES["commands.md"], flags=re.MULTILINE)
+    rows = re.findall(r"(?m)^\| `([\w/.]+)` \| `?([\w-]*)`? \|", PAGES["commands.md"])
     configured = configparser.ConfigParser()
     configured.read(ROOT / "setup.cfg", encoding="utf-8")
     installed = re.findall(
