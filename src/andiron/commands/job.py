@@ -38,7 +38,6 @@ class Request:
     task_name: str
     overrides: list[str]
     number: int
-    conf_dir: Path
     arguments: list[str]  # of the sweep
     command: list[str]  # that repeats the job alone
     is_known: bool  # to the ledger: a run that the folder holds is this one
@@ -87,7 +86,7 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
     )
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.number
-    training = train.Training(request.conf_dir, request.arguments, heard, request.is_known)
+    training = train.Training(request.arguments, heard, request.is_known)
 
     def checked(config: DictConfig) -> Train:
         reply({"folder": HydraConfig.get().runtime.output_dir})

@@ -111,7 +111,6 @@ class Launcher:
             task_name=JobRuntime.instance().get("name"),
             overrides=overrides,
             number=each.number,
-            conf_dir=self.training.conf_dir,
             arguments=self.training.arguments,
             command=[sys.argv[0], *each.overrides],
             is_known=each.starts > 0,

@@ -15,7 +15,7 @@ from andiron import errors, files
 from andiron.commands import command_line, debug_run, process
 from andiron.commands.signals import Signals
 from andiron.config import arguments as command_arguments
-from andiron.config import diagnosis, leaves, trust, user_files
+from andiron.config import leaves
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -214,20 +214,23 @@ def _import_experiment(interrupter: Interrupter) -> Any:
 class Training:
     """What this command does with a configuration; `signals` are those of the process."""
 
-    conf_dir: Path
     arguments: list[str]
     signals: Signals
     resumes: bool = False  # a run that the folder holds already, as resume=auto does
 
-    def __call__(self, config: Train, run_dir: Path, hydra_record: HydraRecord) -> float | None:
-        """Trains; the objective of a run of a sweep."""
+    def __call__(
+        self,
+        config: Train,
+        run_dir: Path,
+        hydra_record: HydraRecord,
+        trusted: Trust | None = None,
+    ) -> float | None:
+        """Trains, with `trusted` as a resumed run; the objective of a run of a sweep."""
         if self.resumes and config.resume is None and not config.overwrite:
             config = dataclasses.replace(config, resume="auto")
-        conf_dirs = [self.conf_dir, *diagnosis.user_dirs(self.arguments)]
         self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
-        interrupter, is_recorded = self.signals.interrupter, config.resume not in (None, "auto")
-        trusted = trust.of_user(conf_dirs, config.trust, self.arguments) if is_recorded else None
-        if config.debug and not is_recorded:
+        interrupter = self.signals.interrupter
+        if config.debug and trusted is None:
 
             def one(config: Train, folder: Path, interrupter: Interrupter) -> None:
                 train(config, folder, hydra_record, interrupter)
@@ -249,8 +252,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     With `until_exit` the process ends with it, and no signal ends it before.
     """
     signals, arguments = Signals(Interrupter(), until_exit=until_exit), sys.argv[1:]
-    conf_dir = conf_dir or user_files.default_conf_dir()
-    training = Training(conf_dir, arguments, signals)
+    training = Training(arguments, signals)
     return command_line.main(training, conf_dir, arguments, signals=signals, resumes=True)
 
 

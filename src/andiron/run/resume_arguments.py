@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from andiron.run_folder import RunFolder
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
-def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
+def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     """As `composition.run`; with `resume=<run folder>` the configuration is the one in that folder.
 
+    The task is then called with `trusted` too, what may be built from it.
     Raises: as `composition.run`; ConfigError for a sweep; RunFolderError if there is no such run,
     or its record is damaged.
     """
@@ -46,6 +48,7 @@ def run(task: composition.Task, conf_dir: Path, arguments: list[str]) -> None:
     flags = [argument for argument in arguments if not _is_override(argument)]
     overrides = list(filter(_is_override, arguments))
     overrides = _without(overrides, *schema.INSTRUCTIONS, "hydra.run.dir")
+    task = partial(task, trusted=trusted)
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
