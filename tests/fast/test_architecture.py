@@ -51,7 +51,7 @@ FLOORS = [
     {"experiment"},
     {"trained", "exports", "sweep"},
     {"commands"},
-    {"andiron_launcher"},  # in hydra_plugins
+    {"andiron_launcher", "andiron_sweeper"},  # in hydra_plugins
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")

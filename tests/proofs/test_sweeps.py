@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from andiron.sweep import ledger
+from proofs import sweep_kills
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULTY = """
@@ -108,3 +109,10 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
     assert len(weights) == 1  # resumed runs too have the bits of the one that was not disturbed
     recorded = json.loads((sweep / "0" / "provenance.json").read_text())
     assert str(recorded["hardware"]["threads"]) == again["none"].threads
+
+
+def test_a_sweep_whose_process_is_killed_leaves_no_job_and_is_completed(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--trials", "1", "--seed", "3"])
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+
+    assert sweep_kills.main() == 0

@@ -14,12 +14,14 @@ from omegaconf import DictConfig, OmegaConf
 from andiron import errors
 from andiron.commands import job, train
 from andiron.commands.sweep_screen import SweepScreen
+from andiron.comparison import objective
 from andiron.config.composition import Composed
-from andiron.sweep import ledger, settled, shares
+from andiron.sweep import ledger, settled, shares, sweep_results
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
-from andiron.sweep.ledger import Job, Ledger
+from andiron.sweep.ledger import Job, Ledger, Sweep
 from andiron.sweep.scheduling import Limits, Schedule
 
+MOST_GROUPS = 20  # in the table at the end
 OUTPUT = "output"  # folder in that of the sweep, for what each job prints
 
 
@@ -28,7 +30,6 @@ class Launcher:
     """A sweep as Hydra describes it, whose jobs can be launched."""
 
     context: HydraContext
-    task: Composed
     training: train.Training
     config: DictConfig
     limits: Limits
@@ -47,16 +48,28 @@ class Launcher:
         jobs = settled.jobs(known, overrides, first)
         given = {each.identity: list(texts) for each, texts in zip(jobs, overrides, strict=True)}
         unique = list({each.identity: each for each in jobs}.values())
-        done = [each for each in unique if known.is_done(each) and not self.config.overwrite]
+        done = [] if self.config.overwrite else [self._again(known, each) for each in unique]
+        done = [each for each in done if each.status == ledger.DONE]
         book = Ledger(folder)
         try:
             self._plan(book, [each for each in unique if each.identity not in known.jobs])
             ended = self._run(book, folder, unique, done, given)
         finally:
             book.close()
+        if any(each.status == ledger.DONE for each in ended.values()):
+            results = sweep_results.of_folder(folder)
+            results.write()
+            print(results.as_text(MOST_GROUPS))
         return [
             self._returned(folder, ended[each.identity], given[each.identity]) for each in jobs
         ]
+
+    def _again(self, known: Sweep, each: Job) -> Job:
+        """A job of the ledger: it may be done, and its objective another than it was."""
+        folder = known.folder_of(each)
+        if folder is None or not known.is_done(each):
+            return replace(each, status=None)
+        return replace(each, objective=objective.value(folder, self.config.objective))
 
     def _plan(self, book: Ledger, new: Sequence[Job]) -> None:
         book.add("sweep", command=sys.argv, objective=self._metric())
@@ -124,14 +137,14 @@ class Launcher:
 
     def _metric(self) -> str | None:
         """The metric by which the jobs are compared."""
-        objective, split, metric = (
+        given, split, metric = (
             OmegaConf.select(self.config, name)
             for name in ("objective", "checkpoint.split", "checkpoint.metric")
         )
-        return objective or (f"{split}/{metric}" if metric else None)
+        return given or (f"{split}/{metric}" if metric else None)
 
     def _returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
-        """What Hydra's sweepers expect of a job; every failure is one of the command."""
+        """What Hydra's sweepers expect of a job."""
         returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
         if ended.status == ledger.DONE:
             returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
@@ -139,7 +152,6 @@ class Launcher:
             place = folder / ended.folder if ended.folder else f"{folder}: job {ended.number}"
             texts = " ".join(ended.overrides)
             error = errors.SweepError(f"{place} ({texts}): {ended.status}: {ended.reason}")
-            self.task.failures.append(error)
             returned.status, returned.return_value = JobStatus.FAILED, error
         return returned
 
@@ -160,7 +172,7 @@ def prepared(
     if threads is not None:
         os.environ[shares.THREADS] = threads  # for the process that loads torch
     start_clean_process()
-    return Launcher(context, task, task.task, config, limits, threads)
+    return Launcher(context, task.task, config, limits, threads)
 
 
 def _as_typed(folder: Path) -> str:

@@ -17,6 +17,8 @@ from andiron.comparison.recorded_run import Run
 from andiron.plain_values import is_finite
 from andiron.run import named_folder
 from andiron.run_folder import RunFolder
+from andiron.sweep import ledger as sweep_ledger
+from andiron.sweep import sweep_results
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
@@ -52,6 +54,8 @@ def show(options: Options) -> int:
 
 def compare(options: Options) -> int:
     """Prints a row for each group of runs that differ in nothing but the seed, and their curves."""
+    if len(options.folders) == 1 and sweep_ledger.is_in(options.folders[0]) and not options.where:
+        return _compare_sweep(options)
     runs = _some(options)
     measured = [run for run in runs if run.metrics]
     for run in runs:
@@ -73,6 +77,17 @@ def compare(options: Options) -> int:
         epoch_curves.draw(curves[: epoch_curves.MOST], metric, options.png)
     chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
+    return EXIT_DONE
+
+
+def _compare_sweep(options: Options) -> int:
+    """The jobs of a sweep by their objective; its summary and its picture are written anew."""
+    results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
+    results.write()
+    if options.png:
+        curves = sweep_results.curves(results)
+        epoch_curves.draw(curves[: epoch_curves.MOST], results.metric, options.png)
+    _print(options, seed_groups.plain(results.rows), results.as_text())
     return EXIT_DONE
 
 

@@ -100,6 +100,11 @@ def read(folder: Path) -> Sweep:
     return found
 
 
+def is_in(folder: Path) -> bool:
+    """Whether a folder is that of a sweep."""
+    return (folder / NAME).is_file()
+
+
 class Ledger:
     """The ledger of a folder, to which events are added; with `alone` no other sweep adds to it.
 

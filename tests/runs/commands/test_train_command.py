@@ -8,7 +8,7 @@ import sys
 from conftest import ROOT, status
 from in_process import called
 
-from andiron.commands import train
+from andiron.commands import runs, train
 
 
 def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
@@ -26,6 +26,13 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     ]
     assert [status(sweep / job)["status"] for job in "0123"] == ["done"] * 4
     assert len({(sweep / job / "model.safetensors").read_bytes() for job in "0123"}) == 4
+    summary, picture = sweep / "summary.csv", sweep / "objective.png"
+    assert len(summary.read_text().splitlines()) == 5 and picture.stat().st_size > 1000
+    again = "the best again: OMP_NUM_THREADS=1 python train.py optimizer=adam lr=0.001 num_epochs=1"
+    assert ended.output.endswith(f"{again}\n")
+    summary.unlink()
+    compared = called(runs.main, "compare", sweep)
+    assert compared.output.endswith(f"{again}\n") and summary.exists()
 
 
 def test_a_job_of_a_sweep_equals_the_same_run_in_a_process_of_its_own(tmp_path):

@@ -1,0 +1,117 @@
+"""Kills the process of a sweep at random moments: none of its jobs is left, and the same command
+completes it, with the bits of a sweep that nobody disturbed.
+"""
+
+import argparse
+import os
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
+SWEEP = (
+    "-m", "seed=1,2,3,4", "jobs=2", "num_epochs=4", "model.hidden=[32]", "batch_size=20",
+    "checkpoint.every_updates=1", "device=cpu", "render=plain",
+)  # fmt: skip
+MARK = "ANDIRON_SWEEP_KILLED"  # in the environment of every process of a trial
+SECONDS_AT_MOST = 120.0  # until the last process is gone, or a command has ended
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What became of a sweep that was killed after so many seconds."""
+
+    after: float
+    gone_after: float | None  # None: processes were left
+    jobs_ended: int
+    exit_code: int  # of the same command, given again
+    is_same: bool
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was left, and the sweep was completed with the same bits."""
+        return self.gone_after is not None and self.exit_code == 0 and self.is_same
+
+
+def started(folder: Path, mark: str) -> subprocess.Popen[bytes]:
+    """The command of a sweep in a folder, its output beside it."""
+    command = [sys.executable, "-c", PROGRAM, *SWEEP, f"hydra.sweep.dir={folder}"]
+    with folder.with_suffix(".txt").open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, MARK: mark},
+            start_new_session=True,
+        )
+
+
+def processes(mark: str) -> list[int]:
+    """The processes that are left of a trial."""
+    needle, found = f"{MARK}={mark}".encode(), []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if needle in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:  # it has just ended, or is somebody else's
+            continue
+    return found
+
+
+def trial(folder: Path, after: float, weights: dict[str, bytes]) -> Killed:
+    """A sweep that is killed after so many seconds, and repaired."""
+    mark = secrets.token_hex(8)
+    process = started(folder, mark)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    killed = time.monotonic()
+    while processes(mark) and time.monotonic() - killed < SECONDS_AT_MOST:
+        time.sleep(0.05)
+    gone_after = None if processes(mark) else time.monotonic() - killed
+    ledger = folder / "sweep.jsonl"
+    ended = ledger.read_text().count('"event": "ended"') if ledger.exists() else 0
+    code = started(folder, mark).wait(timeout=SECONDS_AT_MOST)
+    return Killed(after, gone_after, ended, code, trained(folder) == weights)
+
+
+def trained(folder: Path) -> dict[str, bytes]:
+    """The weights of each job."""
+    paths = sorted(folder.glob("*/model.safetensors"))
+    return {path.parent.name: path.read_bytes() for path in paths}
+
+
+def main() -> int:
+    """Runs the trials; 0 if every one is sound."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=None, help="of the moments of the kills")
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    folder = Path(tempfile.mkdtemp(prefix="sweep-kills-"))
+    begun = time.monotonic()
+    if started(folder / "whole", secrets.token_hex(8)).wait(timeout=SECONDS_AT_MOST):
+        print((folder / "whole.txt").read_text(), file=sys.stderr)
+        return 1
+    length, weights = time.monotonic() - begun, trained(folder / "whole")
+    sound = 0
+    for number in range(1, options.trials + 1):
+        found = trial(folder / str(number), chance.uniform(0.1, 1) * length, weights)
+        sound += found.is_sound
+        print(f"{number}: {'sound' if found.is_sound else 'BROKEN'} {found}", flush=True)
+    print(f"{sound} of {options.trials} sound")
+    if sound == options.trials:
+        shutil.rmtree(folder)
+    return 0 if sound == options.trials else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

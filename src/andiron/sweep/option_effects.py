@@ -1,0 +1,61 @@
+"""A picture of how the objective of a sweep depends on each option that was varied."""
+
+import io
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from andiron import errors, plain_values
+
+LEFT_OUT = ("seed", "name")
+MOST_PANELS, COLUMNS = 12, 3
+LONGEST = 24  # characters of a value below its axis
+FACTOR = 8  # between the largest and the smallest number of a logarithmic axis
+
+
+def picture(
+    options: Mapping[str, Mapping[str, Any]], objectives: Mapping[str, float], metric: str
+) -> bytes | None:
+    """A PNG with a panel for each option: a point for each job, and the mean of each value.
+
+    `options` has the values by the identity of the job. None if no option was varied.
+    """
+    shown = [name for name in options if name not in LEFT_OUT][:MOST_PANELS]
+    if not shown or not objectives:
+        return None
+    from matplotlib.figure import Figure  # imports for half a second, and only here
+
+    rows, columns = math.ceil(len(shown) / COLUMNS), min(len(shown), COLUMNS)
+    figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
+    for place, name in enumerate(shown, 1):
+        axes = figure.add_subplot(rows, columns, place)
+        _draw(axes, options[name], objectives)
+        axes.set(xlabel=_plain(name), ylabel=_plain(metric))
+    written = io.BytesIO()
+    figure.savefig(written, dpi=120, format="png")
+    return written.getvalue()
+
+
+def _draw(axes: Any, values: Mapping[str, Any], objectives: Mapping[str, float]) -> None:
+    by_value: dict[Any, list[float]] = {}
+    for job, value in values.items():
+        if job in objectives:
+            key = value if plain_values.is_finite(value) else plain_values.as_text(value)
+            by_value.setdefault(key, []).append(objectives[job])
+    are_numbers = all(plain_values.is_finite(each) for each in by_value)
+    keys: Sequence[Any] = sorted(by_value) if are_numbers else list(by_value)
+    places = keys if are_numbers else range(len(keys))
+    for place, key in zip(places, keys, strict=True):
+        axes.plot([place] * len(by_value[key]), by_value[key], "o", color="C0", alpha=0.4)
+    means = [statistics.fmean(by_value[key]) for key in keys]
+    axes.plot(list(places), means, "-" if are_numbers else "_", color="C1", markersize=24)
+    if are_numbers and min(keys) > 0 and max(keys) >= FACTOR * min(keys):
+        axes.set_xscale("log")
+    elif not are_numbers:
+        axes.set_xticks(list(places), [_plain(str(key)) for key in keys], rotation=20)
+
+
+def _plain(text: str) -> str:
+    """Text for matplotlib, which would read dollars as a formula."""
+    return errors.printable(text.replace("\n", " "))[:LONGEST].replace("$", r"\$")

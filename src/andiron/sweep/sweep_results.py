@@ -1,0 +1,132 @@
+"""A sweep compared: its jobs by their objective, seeds taken together, the best one's command.
+
+`summary.csv` has a line for each job, `objective.png` shows the objective over each option.
+"""
+
+import csv
+import io
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from andiron import errors, files
+from andiron.comparison import epoch_curves, recorded_run, run_list, run_values, seed_groups
+from andiron.comparison.epoch_curves import Curve
+from andiron.comparison.recorded_run import Run
+from andiron.comparison.seed_groups import Row
+from andiron.config import arguments
+from andiron.run_folder import RunFolder
+from andiron.sweep import ledger, option_effects, settled, shares
+from andiron.sweep.ledger import Job
+
+SUMMARY, PICTURE = "summary.csv", "objective.png"
+FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folder", "reason")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The jobs of a sweep, their objective by `metric`; `rows` has the best group first."""
+
+    folder: Path
+    jobs: Sequence[Job]
+    metric: str
+    rows: Sequence[Row]
+    best: Job | None
+
+    def write(self) -> None:
+        """Writes the summary and, where an option was varied, the picture."""
+        options = varied(self.jobs)
+        files.write(self.folder / SUMMARY, as_csv(self.jobs, options).encode())
+        known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
+        picture = option_effects.picture(options, known, self.metric)
+        if picture is not None:
+            files.write(self.folder / PICTURE, picture)
+
+    def as_text(self, most: int | None = None) -> str:
+        """The table of all groups or the `most` best, and how to repeat the best run."""
+        parts = [seed_groups.as_table(self.rows[:most])]
+        if most is not None and len(self.rows) > most:
+            more = f"{len(self.rows) - most:,} more groups are in {self.folder / SUMMARY}"
+            parts.append(errors.printable(more))
+        states = Counter(job.status or "not ended" for job in self.jobs)
+        if states.keys() != {ledger.DONE}:
+            counts = (f"{number} {status}" for status, number in states.items())
+            parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
+        if self.best is not None:
+            parts.append(f"the best again: {command_of(self.best)}")
+        return "\n\n".join(parts)
+
+
+def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
+    """The results in a folder, by the metric given or else by the sweep's objective.
+
+    Jobs that are not done have none.
+    Raises: SelectionError if no job is done, or none has measured this metric.
+    """
+    sweep = ledger.read(folder)
+    by_path: dict[Path, Job] = {}
+    for job in sweep.jobs.values():
+        place = sweep.folder_of(job)
+        if place is not None and sweep.is_done(job):
+            by_path[place.path] = job
+    runs = recorded_run.read(RunFolder(path) for path in by_path)
+    measured = [run for run in runs if run.metrics]
+    if not measured:
+        raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
+    objective = sweep.facts.get("objective")
+    given = metric or (objective if isinstance(objective, str) else None)
+    name = run_list.metric_of(measured, given)
+    way = direction or run_values.known_direction(name, measured)
+    groups = seed_groups.ordered(seed_groups.by_seed(measured), name, way)
+    metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(measured)]))
+    rows = seed_groups.described(groups, metrics)
+    values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
+    jobs = [replace(job, objective=values.get(key)) for key, job in sweep.jobs.items()]
+    best = _best(groups[0], name, way)
+    return Results(folder, jobs, name, rows, by_path[best.path] if best is not None else None)
+
+
+def curves(results: Results) -> list[Curve]:
+    """The curve of the metric for each group."""
+    labelled = {seed_groups.label(row): row.runs for row in results.rows}
+    return epoch_curves.curves(labelled, results.metric.removesuffix(run_values.LAST))
+
+
+def as_csv(jobs: Sequence[Job], options: Mapping[str, Mapping[str, Any]]) -> str:
+    """A line for each job: the values of the options that were varied, and how it ended."""
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(["job", *options, *FACTS])
+    for job in sorted(jobs, key=lambda job: job.number):
+        own = [values.get(job.identity) for values in options.values()]
+        table.writerow([job.identity, *own, *(getattr(job, name) for name in FACTS)])
+    return written.getvalue()
+
+
+def varied(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+    """The values of each option in which jobs differ, by the identity of the job."""
+    found: dict[str, dict[str, Any]] = {}
+    for identity, texts in settled.differing(jobs).items():
+        for text in texts:
+            parsed = arguments.parsed_override(text)
+            if parsed is not None:
+                value = parsed.value()
+                value = getattr(value, "text", value)  # of a text in quotes
+                found.setdefault(str(parsed.key_or_group), {})[identity] = value
+    return found
+
+
+def command_of(job: Job) -> str:
+    """The command that trains the job's run alone, with the same bits."""
+    threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
+    line = f"{threads}{shlex.join(['python', 'train.py', *job.overrides])}"
+    return errors.printable(line.replace("\n", "\\n"))
+
+
+def _best(group: Sequence[Run], metric: str, direction: str | None) -> Run | None:
+    if direction is None:
+        return None
+    return run_values.best_first(group, metric, direction)[0]

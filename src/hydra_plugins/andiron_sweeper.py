@@ -1,0 +1,67 @@
+"""Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from andiron.config import arguments
+
+
+class AndironSweeper(BasicSweeper):
+    """Adds the failures of all jobs, by whatever launcher, to those of the command."""
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """As BasicSweeper."""
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        if self.launcher is not None:
+            self.launcher = _Noting(self.launcher, getattr(task_function, "failures", []))
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        """Composes as many jobs as it takes for every option and every choice of a group."""
+        seen: set[str] = set()
+        few = []
+        for job in batch:
+            marks = {self._mark(text) for text in job}
+            if not marks <= seen:
+                few.append(job)
+                seen |= marks
+        super().validate_batch_is_legal(few)
+
+    def _mark(self, text: str) -> str:
+        override = arguments.parsed_override(text)
+        if override is None or self.hydra_context is None:
+            return text
+        group = str(override.key_or_group)
+        is_choice = self.hydra_context.config_loader.get_group_options(group)
+        return text if is_choice else group
+
+
+class _Noting(Launcher):
+    """A launcher whose failed jobs are noted, and return nothing."""
+
+    def __init__(self, launcher: Launcher, failures: list[Exception]):
+        self._launcher = launcher
+        self._failures = failures
+
+    def setup(self, **parts: Any) -> None:
+        """The launcher has been set up."""
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """What the jobs returned."""
+        returned = self._launcher.launch(job_overrides, initial_job_idx=initial_job_idx)
+        for each in returned:
+            if each.status is JobStatus.FAILED:
+                error = each._return_value  # the property would raise it
+                if not any(error is known for known in self._failures):
+                    self._failures.append(error)
+                each.status, each.return_value = JobStatus.COMPLETED, None
+        return returned

@@ -1,0 +1,45 @@
+"""The results of a sweep: its summary, the command of a job, the picture of its options."""
+
+import csv
+import io
+
+from andiron.sweep import option_effects, sweep_results
+from andiron.sweep.ledger import Job
+
+JOBS = [
+    Job("a", 0, ("optimizer=adam", "lr=0.1", "num_epochs=2"), "done", objective=0.5),
+    Job("b", 1, ("optimizer=sgd", "lr=0.1", "num_epochs=2"), "failed", "it broke,\ntwice"),
+    Job("c", 2, ("optimizer=adam", "lr=0.2", "num_epochs=2"), "done", objective=0.75),
+]
+
+
+def test_the_summary_has_a_column_for_each_option_that_was_varied():
+    options = sweep_results.varied(JOBS)
+
+    rows = list(csv.DictReader(io.StringIO(sweep_results.as_csv(JOBS[::-1], options))))
+
+    assert options == {
+        "optimizer": {"a": "adam", "b": "sgd", "c": "adam"},
+        "lr": {"a": 0.1, "b": 0.1, "c": 0.2},
+    }
+    assert [row["number"] for row in rows] == ["0", "1", "2"]
+    assert [row["objective"] for row in rows] == ["0.5", "", "0.75"]
+    assert rows[1]["reason"] == "it broke,\ntwice" and rows[1]["lr"] == "0.1"
+
+
+def test_the_command_of_a_job_is_for_a_shell_and_shows_no_control_characters():
+    job = Job("d", 3, ("name=a b", "lr=0.1\x1b[2J\n"), threads="1")
+
+    command = sweep_results.command_of(job)
+
+    assert command == "OMP_NUM_THREADS=1 python train.py 'name=a b' 'lr=0.1\\x1b[2J\\n'"
+
+
+def test_the_picture_has_numbers_and_names_and_nothing_of_the_seed():
+    objectives = {"a": 0.5, "c": 0.75}
+    seeds = {"seed": {"a": 1, "c": 2}}
+    options = {"lr": {"a": 1e-3, "c": 1.0}, "loss": {"a": [1, 2], "c": "$mse"}} | seeds
+
+    assert option_effects.picture(options, objectives, "valid/$loss").startswith(b"\x89PNG")
+    assert option_effects.picture(seeds, objectives, "valid/loss") is None
+    assert option_effects.picture(options, {}, "valid/loss") is None
