@@ -14,8 +14,8 @@ from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
 from andiron import errors
+from andiron.config.schema import OF_A_SWEEP
 
-OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 

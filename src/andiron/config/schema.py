@@ -14,7 +14,6 @@ from pydantic import Field
 
 from andiron import errors, files
 from andiron.config import misplaced, node_checks, rules, violations
-from andiron.config.arguments import OF_A_SWEEP
 from andiron.config.signatures import fields_of
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
@@ -26,6 +25,7 @@ Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
+OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options, given beside -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # no part of a run
 DEFAULT_WRITERS = {
     "tensorboard": {

@@ -35,4 +35,4 @@ def test_a_file_of_conf_can_set_hydra_mode_and_sweep(here):
     line = next(each for each in text.splitlines() if each.startswith("hydra:"))
     (conf / "train.yaml").write_text(text.replace(line, MODE))
 
-    assert rates(conf) == [0.1, 0.2]
+    assert rates(conf, "hydra/launcher=basic") == [0.1, 0.2]
