@@ -10,6 +10,7 @@ ends of epochs. What other threads do, such as writing checkpoints, is not count
 """
 
 import argparse
+import importlib
 import json
 import sys
 import tempfile
@@ -124,6 +125,7 @@ def traced(checkout: Path, overrides: list[str]) -> Walks:
     sys.path.insert(0, str(checkout / "src"))
     from andiron.commands import train  # of that checkout
 
+    importlib.import_module("andiron.experiment")  # torch takes long while calls are recorded
     values = dict(override.split("=", 1) for override in overrides if "=" in override)
     recorder = Recorder(checkout / "src" / "andiron")
     with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,16 @@ def imported(tree: ast.Module, modules: set[str]) -> set[str]:
     return found & modules
 
 
-MODULES = parsed()
-GRAPH = {name: imported(tree, set(MODULES)) for name, tree in MODULES.items()}
+@cache
+def modules() -> dict[str, ast.Module]:
+    """The syntax tree of every module of the package; read when a test asks, not in collection."""
+    return parsed()
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """The modules of the package that each of them imports."""
+    return {name: imported(tree, set(modules())) for name, tree in modules().items()}
 
 
 def part(module: str) -> str:
@@ -104,7 +113,7 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 def test_a_module_imports_only_from_lower_floors_and_its_own_package():
     too_high = [
         f"{module} (floor {FLOOR[part(module)]}) imports {other} (floor {FLOOR[part(other)]})"
-        for module, others in GRAPH.items()
+        for module, others in graph().items()
         for other in sorted(others)
         if part(module) and part(other) and part(other) != part(module)
         if FLOOR[part(other)] >= FLOOR[part(module)]
@@ -113,12 +122,12 @@ def test_a_module_imports_only_from_lower_floors_and_its_own_package():
 
 
 def test_every_part_of_the_house_has_a_floor():
-    assert {part(module) for module in MODULES if part(module)} == set(FLOOR)
+    assert {part(module) for module in modules() if part(module)} == set(FLOOR)
 
 
 def test_no_modules_import_each_other_in_a_circle():
     try:
-        graphlib.TopologicalSorter(GRAPH).prepare()
+        graphlib.TopologicalSorter(graph()).prepare()
     except graphlib.CycleError as error:
         pytest.fail(" -> ".join(reversed(error.args[1])))
 
@@ -126,7 +135,7 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_no_import_is_relative():
     relative = [
         f"{module}:{node.lineno}"
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level
     ]
@@ -144,12 +153,12 @@ def test_the_guard_sees_every_way_to_import():
 
 
 def test_every_module_says_what_it_knows():
-    assert [module for module, tree in MODULES.items() if not ast.get_docstring(tree)] == []
+    assert [module for module, tree in modules().items() if not ast.get_docstring(tree)] == []
 
 
 def test_every_module_has_a_name_of_its_own_and_no_vague_one():
-    packages = {".".join(module.split(".")[:-1]) for module in MODULES}
-    stems = {module: module.rpartition(".")[2] for module in MODULES if module not in packages}
+    packages = {".".join(module.split(".")[:-1]) for module in modules()}
+    stems = {module: module.rpartition(".")[2] for module in modules() if module not in packages}
     number = Counter(stems.values())
     offenders = [
         module
@@ -171,7 +180,7 @@ def test_modules_are_short():
 
 def test_functions_are_short():
     long = []
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for node in functions(tree):
             has_more = ast.get_docstring(node) and len(node.body) > 1
             lines = node.end_lineno - node.body[1 if has_more else 0].lineno + 1
@@ -193,7 +202,7 @@ def test_lines_are_at_most_a_hundred_columns_wide():
 
 def test_nothing_is_asserted_and_no_error_is_swallowed():
     offenders = []
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert):
                 offenders.append(f"{module}:{node.lineno}: an assert vanishes under python -O")
@@ -216,7 +225,7 @@ def test_no_code_is_left_that_only_tests_use():
     used = names_used()
     unused = [
         f"{module}:{node.lineno}: {node.name}"
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
         if not node.name.startswith("_") and node.name not in used | CALLED_BY_LIBRARIES
