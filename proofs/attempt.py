@@ -25,6 +25,7 @@ CHANGES = (
 )  # fmt: skip
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.bind", "socket.sendto", "urllib.Request", "ftplib.connect")
+OF_TORCH = os.path.join(tempfile.gettempdir(), "torchinductor_")  # made by its import
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -110,6 +111,7 @@ def _child(
     try:
         os.setsid()
         os.environ[SECRET] = SECRET_VALUE
+        tempfile.tempdir = str(output.parent)  # which it may write
         with output.open("w", encoding="utf-8", errors="replace", buffering=1) as file:
             noted = os.open(deeds, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(file.fileno(), 1)
@@ -134,8 +136,7 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
         if not isinstance(path, str | bytes | os.PathLike):
             return False
         real = os.path.realpath(os.fsdecode(path))
-        of_torch = os.path.join(tempfile.gettempdir(), "torchinductor_")  # made by its import
-        allowed = ("/dev/null", "/dev/tty", "/proc/", "/dev/shm/", of_torch)
+        allowed = ("/dev/null", "/dev/tty", "/proc/", "/dev/shm/", OF_TORCH)
         return not real.startswith(allowed) and not any(
             real == each or real.startswith(f"{each}/") for each in may_write
         )
@@ -144,7 +145,7 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
         deed = None
         if event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING:
             deed = f"wrote {arguments[0]}" if is_outside(arguments[0]) else None
-        elif event in CHANGES and any(map(is_outside, arguments[:2])):
+        elif event in CHANGES and any(map(is_outside, _changed(event, arguments))):
             deed = f"{event} {arguments[:2]}"
         elif event in CONNECTS:
             deed = f"{event} {arguments[1:]}"
@@ -157,6 +158,14 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
             os.write(noted, f"{deed}\n".encode(errors="replace"))
 
     return watch
+
+
+def _changed(event: str, arguments: Any) -> Sequence[Any]:
+    """The paths that an audited call changes; one relative to an open folder is made whole."""
+    path, place = arguments[0], arguments[-1]
+    if event in ("os.remove", "os.rmdir") and place >= 0:
+        return [os.path.join(f"/proc/self/fd/{place}", os.fsdecode(path))]
+    return list(arguments[:2])
 
 
 def _ended(process: int, deadline: float) -> tuple[int | None, int]:

@@ -14,17 +14,24 @@ from andiron.run_folder import RunFolder
 
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
-SHOW, REMOVE, PACK = "runs show", "runs rm", "runs archive"
-EVALUATE, PREDICT = "evaluate", "predict"
-START, IMPORT, CONFIGURED = "start_from", "import_state_dict", "--config-dir"
+LIST, SHOW, COMPARE, BEST = "runs list", "runs show", "runs compare", "runs best"
+DIFF, OPEN, REMOVE, PACK = "runs diff", "runs open", "runs rm", "runs archive"
+LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "generate"
+EXPORT, PROGRAM = "export --format safetensors", "export --format torch"
+START, PLAN, IMPORT, CONFIGURED = "start_from", "plan", "import_state_dict", "--config-dir"
+WATCH, ACCEPT = "watch", "accept_changes"
 
 
 class Case(NamedTuple):
-    """A hostile change of a finished run's folder, and the commands that must refuse it."""
+    """A hostile change of a finished run's folder, and the commands that must refuse it.
+
+    The others may also answer as for the honest folder; any answer is right if `is_another_run`.
+    """
 
     name: str
     change: Change
     commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
+    is_another_run: bool = False
 
 
 def config(options: Callable[[], dict[str, Any]]) -> Change:
@@ -59,7 +66,7 @@ def file(name: str, content: bytes) -> Change:
 
 def replaced(file: str, change: Callable[[Path], object]) -> Change:
     def apply(folder: Path) -> None:
-        (folder / file).unlink()
+        (folder / file).unlink(missing_ok=True)
         change(folder / file)
 
     return apply

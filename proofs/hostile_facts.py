@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofs.hostile_case import EVALUATE, PREDICT, Case, Change, filled, sign
+from proofs.hostile_case import (
+    EVALUATE, EXPORT, LOAD, PREDICT, PROGRAM, Case, Change, filled, sign,
+)  # fmt: skip
 
-USING = (EVALUATE, PREDICT)
+USING = (LOAD, EVALUATE, PREDICT, EXPORT, PROGRAM)
 FACTS: dict[str, Any] = {  # by place in data.json: a value that no run of the digits has
     "input_shape": [10**6, 10**6, 10**6], "input_shape ": [1, -8, 8], "input_shape  ": "x",
     "input_shape   ": [1] * 100, "num_classes": 10**12, "num_classes ": 0, "num_classes  ": "10",

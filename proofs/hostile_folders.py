@@ -1,414 +1,171 @@
-"""Run folders that a stranger prepared: every command that reads one refuses it and does nothing.
+"""Run folders that a stranger prepared: no command that reads one runs, imports or writes its will.
 
-`python -m proofs.hostile_folders` makes a run, gives each hostile copy of it to the commands, and
-prints what each did that it must not.
+`python -m proofs.hostile_folders` makes two runs, gives each hostile copy of them to every command,
+and prints what each did that it must not.
 """
 
 import argparse
 import dataclasses
 import itertools
-import json
 import os
 import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import torch
+import torch._dynamo
+import torch.export
 from PIL import Image
 
-from andiron import experiment  # noqa: F401  # imported before the commands are forked
+# imported before the commands are forked, as those above
+from andiron import experiment  # noqa: F401
+from andiron.exports import checked_export, programs  # noqa: F401
+from andiron.run_folder import RunFolder
 from andiron.trained import evaluating, other_data  # noqa: F401
-from andiron.commands import evaluate, import_state_dict, predict, replay, rerun, runs, train
-from proofs import hostile_bytes, hostile_facts
-from proofs.attempt import CONF, SECRET, Outcome, attempt, made_run
+from proofs import hostile_bytes, hostile_configs, hostile_facts, hostile_records
+from proofs.attempt import Outcome, attempt, made_run
 from proofs.hostile_bytes import Runs
-from proofs.hostile_facts import USING
-from proofs.hostile_case import (
-    AGAIN, CHANGED, CONFIGURED, EVALUATE, IMPORT, PACK, PREDICT, REMOVE, REPLAY, RESUME, SHOW,
-    START, Case, Change, config, each_checkpoint, recorded, replaced, socket_at, sparse, written,
-)  # fmt: skip
+from proofs.hostile_case import ACCEPT, CONFIGURED, IMPORT, PACK, PLAN, START, Case
+from proofs.hostile_commands import COMMANDS, PICTURE, Place, answer, called
 
-PICTURE = "picture.png"  # that a run is to predict from
-BUILDING = (CHANGED, AGAIN)  # a finished run that is resumed alone builds nothing
+MOST_MEGABYTES = 200  # of memory beyond what the command takes on the honest folder
+SECONDS = 60  # for a command that takes a second, on a machine that is busy
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name('executed').touch()
 def f(*a, **k): pass
 """
+FILES_ALONE = {START, PLAN, IMPORT, CONFIGURED}  # of these it may be given in a folder of no run
+KINDS = (hostile_configs, hostile_records, hostile_bytes, hostile_facts)
 
 
-def cases() -> Iterator[Case]:
-    """All hostile folders."""
-    yield from _targets()
-    yield from _texts()
-    yield from _overrides()
-    yield from _kinds_of_file()
-    yield from _contents()
-    yield from _checkpoints()
-    yield from _links()
-    yield from hostile_bytes.cases()
-    yield from hostile_facts.cases()
+class Honest(NamedTuple):
+    """How a command ends on the folder that nobody changed."""
+
+    answer: object
+    megabytes: float
 
 
-PLACES = {  # by place: how a configuration holds the node
-    "data": lambda node: {"data": node},
-    "task": lambda node: {"task": node},
-    "loss": lambda node: {"loss": node},
-    "model": lambda node: {"model": node},
-    "optimizer": lambda node: {"optimizer": node},
-    "scheduler": lambda node: {"scheduler": node},
-    "metrics": lambda node: {"metrics": {"loss": node}},
-    "augmentation": lambda node: {"augmentation": {"mine": node}},
-    "gradients": lambda node: {"gradients": {"mine": node}},
-    "averages": lambda node: {"averages": {"mine": node}},
-    "early_stopping": lambda node: {"early_stopping": {"mine": node}},
-    "checkpoint": lambda node: {"checkpoint": node},
-    "writers": lambda node: {"writers": {"mine": node}},
-    "render": lambda node: {"render": node},
-    "param_groups": lambda node: {"param_groups": {"mine": node}},
-    "a group's scheduler": lambda node: {
-        "param_groups": {"mine": {"match": {"rank": 2}, "scheduler": node}}
-    },
-    "a node in a node": lambda node: {
-        "metrics": {"loss": {"_target_": "andiron.metrics.Mean", "of": node}}
-    },
-    "a list in a node": lambda node: {
-        "scheduler": {"_target_": "andiron.schedules.Composed", "schedules": [node]}
-    },
-}  # fmt: skip
-NODES = (
-    {"_target_": "os.system", "command": "touch {canary}"},
-    {"_target_": "subprocess.Popen", "args": ["touch", "{canary}"]},
-    {"_target_": "builtins.open", "file": "{canary}", "mode": "w"},
-    {"_target_": "builtins.exec", "source": "open('{canary}', 'w')"},
-    {"_target_": "shutil.rmtree", "path": "{outside}"},
-    {"_target_": "shutil.copy", "src": "/etc/hosts", "dst": "{canary}"},
-    {"_target_": "pathlib.Path.write_text", "self": "{canary}", "data": "x"},
-    {"_target_": "importlib.import_module", "name": "evil"},
-    {"_target_": "runpy.run_path", "path_name": "{folder}/evil.py"},
-    {"_target_": "site.addsitedir", "sitedir": "{folder}"},
-    {"_target_": "asyncio.run", "main": None},
-    {"_target_": "evil.f"},
-    {"_target_": "torch.load", "f": "{folder}/evil.pt", "weights_only": False},
-    {"_target_": "torch.hub.load", "repo_or_dir": "{folder}", "model": "m", "source": "local"},
-    {"_target_": "torch.save", "obj": 1, "f": "{canary}"},
-    {"_target_": "torch.nn.functional.importlib.import_module", "name": "evil"},
-    {"_target_": "torch.nn.modules.module.warnings.sys.exit"},
-    {"_target_": "numpy.save", "file": "{canary}", "arr": [1]},
-    {"_target_": "numpy.f2py.run_main", "comline_list": ["{folder}/evil.f"]},
-    {"_target_": "setuptools.setup", "script_name": "{folder}/evil.py"},
-    {"_target_": "andiron.files.write_json", "path": "{canary}", "value": 1},
-    {"_target_": "andiron.run.claim._remove_run", "folder": "{outside}"},
-    {"_target_": "andiron.checkpoint.write", "folder": "{outside}"},
-    {"_target_": "andiron.serialization.save_tensors", "path": "{canary}"},
-    {"_target_": "hydra.utils.instantiate", "config": {"_target_": "os.system"}},
-    {"_target_": "torchvision.models.resnet18", "weights": "DEFAULT"},
-)
+def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
+    """Every n-th case whose name has this text, with every command that it is for."""
+    cases = itertools.chain.from_iterable(kind.cases() for kind in KINDS)
+    for case in itertools.islice((each for each in cases if only in each.name), 0, None, folders):
+        for name in case.commands if _is_of_files(case) else COMMANDS:
+            if name in case.commands or not _is_no_business(case, name):
+                yield case, name
 
 
-def _targets() -> Iterator[Case]:
-    """Each place with seven of the nodes in turn, so that each node is tried at four places."""
-    nodes = itertools.cycle(NODES)
-    for place, held in PLACES.items():
-        for node in itertools.islice(nodes, 7):
-            name = f"{node['_target_']} as {place}"
-            change = config(lambda node=node, held=held: held(node))
-            is_listed = (place, node["_target_"]) == ("model", "torchvision.models.resnet18")
-            commands = (*BUILDING, REPLAY) if is_listed else (RESUME, CHANGED, AGAIN, REPLAY)
-            yield Case(name, change, (*commands, *USING))
-    yield Case(
-        "a network as scheduler",
-        config(lambda: {"scheduler": {"_target_": "torch.nn.Linear", "in_features": 1}}),
+def _is_no_business(case: Case, name: str) -> bool:
+    """Packing and hashing take as long as the file is; --config-dir is the user's own word."""
+    return name == CONFIGURED or (name in (PACK, ACCEPT) and "sparse" in case.name)
+
+
+def _is_of_files(case: Case) -> bool:
+    return bool(case.commands) and FILES_ALONE.issuperset(case.commands)
+
+
+def tried(case: Case, name: str, runs: Mapping[bool, Path], work: Path) -> tuple[Outcome, object]:
+    """The outcome of a command over a hostile copy of a finished run, and its answer."""
+    shutil.rmtree(work, ignore_errors=True)
+    honest = runs[COMMANDS[name].uses_text]
+    at = Place(work / "run", honest, work / "into")
+    outside = work / "outside"
+    outside.mkdir(parents=True)
+    (outside / "precious").write_text("kept")
+    if _is_of_files(case):
+        at.folder.mkdir()
+    else:
+        shutil.copytree(honest, at.folder)
+        (at.folder / "evil.py").write_text(EVIL)
+        (at.folder / "evil.pickle").write_bytes(pickle.dumps(Runs(os.system, "true")))
+        (at.folder / "evil.yaml").write_text("# @package hydra.job\nenv_set: {A: b}\n")
+    Image.new("L", (8, 8)).save(work / PICTURE)
+    os.chdir(work)
+    case.change(at.folder)
+    os.chdir(work)
+    # the log is opened to see whether a process has its lock
+    may_write = [at.into, at.folder if COMMANDS[name].is_writing else RunFolder(at.folder).log]
+    outcome = attempt(
+        called(name, at), may_write=may_write, forbidden=at.folder, seconds=SECONDS
     )
-    yield Case(
-        "a schedule as model",
-        config(lambda: {"model": {"_target_": "andiron.schedules.Constant", "lr": 0.1}}),
-    )
-    for function in ("os.system", "builtins.exec", "torch.load", "evil.f", "shutil.rmtree"):
-        node = {"_target_": "andiron.metrics.Mean", "of": function, "higher_is_better": True}
-        change = config(lambda node=node: {"metrics": {"mine": node}})
-        yield Case(f"{function} by name", change, (*BUILDING, *USING))
-    for writer in (
-        {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
-        {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
-        {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
-        {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
-        {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"},
-    ):
-        name = f"{writer['_target_']} elsewhere"
-        change = config(lambda writer=writer: {"writers": {"mine": writer}})
-        yield Case(name, change, BUILDING)
-    data = {"_target_": "andiron.data.mnist", "root": "{outside}/new", "valid": 0.1}
-    change = config(lambda: {"data": {**data, "split_seed": 0}})
-    yield Case("a download", change, BUILDING)
+    changed = sorted(path.name for path in outside.rglob("*")) != ["precious"]
+    if changed or (at.folder / "executed").exists() or (work / "executed").exists():
+        outcome = dataclasses.replace(outcome, deeds=[*outcome.deeds, "left something outside"])
+    return outcome, answer(name, at, outcome.output) if outcome.code == 0 else None
 
 
-def _texts() -> Iterator[Case]:
-    secret = f"${{oc.env:{SECRET}}}"
-    for name, options in {
-        "a target": {"model": {"_target_": secret}},
-        "a target's package": {"model": {"_target_": f"torch.nn.{secret}"}},
-        "the device": {"device": secret},
-        "a regex": {"activation_checkpointing": secret, "model": {"_target_": "evil.f"}},
-        "an unknown option": {secret: 1},
-        "start_from": {"start_from": f"{{folder}}/{secret}"},
-    }.items():
-        commands = (AGAIN,) if name == "start_from" else (RESUME, CHANGED, AGAIN)
-        change = config(lambda options=options: options)
-        yield Case(f"an interpolation in {name}", change, commands)
-    escape = "\x1b]0;owned\x07\x1b[2J"
-    for name, options in {
-        "a target": {"model": {"_target_": f"os.{escape}"}},
-        "the device": {"device": escape},
-        "an unknown option": {escape: 1},
-    }.items():
-        yield Case(f"terminal escapes in {name}", config(lambda options=options: options))
+def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Honest) -> list[str]:
+    """What the command did that it must not."""
+    listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
+    if name in case.commands:
+        return listed
+    if "not exact: " in outcome.output:  # what `rerun` answers
+        return [each for each in listed if each != "said no error"]
+    if outcome.code == 0:
+        listed.remove("accepted it")
+        if not case.is_another_run and found != honest.answer:
+            listed.append("gave another answer")
+    return listed
 
 
-def _overrides() -> Iterator[Case]:
-    for override in (
-        "--experimental-rerun={folder}/evil.pickle",
-        "--config-dir={folder}",
-        "--info",
-        "-m",
-        "+hydra.callbacks.mine._target_=os.system",
-        "+hydra.job.env_set.PATH={folder}",
-        "hydra.output_subdir={outside}",
-        "hydra/job_logging=default",
-        "hydra/launcher=joblib",
-        "hydra.mode=MULTIRUN",
-        "hydra.searchpath=[file://{folder}]",
-        "hydra.sweep.dir={outside}",
-        "+optimizer@hydra.launcher=sgd",
-        "model=../../../../../..{folder}/evil",
-        "+evil={folder}/evil",
-        f"lr=${{oc.env:{SECRET}}}",
-        f"+data.name=${{oc.env:{SECRET}}}",
-        "lr=choice(1,2)",
-        "lr=range(1,1000000000)",
-        "model._target_=os.system",
-        "\x1b[2J",
-    ):
-        yield Case(f"override {override!r}", recorded([override]), (CHANGED,))
-    for name, text in {
-        "a Python object": "- !!python/object/apply:os.system ['touch {canary}']",
-        "an alias bomb": "a: &a [x,x]\n" + "".join(
-            f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a}]\n" for a, b in itertools.pairwise("abcdefghijkl")
-        ),
-        "no list": "lr=0.1",
-        "numbers": "[1, 2]",
-        "deep nesting": "[" * 100_000,
-        "no text": "\0\1\2",
-    }.items():  # fmt: skip
-        change = written(".hydra/overrides.yaml", text)
-        yield Case(f"overrides.yaml with {name}", change, (CHANGED,))
+def finished_runs(folder: Path) -> dict[bool, Path]:
+    """Runs to make hostile copies of: of the digits, with an update to replay, and (True) of text.
+    """
+    failed = made_run(folder / "failed", "lr=1e38", code=1)
+    digits = made_run(folder / "digits", "num_epochs=2")
+    shutil.copytree(failed / "nonfinite", digits / "nonfinite")
+    poem = folder / "poem.txt"
+    poem.write_text("So much depends upon a red wheel barrow\n" * 40)
+    text = made_run(
+        folder / "text", "data=text", f"data.path={poem}", "data.level=characters",
+        "data.context_length=16", "model.dim=16", "model.layers=1", "model.heads=2", "num_epochs=2",
+    )  # fmt: skip
+    return {False: digits, True: text}
 
 
-FILES = {  # of a run's folder, and the commands that need each
-    "config.json": (RESUME, CHANGED, AGAIN, SHOW, *USING),
-    "provenance.json": (CHANGED, AGAIN, SHOW, EVALUATE),
-    "data.json": USING,
-    "model.safetensors": USING,
-    "summary.json": (SHOW,),
-    "status.json": (SHOW,),
-    ".hydra/overrides.yaml": (CHANGED,),
-}
+def honest_end(name: str, runs: Mapping[bool, Path], work: Path) -> Honest:
+    """How the command ends on the folder as it is.
 
-
-READERS = {  # those that need the content to be a run's
-    file: tuple(name for name in commands if name != SHOW) for file, commands in FILES.items()
-}
-
-
-def _kinds_of_file() -> Iterator[Case]:
-    for file, commands in FILES.items():
-        for name, change in {
-            "a pipe": lambda path: os.mkfifo(path),
-            "a device": lambda path: path.symlink_to("/dev/zero"),
-            "a folder": lambda path: path.mkdir(),
-            "a socket": socket_at,
-            "a sparse file of 100 GB": lambda path: sparse(path, 10**11),
-            "a broken link": lambda path: path.symlink_to("nowhere"),
-            "a link to itself": lambda path: path.symlink_to(path.name),
-        }.items():
-            yield Case(f"{file} is {name}", replaced(file, change), commands)
-
-
-def _contents() -> Iterator[Case]:
-    for file in ("config.json", "provenance.json"):
-        for name, text in {
-            "nothing": "",
-            "half of it": '{"lr": 0.',
-            "deep nesting": "[" * 200_000 + "]" * 200_000,
-            "a huge number": '{"lr": ' + "9" * 100_000 + "}",
-            "a surrogate": '{"lr": "\\ud800"}',
-            "a list": "[1]",
-            "null": "null",
-            "infinity": '{"lr": Infinity}',
-            "no UTF-8": "\udcff",
-        }.items():
-            yield Case(f"{file} holds {name}", written(file, text), READERS[file])
-    for options in (
-        {"batch_size": 10**30},
-        {"num_workers": -1},
-        {"num_epochs": 10**400},
-        {"seed": 1e308},
-        {"lr": "0.1"},
-        {"model": []},
-        {"data": {"_target_": "andiron.data.synthetic", "num_samples": 10**13}},
-        {"metrics": {"": {"_target_": "andiron.metrics.Loss"}, "\0": None}},
-    ):
-        yield Case(f"options {options}", config(lambda options=options: options))
-    huge = {"model": {"_target_": "andiron.models.MLP", "hidden": [10**12]}}
-    yield Case(f"options {huge}", config(lambda: huge), BUILDING)
-
-
-def _checkpoints() -> Iterator[Case]:
-    def damaged(change: Callable[[dict[str, Any]], None], file: str) -> Change:
-        def apply(folder: Path) -> None:
-            for path in folder.glob(f"checkpoints/step-*/{file}"):
-                plain = json.loads(path.read_text())
-                change(plain)
-                path.write_text(json.dumps(plain))
-
-        return apply
-
-    for name in ("../../../../{canary}", "/etc/passwd", "model.safetensors/../../x", "a\0b"):
-        yield Case(
-            f"a manifest that lists {name!r}",
-            damaged(lambda plain, name=name: plain["files"].update({name: {}}), "manifest.json"),
-            (CHANGED,),
-        )
-    yield Case(
-        "a state with other counters",
-        damaged(lambda plain: plain.update(updates=-1), "state.json"),
-        (CHANGED,),
-    )
-    for file in ("manifest.json", "state.json", "model.safetensors"):
-        for name, change in {
-            "a pipe": lambda path: os.mkfifo(path),
-            "a device": lambda path: path.symlink_to("/dev/zero"),
-            "a socket": socket_at,
-            "a sparse file": lambda path: sparse(path, 10**11),
-        }.items():
-            apply = each_checkpoint(file, change)
-            yield Case(f"{file} of checkpoints is {name}", apply, (CHANGED,))
-
-
-def _links() -> Iterator[Case]:
-    """Through none of them a file is removed or packed."""
-    for name in (
-        ".hydra", "checkpoints", "checkpoints/step-1", "tensorboard/train", "tensorboard/more",
-        "experiment.log", "metrics.jsonl", "model.safetensors",
-    ):  # fmt: skip
-        file = name.endswith((".log", ".jsonl", ".safetensors"))
-
-        def change(folder: Path, name: str = name, target: str = "precious" * file) -> None:
-            path = folder / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            path.unlink(missing_ok=True)
-            path.symlink_to(folder.parent / "outside" / target)
-
-        yield Case(f"{name} is a link", change, (REMOVE, PACK))
-
-
-def command(name: str, folder: Path) -> Callable[[], int]:
-    """The command over the folder, as a function that returns its exit code."""
-    weights = next((p for p in sorted(folder.iterdir()) if p.suffix in SUFFIXES), folder)
-    into = folder.parent / "into"
-    commands: dict[str, tuple[Callable[[], int], list[str]]] = {
-        RESUME: (_train, [f"resume={folder}"]),
-        CHANGED: (_train, [f"resume={folder}", "num_epochs=3", "render=plain"]),
-        AGAIN: (rerun.main, [str(folder), "--into", str(into)]),
-        REPLAY: (replay.main, [str(next(folder.glob("nonfinite/*"), folder))]),
-        START: (_train, [f"start_from={weights}", "num_epochs=1", f"hydra.run.dir={into}"]),
-        CONFIGURED: (
-            _train,
-            [f"--config-dir={folder / 'conf'}", "model=mine", f"hydra.run.dir={into}"],
-        ),
-        EVALUATE: (evaluate.main, [str(folder)]),
-        PREDICT: (predict.main, [str(folder), str(folder.parent / PICTURE)]),
-        SHOW: (runs.main, ["show", str(folder)]),
-        REMOVE: (runs.main, ["rm", str(folder), "--yes"]),
-        PACK: (runs.main, ["archive", str(folder), "--into", str(into), "--yes"]),
-        IMPORT: (import_state_dict.main, [str(weights), str(into / "weights.safetensors")]),
-    }
-    function, arguments = commands[name]
-
-    def run() -> int:
-        sys.argv = [name, *arguments]
-        return function()
-
-    return run
-
-
-SUFFIXES = {".pt", ".pkl", ".gz", ".json", ".mpk", ".safetensors"}
-
-
-def _train() -> int:
-    return train.main(CONF)
-
-
-def tried(case: Case, finished: Path, work: Path) -> Iterator[tuple[str, Outcome]]:
-    """The outcome of each command over a hostile copy of the finished run."""
-    for name in case.commands:
-        shutil.rmtree(work, ignore_errors=True)
-        folder, outside = work / "run", work / "outside"
-        outside.mkdir(parents=True)
-        (outside / "precious").write_text("kept")
-        if name in (START, IMPORT):
-            folder.mkdir()
-        else:
-            shutil.copytree(finished, folder)
-            (folder / "evil.py").write_text(EVIL)
-            (folder / "evil.pickle").write_bytes(pickle.dumps(Runs(os.system, "true")))
-            (folder / "evil.yaml").write_text("# @package hydra.job\nenv_set: {A: b}\n")
-        shutil.copy(finished.parent / PICTURE, work)
-        case.change(folder)
-        os.chdir(work)
-        outcome = attempt(
-            command(name, folder),
-            may_write=[work / "into", *([] if name in USING else [folder])],
-            forbidden=folder,
-        )
-        changed = sorted(path.name for path in outside.rglob("*")) != ["precious"]
-        if changed or (folder / "executed").exists() or (work / "executed").exists():
-            outcome = dataclasses.replace(outcome, deeds=[*outcome.deeds, "left something outside"])
-        yield name, outcome
-
-
-def finished_run(folder: Path) -> Path:
-    """A run of two epochs of the digits, to make hostile copies of, with an update to replay."""
-    failed = made_run(folder.with_name("failed"), "optimizer=sgd", "lr=1e9", code=1)
-    made_run(folder, "num_epochs=2")
-    shutil.copytree(failed / "nonfinite", folder / "nonfinite")
-    Image.new("L", (8, 8)).save(folder.with_name(PICTURE))
-    return folder
+    Raises: RuntimeError if it does what it must not.
+    """
+    outcome, found = tried(Case("nothing", lambda folder: None, ()), name, runs, work)
+    expected = [] if name in (IMPORT, CONFIGURED) else ["accepted it"]
+    if outcome.faults(most_megabytes=1000) != expected:
+        raise RuntimeError(f"{name}: {outcome}")
+    return Honest(found, outcome.megabytes)
 
 
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name has this text")
-    parser.add_argument("--step", type=int, default=1, help="take every n-th of them")
+    parser.add_argument("--folders", type=int, default=1, help="take every n-th folder")
+    parser.add_argument("--step", type=int, default=1, help="make every n-th attempt")
+    parser.add_argument("--first", type=int, default=0, help="from this one on")
     options = parser.parse_args()
-    number, faulty = 0, 0
+    number, faulty, most, folders = 0, 0, (0.0, ""), set()
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
     with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
-        finished = finished_run(Path(scratch) / "finished")
-        for case in [each for each in cases() if options.only in each.name][:: options.step]:
-            for name, outcome in tried(case, finished, Path(scratch) / "work"):
-                number += 1
-                faults = outcome.faults()
-                faulty += bool(faults)
-                if faults:
-                    said = " ".join(outcome.output.split())[-300:]
-                    print(f"{case.name} | {name}: {'; '.join(faults)}\n    {said}", flush=True)
-    print(f"{number} attempts with hostile folders, {faulty} with a fault")
+        work = Path(scratch) / "work"
+        runs = finished_runs(Path(scratch))
+        ends = dict[str, Honest]()
+        made = attempts(options.only, options.folders)
+        for case, name in itertools.islice(made, options.first, None, options.step):
+            if name not in ends:
+                ends[name] = honest_end(name, runs, work)
+            outcome, found = tried(case, name, runs, work)
+            wrong = faults(case, name, outcome, found, ends[name])
+            number, faulty = number + 1, faulty + bool(wrong)
+            folders.add(case.name)
+            most = max(most, (outcome.megabytes - ends[name].megabytes, f"{case.name} | {name}"))
+            if wrong:
+                said = " ".join(outcome.output.split())[-300:]
+                print(f"{case.name} | {name}: {'; '.join(wrong)}\n    {said}", flush=True)
+    print(f"{number} attempts with {len(folders)} hostile folders, {faulty} with a fault")
+    print(f"the most memory beyond the honest folder: {most[0]:.0f} MB ({most[1]})")
     return int(faulty > 0)
 
 

@@ -15,13 +15,13 @@ class Tmux:
     """A server with one window of its own; a shell runs in it."""
 
     def __init__(self, cwd, columns=120, rows=32):
-        self._socket = f"andiron-{uuid.uuid4().hex[:8]}"
+        self.name = f"andiron-{uuid.uuid4().hex[:8]}"
         shell = ("env", "PS1=$ ", "HISTFILE=", "OMP_NUM_THREADS=1", "bash", "--norc", "--noprofile")
         size = ("-x", str(columns), "-y", str(rows))
         self("-f", "/dev/null", "new-session", "-d", *size, "-c", str(cwd), *shell)
 
     def __call__(self, *arguments):
-        command = ["tmux", "-L", self._socket, *arguments]
+        command = ["tmux", "-L", self.name, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         return done.stdout
 

@@ -60,6 +60,10 @@ NOT_STARTED = {  # with the exit code 2, and nothing left
     ),
     "a task without steps": (["~task", "+task={_target_:own.NoSteps}"], "task._target_=own.NoSt"),
     "three as average": (["+averages.a={_target_:own.three}"], "averages.a._target_=own.three: "),
+    "an average named as a path": (
+        ["+averages={../a:{_target_:andiron.optim.Ema,decay:0.9}}"],
+        "averages.../a: names a file of every checkpoint, so it cannot hold a slash; rename it",
+    ),
     "three as rule": (["+early_stopping.a={_target_:own.three}"], "early_stopping.a._target_=own"),
     "three as augmentation": (["+augmentation.a={_target_:own.three}"], "augmentation.a._target_="),
     "three as groups": (["+param_groups.a={_target_:own.three}"], "param_groups.a._target_=own.t"),

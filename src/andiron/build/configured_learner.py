@@ -8,7 +8,7 @@ from andiron import errors, improvement
 from andiron.build import targets
 from andiron.build.components import Components
 from andiron.build.grouped_optimizer import gradient_transformations
-from andiron.checkpoint import Checkpointing, LocalStore, Store
+from andiron.checkpoint import Checkpointing, LocalStore, Store, contents
 from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
@@ -135,6 +135,9 @@ def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
+    if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
+        why = "names a file of every checkpoint, so it cannot hold a slash"
+        raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
     rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
     for name, rule in rules.items():
         is_rule, takes = isinstance(rule, averaging.Rule), "an object with weight(updates, count)"

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import checkpoint, errors, files, serialization
-from andiron.checkpoint import contents
+from andiron import checkpoint, errors, serialization
+from andiron.checkpoint import contents, manifest
 from andiron.config.leaves import leaves
 from andiron.run.logged_values import Logged, curves, lines
 from andiron.run_folder import RunFolder
@@ -140,7 +140,7 @@ def _files(folder: RunFolder) -> dict[str, Path]:
 def _read(path: Path) -> Values:
     if path.suffix == ".safetensors":
         return dict(sorted(serialization.load_tensors(path).items()))
-    flat = {".".join(key): each for key, each in leaves(files.read_json(path), opens_lists=True)}
+    flat = {".".join(key): each for key, each in leaves(manifest.read_json(path), opens_lists=True)}
     return {
         name: repr(value) for name, value in flat.items() if not f"{name}.".startswith(LEFT_OUT)
     }

@@ -54,14 +54,27 @@ def read(folder: RunFolder) -> dict[str, Any]:
             f"{path}: missing or damaged ({error}); restore it from a copy"
         ) from error
     origin.setdefault("resumes", [])
+    if not _is_as_written(origin):
+        raise errors.DataError(
+            f"{path}: damaged: data, git or resumes are not as a run writes them; restore it"
+        )
+    return origin
+
+
+def _is_as_written(origin: dict[str, Any]) -> bool:
+    """Whether those parts that are used have the right types."""
     match origin:
-        case {"data": {"sha256": _}, "resumes": [*resumes]} if all(
-            isinstance(resume, dict) for resume in resumes
-        ):
-            return origin
-    raise errors.DataError(
-        f"{path}: damaged: it has no checksum of the data, or no list of resumes; restore it"
-    )
+        case {"data": {"sha256": _}, "resumes": [*resumes]}:
+            code = origin.get("git") or {}
+            untracked = code.get("untracked", []) if isinstance(code, dict) else None
+            are_names = isinstance(untracked, list) and all(
+                isinstance(name, str) for name in untracked
+            )
+            return are_names and all(
+                isinstance(resume, dict) and isinstance(resume.get("changes", {}), dict)
+                for resume in resumes
+            )
+    return False
 
 
 def _git(code: Path) -> tuple[dict[str, Any] | None, str]:

@@ -15,7 +15,8 @@ import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from andiron import append_only
+from andiron import append_only, errors
+from andiron.logged_lines import MOST_IN_A_LINE
 from andiron.protocols import Point, Position
 from andiron.run_folder import RunFolder
 
@@ -30,7 +31,11 @@ class LineWriter(ABC):
 
     def __init__(self, path: Path, header: bytes = b""):
         self._file = append_only.AppendOnlyFile(path, header=header)
-        self._cut_half_line()
+        try:
+            self._cut_half_line()
+        except errors.DataError:
+            self._file.close()
+            raise
 
     @abstractmethod
     def lines(self, point: Point) -> str:
@@ -100,13 +105,15 @@ def _coordinates(point: Point) -> dict[str, str | int]:
 
 
 def _whole_lines(path: Path, size: int) -> int:
-    """The end of the last whole line among the first `size` bytes of a file."""
+    """The end of the last whole line among the first `size` bytes of a file.
+
+    Raises: DataError for a last line that is longer than any that is written.
+    """
+    start = max(0, size - MOST_IN_A_LINE)
     with path.open("rb") as file:
-        while size:
-            start = max(0, size - 2**16)
-            file.seek(start)
-            newline = file.read(size - start).rfind(b"\n")
-            if newline >= 0:
-                return start + newline + 1
-            size = start
-    return 0
+        file.seek(start)
+        end = file.read(size - start).rfind(b"\n") + 1
+    if start and not end:
+        why = f"its last {MOST_IN_A_LINE:,} bytes are no line of a run"
+        raise errors.DataError(f"{path}: damaged ({why}); restore it from a copy, or remove it")
+    return start + end

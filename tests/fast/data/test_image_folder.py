@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data import splits as divisions
 from andiron.data.augment.image_augmentation import Flip
@@ -563,6 +563,15 @@ def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
         str(raised.value)
         == f"{file}: the decoded images are damaged; remove the file to decode them again"
     )
+
+
+def test_where_nothing_is_to_be_written_no_folder_is_made(root, tmp_path):
+    with (
+        files.writing_refused("the configuration is a stranger's"),
+        pytest.raises(errors.DataError, match="the configuration is a stranger's"),
+    ):
+        load(root, decoded="once", cache=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_path):

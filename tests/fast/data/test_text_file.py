@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron import errors
+from andiron import errors, files
 from andiron.data import DataLoader
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
@@ -217,6 +217,13 @@ def test_a_named_folder_that_cannot_be_written_is_refused(file, tmp_path, read_o
     assert message.startswith(f"data.cache={tmp_path}: cannot be written (")
     assert message.endswith("); name another folder")
     assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
+
+
+def test_where_nothing_is_to_be_written_the_named_folder_is_not_made(file, tmp_path):
+    with files.writing_refused("the configuration is a stranger's"):
+        message = refused(file(POEM), level="characters", cache=str(tmp_path / "new"))
+    assert "the configuration is a stranger's" in message
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_write_that_fails_half_way_leaves_nothing_behind(file, tmp_path, monkeypatch):

@@ -1,7 +1,11 @@
 """metrics.jsonl: every logged value, a line a point, on the disk as soon as it is written."""
 
 import json
+import os
 
+import pytest
+
+from andiron import errors
 from andiron.protocols import Point
 from andiron.writers import JsonLinesWriter
 
@@ -86,6 +90,15 @@ def test_going_back_and_on_is_never_having_gone_further(tmp_path):
     assert [(line["updates"], line["loss"]) for line in lines(tmp_path / "metrics.jsonl")] == [
         (n, 1 / n) for n in range(1, 10)
     ]
+
+
+def test_an_endless_last_line_is_refused_and_not_searched_for_its_beginning(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"{}\n")
+    os.truncate(path, 10**11)  # takes no room on the disk
+    with pytest.raises(errors.DataError, match="its last 4,194,304 bytes are no line of a run"):
+        JsonLinesWriter(path)
+    assert path.stat().st_size == 10**11
 
 
 def test_a_half_line_of_a_killed_process_is_cut_off(tmp_path):

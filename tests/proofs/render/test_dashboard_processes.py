@@ -4,7 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import safetensors.torch
+import torch
+from in_process import called
 from tmux import NEEDED, Tmux
+
+from andiron.commands import train
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable
@@ -35,6 +40,10 @@ def test_a_run_on_a_real_terminal_is_shown_steered_and_gives_the_terminal_back(t
         terminal.until("validate on request")
         terminal.press("Right")
         terminal.until(" accuracy  ━ train")
+        terminal.press("Up")
+        terminal.until("  last 50%")
+        terminal.press("Left", "Down")
+        terminal.until(lambda shown: " loss  ━ train" in shown and "  all updates" in shown)
         terminal.press("p")
         paused = terminal.until("run  paused")
         terminal("resize-window", "-x", "40", "-y", "12")
@@ -76,3 +85,51 @@ def test_watch_shows_a_run_in_another_terminal_and_changes_nothing(tmp_path, fin
         terminal.until(lambda shown: "loss valid" not in shown)
 
     assert {path: path.stat().st_mtime_ns for path in finished_digits.rglob("*")} == before
+
+
+SLOW = """import time
+from andiron.metrics import Loss
+class Slow(Loss):
+    def __call__(self, item):
+        time.sleep(0.05)
+        return super().__call__(item)
+"""
+
+
+@NEEDED
+@pytest.mark.slow
+def test_a_detached_run_continues_and_one_whose_tmux_is_killed_resumes_to_the_same_bits(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW)  # of few updates, to be repeated
+    options = "num_epochs=100000 hydra.run.dir=run '+metrics.slow={_target_: slow.Slow}'"
+    with Tmux(tmp_path) as outer:
+        inner = f"tmux -L {outer.name}-inner -f /dev/null"
+        outer.type(f"export PYTHONPATH={tmp_path}; unset TMUX")
+        outer.type(f"{inner} new-session -s run")
+        outer.type(f"{PYTHON} {ROOT}/train.py {options}")
+        outer.until("samples/s")
+        outer.press("C-b", "d")
+        outer.until("[detached")
+        log = tmp_path / "run" / "metrics.jsonl"
+        size = log.stat().st_size
+        outer.until(lambda shown: log.stat().st_size > size)
+        outer.type(f"clear; {inner} attach")
+        outer.until(lambda shown: "run  running" in shown and "─ plot ─" in shown)
+        outer.press("C-b", "d")
+        outer.until("[detached")
+        outer.type(f"{inner} kill-server; clear")
+        status = tmp_path / "run" / "status.json"
+        outer.until(lambda shown: '"interrupted"' in status.read_text())
+    assert '"SIGHUP"' in status.read_text()
+
+    saved = (tmp_path / "run" / "checkpoints").glob("step-*")
+    updates = max(int(path.name.removeprefix("step-")) for path in saved) + 3
+    length = ("num_epochs=null", f"num_updates={updates}")
+    for run in (["resume=run", "trust=[slow]"], ["hydra.run.dir=whole"]):
+        ended = called(train.main, *run, *length, "render=plain", cwd=tmp_path)
+        assert ended.code == 0, ended.errors
+    weights = [safetensors.torch.load_file(tmp_path / name / "model.safetensors")
+               for name in ("run", "whole")]  # fmt: skip
+    assert all(torch.equal(each, weights[1][name]) for name, each in weights[0].items())

@@ -201,12 +201,14 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
     assert f"{folder / 'config.json'}: " in refusal(folder) or "in the configuration" in refusal(
         folder
     )
-    (folder / "provenance.json").write_text("[]")
-    assert (
-        refusal(folder)
-        == f"{folder / 'provenance.json'}: damaged: it has no checksum of the data, or no list of "
-        "resumes; restore it"
-    )
+    origin = {"data": {"sha256": "0"}, "git": {"untracked": 3}}
+    for damaged in ([], origin, origin | {"git": None, "resumes": [{"changes": 3}]}):
+        (folder / "provenance.json").write_text(json.dumps(damaged))
+        assert (
+            refusal(folder)
+            == f"{folder / 'provenance.json'}: damaged: data, git or resumes are not as a run "
+            "writes them; restore it"
+        )
     (folder / "provenance.json").write_text('{"git')
     assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")
     (folder / "config.json").unlink()

@@ -45,6 +45,7 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(codes), [number])}
     tensors = itertools.chain([codes], _encoded(path, codes))
     try:
+        files.check_writing(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files.write_pieces(stored_tokens, safetensors_codec.pieces(shapes, tensors))
     except OSError as error:

@@ -97,6 +97,7 @@ def _content(images: ImageFolderDataset) -> str:
 
 def _write_into(cache: Path, write: Callable[[], None]) -> None:
     try:
+        files.check_writing(cache)
         cache.mkdir(parents=True, exist_ok=True)
         write()
     except OSError as error:

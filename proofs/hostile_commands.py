@@ -1,0 +1,143 @@
+"""Every command that reads a run folder, ready to be called over a hostile one."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import andiron
+from andiron import errors
+from andiron.commands import (
+    accept_changes, evaluate, export, generate, import_state_dict, plan, predict, replay, rerun,
+    runs, train, watch,
+)  # fmt: skip
+from andiron.run_folder import RunFolder
+from proofs.attempt import CONF
+from proofs.hostile_case import (
+    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE, IMPORT,
+    LIST, LOAD, OPEN, PACK, PLAN, PREDICT, PROGRAM, REMOVE, REPLAY, RESUME, SHOW, START, WATCH,
+)  # fmt: skip
+
+PICTURE = "picture.png"  # beside the folder: what is predicted from
+SUFFIXES = {".pt", ".pkl", ".gz", ".json", ".mpk", ".safetensors"}  # of weights
+
+
+class Place(NamedTuple):
+    """Where a command works: the hostile folder, an honest one, and one that it may write."""
+
+    folder: Path
+    honest: Path
+    into: Path
+
+    @property
+    def weights(self) -> Path:
+        """The folder of a run, or the file of weights in a folder without one."""
+        if (self.folder / RunFolder(self.folder).checkpoints.name).is_dir():
+            return self.folder
+        found = (path for path in sorted(self.folder.iterdir()) if path.suffix in SUFFIXES)
+        return next(found, self.folder)
+
+
+class Command(NamedTuple):
+    """One command: its main function, its arguments, and what its answer is.
+
+    `answer` is what it prints, the bits of the weights that it trains, or "any" if it shows,
+    removes or packs what it finds. `is_writing`: it may change the folder. `uses_text`: the run is
+    a language model's.
+    """
+
+    main: Callable[[], int]
+    arguments: Callable[[Place], list[object]]
+    answer: str = "output"
+    is_writing: bool = False
+    uses_text: bool = False
+
+
+def _train() -> int:
+    return train.main(CONF)
+
+
+def _plan() -> int:
+    return plan.main(CONF)
+
+
+def _load() -> int:
+    """What a user does in Python."""
+    try:
+        run = andiron.load(sys.argv[1])
+        print(run, [each.label for each in run.predict(sys.argv[2])], run.data.name)
+        print(isinstance(run.metrics, dict), isinstance(run.summary, dict))
+    except errors.AndironError as error:
+        print(f"error: {error}")
+        return 1
+    return 0
+
+
+COMMANDS = {
+    # of a run that says it is done, it trains and reads nothing more
+    RESUME: Command(_train, lambda at: [f"resume={at.folder}"], "any", is_writing=True),
+    CHANGED: Command(
+        _train, lambda at: [f"resume={at.folder}", "num_epochs=3", "render=plain"],
+        "weights", is_writing=True,
+    ),
+    AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
+    REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
+    START: Command(
+        _train, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",
+                            f"hydra.run.dir={at.into}"], "weights",
+    ),
+    PLAN: Command(
+        _plan, lambda at: [f"start_from={at.weights}", "num_epochs=1", f"hydra.run.dir={at.into}"],
+    ),
+    CONFIGURED: Command(
+        _train, lambda at: [f"--config-dir={at.folder / 'conf'}", "model=mine", "num_epochs=1",
+                            "render=plain", f"hydra.run.dir={at.into}"], "weights",
+    ),
+    LOAD: Command(_load, lambda at: [at.folder, at.folder.with_name(PICTURE)]),
+    EVALUATE: Command(evaluate.main, lambda at: [at.folder]),
+    PREDICT: Command(predict.main, lambda at: [at.folder, at.folder.with_name(PICTURE)]),
+    GENERATE: Command(generate.main, lambda at: [at.folder, "--length", "8"], uses_text=True),
+    EXPORT: Command(
+        export.main, lambda at: [at.folder, "--format", "safetensors", "--output", at.into / "x"],
+    ),
+    PROGRAM: Command(
+        export.main, lambda at: [at.folder, "--format", "torch", "--output", at.into / "x"],
+    ),
+    IMPORT: Command(
+        import_state_dict.main, lambda at: [at.weights, at.into / "weights.safetensors"],
+    ),
+    LIST: Command(runs.main, lambda at: ["list", at.folder, at.honest], "any"),
+    SHOW: Command(runs.main, lambda at: ["show", at.folder], "any"),
+    COMPARE: Command(runs.main, lambda at: ["compare", at.folder, at.honest], "any"),
+    BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
+    DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
+    OPEN: Command(runs.main, lambda at: ["open", at.folder], "any"),
+    WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),
+    REMOVE: Command(runs.main, lambda at: ["rm", at.folder, "--yes"], "any", is_writing=True),
+    PACK: Command(
+        runs.main, lambda at: ["archive", at.folder, "--into", at.into, "--yes"],
+        "any", is_writing=True,
+    ),
+    ACCEPT: Command(accept_changes.main, lambda at: [at.folder], "any", is_writing=True),
+}  # fmt: skip
+
+
+def called(name: str, at: Place) -> Callable[[], int]:
+    """The command as a function that returns its exit code."""
+    command = COMMANDS[name]
+    arguments = [str(each) for each in command.arguments(at)]
+
+    def run() -> int:
+        sys.argv = [name, *arguments]
+        return command.main()
+
+    return run
+
+
+def answer(name: str, at: Place, output: str) -> object:
+    """What the command answered; None if any answer is right."""
+    kind = COMMANDS[name].answer
+    if kind == "weights":
+        trained = RunFolder(at.into if at.into.exists() else at.folder).model
+        return trained.read_bytes() if trained.is_file() else output
+    return output if kind == "output" else None
