@@ -4,11 +4,12 @@ own.
     python benchmarks/startup.py [--rounds N]
 
 Everything is timed from just before the process is started. One round goes unmeasured, so that
-files come from the cache; torch chooses the number of threads, as it does for whoever types the
-command.
+files come from the cache and modules are compiled, which PYTHONDONTWRITEBYTECODE would undo; torch
+chooses the number of threads, as it does for whoever types the command.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def until_said(command: Callable[[str, float], list[str]]) -> float:
 
 
 def _run(command: list[str]) -> str:
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if finished.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
     return finished.stdout

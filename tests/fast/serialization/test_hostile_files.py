@@ -12,6 +12,7 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.commands import import_state_dict
+from andiron.serialization import messagepack
 
 SUFFIXES = (".safetensors", ".json", ".json.gz", ".mpk", ".safetensors.gz")
 
@@ -53,9 +54,12 @@ def test_many_small_lists_of_messagepack_are_refused(tmp_path):
     path = tmp_path / "lists.mpk"
     path.write_bytes(b"\xdd" + (8_000_000).to_bytes(4, "big") + b"\x90" * 8_000_000)
     refusal(path)
-    nested = (b"\xdc\xff\xff" + b"\x90" * 65_535) * 100
-    path.write_bytes(b"\x91" + b"\xdc\x00\x64" + nested)
+    numbers = b"\xdc\xff\xff" + b"\x00" * 65_535
+    path.write_bytes(b"\x91" + b"\xdc\x00\x64" + numbers * 100)
     assert "values allowed" in refusal(path)
+    lists = b"\xdc\x00\x64" + b"\x90" * 100
+    with pytest.raises(ValueError, match="more than the 1,000 values allowed"):
+        messagepack.read(b"\x91" + b"\xdc\x00\x64" + lists * 100, 1_000)
 
 
 def test_a_header_of_too_many_tensors_is_refused(tmp_path):
