@@ -21,10 +21,10 @@ class AndironLauncher(Launcher):
         """Starts the clean process, which imports torch while Hydra checks the jobs."""
         from andiron.commands import launching
 
-        self._sweep = launching.prepared(hydra_context, task_function, config, self._options)
+        self.of_sweep = launching.prepared(hydra_context, task_function, config, self._options)
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         """Runs the jobs; what each returned, in their order."""
-        return self._sweep.launch(job_overrides, initial_job_idx)
+        return self.of_sweep.launch(job_overrides, initial_job_idx)

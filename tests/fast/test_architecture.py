@@ -50,15 +50,15 @@ FLOORS = [
     {"run"},
     {"build", "comparison"},
     {"experiment"},
-    {"trained", "exports", "sweep"},
+    {"trained", "exports", "sweep", "search"},
     {"commands"},
-    {"andiron_launcher", "andiron_sweeper"},  # in hydra_plugins
+    {"andiron_launcher", "andiron_sweeper", "andiron_optuna"},  # in hydra_plugins
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, COLUMNS = 300, 40, 100
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager", "part", "parts"}
-CALLED_BY_LIBRARIES = {"emit", "extra_repr", "forward", "reset_parameters"}  # torch's and logging's
+CALLED_BY_LIBRARIES = {"after_trial", "emit", "extra_repr", "forward", "reset_parameters"}
 
 
 def dotted(path: Path, below: Path) -> str:

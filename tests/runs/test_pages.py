@@ -24,6 +24,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "data.md": "tests/fast/data/test_data_page.py",
     "extending.md": "tests/runs/test_extending.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
+    "optuna.md": "tests/proofs/test_search.py",
     "parameter_groups.md": "tests/runs/test_parameter_groups_page.py",
     "records.md": "tests/fast/serialization/test_records_page.py",
     "resuming.md": "tests/proofs/test_run_pages.py",

@@ -32,7 +32,9 @@ def learner(
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
     if config.objective is not None:
         splits = ["valid", *(f"valid-{name}" for name in config.averages or {})]
-        _check_objective(config.objective, {"train": training} | dict.fromkeys(splits, metrics))
+        several = config.objective if isinstance(config.objective, list) else [config.objective]
+        for each in several:
+            _check_objective(each, {"train": training} | dict.fromkeys(splits, metrics))
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)

@@ -69,7 +69,8 @@ def _failed(error: BaseException, reply: Reply) -> int:
     """Tells why the job failed: to its own log, and to the sweep."""
     if isinstance(error, errors.AndironError):
         print(f"error: {error}", file=sys.stderr)
-        reply({"error": str(error)})
+        name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
+        reply({name: str(error)})
         return command_line.exit_code_of(error)
     traceback.print_exception(error)
     reply({"error": status.reason(error)})
@@ -92,7 +93,7 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
         reply({"folder": HydraConfig.get().runtime.output_dir})
         return resume_arguments.checked_start(config)
 
-    def trained(config: Train, run_dir: Path, record: dict[str, str]) -> float | None:
+    def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         _wait_for_another(RunFolder(run_dir))
         return training(config, run_dir, record)
 

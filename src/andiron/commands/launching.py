@@ -19,7 +19,7 @@ from andiron.config.composition import Composed
 from andiron.sweep import ledger, settled, shares, sweep_results
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.sweep.ledger import Job, Ledger, Sweep
-from andiron.sweep.scheduling import Limits, Schedule
+from andiron.sweep.scheduling import Limits, Planned, Schedule, Supply
 
 MOST_GROUPS = 20  # in the table at the end
 OUTPUT = "output"  # folder in that of the sweep, for what each job prints
@@ -57,11 +57,9 @@ class Launcher:
         finally:
             book.close()
         if any(each.status == ledger.DONE for each in ended.values()):
-            results = sweep_results.of_folder(folder)
-            results.write()
-            print(results.as_text(MOST_GROUPS))
+            compare(folder)
         return [
-            self._returned(folder, ended[each.identity], given[each.identity]) for each in jobs
+            self.returned(folder, ended[each.identity], given[each.identity]) for each in jobs
         ]
 
     def _again(self, known: Sweep, each: Job) -> Job:
@@ -69,10 +67,10 @@ class Launcher:
         folder = known.folder_of(each)
         if folder is None or not known.is_done(each):
             return replace(each, status=None)
-        return replace(each, objective=objective.value(folder, self.config.objective))
+        return replace(each, objective=objective.value(folder, self.metric()))
 
     def _plan(self, book: Ledger, new: Sequence[Job]) -> None:
-        book.add("sweep", command=sys.argv, objective=self._metric())
+        book.add("sweep", command=sys.argv, objective=self.metric())
         for each in new:
             book.add("job", job=each.identity, number=each.number, overrides=each.overrides)
 
@@ -93,7 +91,23 @@ class Launcher:
             for each in jobs
             if each.identity not in ended
         ]
-        shown = SweepScreen([*done, *missing], self._metric(), _as_typed(folder))
+        shown = SweepScreen([*done, *missing], self.metric(), as_typed(folder))
+        self.run(book, folder, Planned(missing), given, shown, ended)
+        return ended
+
+    def run(
+        self,
+        book: Ledger,
+        folder: Path,
+        supply: Supply,
+        given: Mapping[str, list[str]],
+        shown: SweepScreen,
+        ended: dict[str, Job],
+    ) -> None:
+        """Runs the jobs of a supply, whose overrides are `given`, and adds them to `ended`.
+
+        Raises: Interrupted once the jobs that ran have saved their state.
+        """
 
         def start(each: Job, place: int) -> JobProcess:
             return self._start(folder, each, place, given[each.identity])
@@ -102,16 +116,15 @@ class Launcher:
         try:
             with shown, interrupter.held_back():
                 schedule = Schedule(start, self.limits, book, folder, shown)
-                ended |= schedule.run(missing, interrupter)
+                ended |= schedule.run(supply, interrupter)
         except errors.Interrupted as error:
             number = sum(each.status == ledger.DONE for each in ended.values())
             error.exit_code = self.config.interrupted_exit_code or error.exit_code
             error.outcome = (
-                f"{number} of {len(jobs)} jobs are done; the same command with "
-                f"hydra.sweep.dir={_as_typed(folder)} continues the others"
+                f"{number} jobs are done; the same command with "
+                f"hydra.sweep.dir={as_typed(folder)} continues the others"
             )
             raise
-        return ended
 
     def _start(self, folder: Path, each: Job, place: int, overrides: list[str]) -> JobProcess:
         gpus = shares.visible_gpus(os.environ)
@@ -135,15 +148,16 @@ class Launcher:
         )
         return JobProcess(job.run, request, surroundings)
 
-    def _metric(self) -> str | None:
+    def metric(self) -> str | None:
         """The metric by which the jobs are compared."""
         given, split, metric = (
             OmegaConf.select(self.config, name)
             for name in ("objective", "checkpoint.split", "checkpoint.metric")
         )
-        return given or (f"{split}/{metric}" if metric else None)
+        first = given[0] if OmegaConf.is_list(given) else given
+        return first or (f"{split}/{metric}" if metric else None)
 
-    def _returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
+    def returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
         """What Hydra's sweepers expect of a job."""
         returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
         if ended.status == ledger.DONE:
@@ -175,7 +189,14 @@ def prepared(
     return Launcher(context, task.task, config, limits, threads)
 
 
-def _as_typed(folder: Path) -> str:
+def compare(folder: Path) -> None:
+    """Writes and prints how the jobs of the sweep in the folder compare."""
+    results = sweep_results.of_folder(folder)
+    results.write()
+    print(results.as_text(MOST_GROUPS))
+
+
+def as_typed(folder: Path) -> str:
     """The folder as seen from the current one, if it is inside."""
     here = Path.cwd()
     return os.fspath(folder.relative_to(here) if folder.is_relative_to(here) else folder)

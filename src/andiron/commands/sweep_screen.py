@@ -23,14 +23,20 @@ MOST_ROWS = 30  # of running jobs
 
 
 class SweepScreen:
-    """Shows jobs as they run and end; `planned` are all jobs of the sweep, those done included."""
+    """Shows jobs as they run and end; `planned` are all jobs of the sweep, those done included.
 
-    def __init__(self, planned: Sequence[Job], metric: str | None, folder: str):
-        self._varied = differing(planned)
+    `proposed` is the number of those that a search proposes later.
+    """
+
+    def __init__(
+        self, planned: Sequence[Job], metric: str | None, folder: str, *, proposed: int = 0
+    ):
+        self.varied = differing(planned)  # the overrides that tell each job from others
         self._metric = metric
         self._folder = folder
-        self._number = len(planned)
+        self._number = len(planned) + proposed
         self._states = Counter(each.status or "waiting" for each in planned)
+        self._states["waiting"] += proposed
         self._watched: dict[str, WatchedRun] = {}
         self._rows: list[tuple[str, ...]] = []
         self._drawn = 0.0
@@ -61,7 +67,7 @@ class SweepScreen:
         waiting = self._states["waiting"]
         words = [
             f"[{self._number - waiting}/{self._number}]",
-            " ".join(self._varied[job.identity]),
+            " ".join(self.varied[job.identity]),
             str(job.status),
             self._measured(job),
             f"in {readable.duration(job.seconds or 0)}," if job.status == ledger.DONE else "",
@@ -78,7 +84,7 @@ class SweepScreen:
 
     def _row(self, running: Running) -> tuple[str, ...]:
         job, folder = running.job, running.run_dir
-        differs = " ".join(self._varied[job.identity])
+        differs = " ".join(self.varied[job.identity])
         if folder is None:
             return str(job.number), differs, "", "", ""
         view = self._watched.setdefault(job.identity, WatchedRun(RunFolder(folder))).view()

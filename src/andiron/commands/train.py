@@ -16,6 +16,7 @@ from andiron.commands import command_line, debug_run, process
 from andiron.commands.signals import Signals
 from andiron.config import arguments as command_arguments
 from andiron.config import leaves
+from andiron.config.composition import Returned
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -224,7 +225,7 @@ class Training:
         run_dir: Path,
         hydra_record: HydraRecord,
         trusted: Trust | None = None,
-    ) -> float | None:
+    ) -> Returned:
         """Trains, with `trusted` as a resumed run; the objective of a run of a sweep."""
         if self.resumes and config.resume is None and not config.overwrite:
             config = dataclasses.replace(config, resume="auto")
@@ -242,7 +243,7 @@ class Training:
             return None
         from andiron.comparison import objective  # a wrong command line is answered without it
 
-        return objective.value(RunFolder(run_dir), config.objective)
+        return objective.values(RunFolder(run_dir), config.objective)
 
 
 @process.command

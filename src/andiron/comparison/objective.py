@@ -1,8 +1,17 @@
-"""The number by which a sweep compares its runs."""
+"""The numbers by which a sweep compares its runs."""
 
 from andiron.comparison import recorded_run, run_list, run_values
 from andiron.plain_values import is_finite
 from andiron.run_folder import RunFolder
+
+
+def values(
+    folder: RunFolder, names: str | list[str] | None
+) -> float | list[float | None] | None:
+    """The `value` of one name, or of each of several."""
+    if isinstance(names, list):
+        return [value(folder, name) for name in names]
+    return value(folder, names)
 
 
 def value(folder: RunFolder, name: str | None) -> float | None:

@@ -14,6 +14,7 @@ from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
 from andiron import errors
+from andiron.config import optuna_package
 from andiron.config.schema import OF_A_SWEEP
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
@@ -89,6 +90,8 @@ def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
         found += [f"{name}=...: {why}" for name in OF_A_SWEEP if name in names]
     if found:
         raise errors.ConfigError(found)
+    if optuna_package.CHOICE in parsed(arguments).overrides:
+        optuna_package.check()  # before Hydra finds two sweepers of that name
 
 
 def _misread(override: Override) -> str:

@@ -23,7 +23,8 @@ from andiron import errors, ranges
 from andiron.config import arguments as command_arguments
 from andiron.config import diagnosis, schema
 
-Task = Callable[[schema.Train, Path, dict[str, str]], float | None]
+Returned = float | list[float | None] | None  # the objective of a job, or each of several
+Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
 
 
@@ -107,7 +108,7 @@ class Composed:
         self.command = command  # for the record of the run
         self.failures: list[Exception] = []
 
-    def __call__(self, config: DictConfig) -> float | None:
+    def __call__(self, config: DictConfig) -> Returned:
         """The objective of the run, for a sweeper.
 
         Raises: SweepError, in a sweep only: Hydra would print the error of a single run.

@@ -32,6 +32,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     known = groups(conf_dir, *searched)
     found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in searched]
     wrong = set[str]()  # groups without the choice; nobody knows the options of that
+    searches = any(text.startswith("hydra/sweeper=") for text in options.overrides)
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
@@ -40,7 +41,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             found.append(f"{text}: cannot be read as option=value: {why}")
             continue
         group_problem = _group_problem(override, known)
-        complaint = _sweep_problem(override) or group_problem
+        complaint = _sweep_problem(override, searches) or group_problem
         if complaint:
             found.append(complaint)
             wrong |= {override.key_or_group} if group_problem else set()
@@ -125,9 +126,10 @@ def groups(*conf_dirs: Path) -> Groups:
     return found
 
 
-def _sweep_problem(override: Override) -> str | None:
-    if override.is_interval_sweep():
-        remedy = "give values, such as lr=0.1,0.2 with -m, or choose one as hydra/sweeper=..."
+def _sweep_problem(override: Override, searches: bool) -> str | None:
+    """Why an override cannot be swept over; `searches` where a sweeper was chosen."""
+    if override.is_interval_sweep() and not searches:
+        remedy = "give values, such as lr=0.1,0.2 with -m, or choose hydra/sweeper=optuna"
         return f"{override.input_line}: an interval needs a sweeper that searches it; {remedy}"
     try:
         _first_value(override)
@@ -137,6 +139,8 @@ def _sweep_problem(override: Override) -> str | None:
 
 
 def _first_value(override: Override) -> str:
+    if override.is_interval_sweep():
+        return str(override.value().start)  # type: ignore[union-attr]
     return next(override.sweep_string_iterator(), "null") if override.is_sweep_override() else ""
 
 
@@ -154,6 +158,8 @@ def _group_problem(override: Override, known: Groups) -> str | None:
 
 
 def _values(override: Override) -> list[object]:
+    if override.is_interval_sweep():
+        return [_first_value(override)]
     if override.is_sweep_override():
         return list(override.sweep_iterator())
     value = override.value()

@@ -120,7 +120,7 @@ class Train(LearnerOptions):
     sweep_name: RunName | None = option(
         None, "names the folder of a sweep, in which the same command continues it", resume="free"
     )
-    objective: str | None = option(
+    objective: str | list[str] | None = option(
         None,
         "what a sweep compares, such as valid/accuracy; null: what checkpoints follow",
         resume="free",

@@ -140,6 +140,21 @@ def fields_of(schema: type) -> Signature:
     )
 
 
+def class_constant(target: str, name: str) -> Any:
+    """The plain value that a class, or the first base that has one, gives to a name; else None."""
+    return _constant(_located(target), name)
+
+
+def _constant(found: "Located | None", name: str) -> Any:
+    match found:
+        case module, ast.ClassDef(bases=bases, body=body):
+            match dict(_definitions(body)).get(name):
+                case ast.Assign(value=ast.Constant(got)) | ast.AnnAssign(value=ast.Constant(got)):
+                    return got
+            return _constant(_named(module, bases[0]), name) if bases else None
+    return None
+
+
 Definitions = dict[str, ast.stmt | str]  # of what is imported, its dotted name
 Located = tuple[Module, ast.stmt]  # a statement, and where it stands
 

@@ -22,6 +22,8 @@ MOST_BYTES = 256 * 2**20
 MOST_VALUES = 10_000  # in a line
 DONE, FAILED, KILLED = "done", "failed", "killed"
 TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
+DIVERGED = "diverged"  # NaN or infinity: it would fail again
+PRUNED = "pruned"  # stopped by a search, because others were better
 IDENTITY = 12  # hexadecimal digits
 # how a run is shown and started says nothing of what is trained
 APART = {*INSTRUCTIONS, "render", "restart"}

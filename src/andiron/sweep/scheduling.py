@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -16,6 +16,7 @@ from andiron.sweep.job_process import JobProcess
 from andiron.sweep.ledger import Job, Ledger
 
 SECONDS_BETWEEN_LOOKS = 0.2
+FINAL = (ledger.DONE, ledger.INTERRUPTED, ledger.PRUNED, ledger.DIVERGED)  # not tried again
 EXIT_USAGE = 2  # of a configuration that no attempt can train
 SIGNALLED = 128  # exit codes above it name a signal
 
@@ -59,7 +60,7 @@ class Running:
     place: int
     since: float
     stopped_at: float | None = None  # when the process was told to save and stop
-    is_late: bool = False  # it was because of the time limit
+    stopped_as: str | None = None  # timed out or pruned: what its status will be
     is_wrong: bool = False  # its configuration was refused
 
     @property
@@ -78,6 +79,38 @@ class Shown(Protocol):
     def ended(self, job: Job, again: bool) -> None: ...
 
 
+@runtime_checkable
+class Supply(Protocol):
+    """Where jobs come from; it hears how each ends."""
+
+    def next(self) -> Job | None:
+        """The next job to start; None if there is none before another has ended."""
+
+    def is_pruned(self, running: Running) -> bool:
+        """Whether a job that runs is to be stopped, because others are better."""
+
+    def ended(self, job: Job) -> None:
+        """Takes note of a job that has ended, and is not tried again."""
+
+
+class Planned:
+    """A supply of jobs that are known from the start."""
+
+    def __init__(self, jobs: Iterable[Job]):
+        self._waiting = deque(jobs)
+
+    def next(self) -> Job | None:
+        """The next in their order."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def is_pruned(self, running: Running) -> bool:
+        """Never."""
+        return False
+
+    def ended(self, job: Job) -> None:
+        """Nothing follows from it."""
+
+
 Start = Callable[[Job, int], JobProcess]  # at a place
 
 
@@ -93,25 +126,31 @@ class Schedule:
         self._running: list[Running] = []
         self._attempts: dict[str, int] = {}
 
-    def run(self, jobs: Sequence[Job], interrupter: Interrupter) -> dict[str, Job]:
+    def run(self, supply: Supply, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs as they ended, by identity; those that were not started are missing.
 
         Once the interrupter is asked to stop, no job is started, and each that runs saves its
         state and stops.
         """
-        waiting, ended = deque(jobs), dict[str, Job]()
+        again, ended = deque[Job](), dict[str, Job]()
         interrupter.cleanups.append(self._end_at_once)
-        while self._running or (waiting and not interrupter.asked):
-            while waiting and not interrupter.asked and len(self._running) < self._limits.jobs:
-                self._begin(waiting.popleft())
+        while True:
+            while not interrupter.asked and len(self._running) < self._limits.jobs:
+                following = again.popleft() if again else supply.next()
+                if following is None:
+                    break
+                self._begin(following)
+            if not self._running:
+                break
             wait([each.process.sentinel for each in self._running], SECONDS_BETWEEN_LOOKS)
             for running in list(self._running):
                 running.process.receive()
-                job = self._looked_after(running, interrupter.asked)
+                job = self._looked_after(running, supply, interrupter.asked)
                 if job is not None and self._is_tried_again(job, running, interrupter.asked):
-                    waiting.appendleft(job)
+                    again.append(job)
                 elif job is not None:
                     ended[job.identity] = job
+                    supply.ended(job)
             self._shown.look(self._running)
         interrupter.cleanups.remove(self._end_at_once)
         return ended
@@ -125,7 +164,9 @@ class Schedule:
         started = replace(job, starts=job.starts + 1)
         self._running.append(Running(started, process, place, time.monotonic()))
 
-    def _looked_after(self, running: Running, asked: errors.Interrupted | None) -> Job | None:
+    def _looked_after(
+        self, running: Running, supply: Supply, asked: errors.Interrupted | None
+    ) -> Job | None:
         """The job, if it has ended; one that is too late, or has to stop, is told to."""
         code = running.process.ended()
         if code is not None:
@@ -135,10 +176,13 @@ class Schedule:
         if running.stopped_at is None and asked:
             running.stopped_at = now
             running.process.send(max(asked.exit_code - SIGNALLED, signal.SIGINT))
-        elif running.stopped_at is None and minutes and now - running.since > 60 * minutes:
-            running.stopped_at, running.is_late = now, True
-            running.process.send(signal.SIGTERM)
-        elif running.is_late and now - (running.stopped_at or now) > self._limits.grace_seconds:
+        elif running.stopped_at is None:
+            is_late = minutes is not None and now - running.since > 60 * minutes
+            if is_late or supply.is_pruned(running):
+                running.stopped_at = now
+                running.stopped_as = ledger.TIMED_OUT if is_late else ledger.PRUNED
+                running.process.send(signal.SIGTERM)
+        elif running.stopped_as and now - running.stopped_at > self._limits.grace_seconds:
             running.process.kill()
         return None
 
@@ -155,7 +199,7 @@ class Schedule:
             status=status,
             reason=reason,
             folder=_inside(run_dir, self._folder) or running.job.folder,
-            objective=objectives[0] if objectives else None,
+            objective=_first(objectives[0]) if objectives else None,
             seconds=round(time.monotonic() - running.since, 3),
         )
         self._book.add(
@@ -168,13 +212,17 @@ class Schedule:
         said = {name: text for reply in running.process.replies for name, text in reply.items()}
         if "objective" in said:
             return ledger.DONE, None
-        if running.is_late:
+        if running.stopped_as == ledger.PRUNED:
+            return ledger.PRUNED, None
+        if running.stopped_as == ledger.TIMED_OUT:
             limit = readable.duration(60 * (self._limits.job_minutes or 0))
             return ledger.TIMED_OUT, f"took longer than {limit}"
         if code < 0:
             name = signal.Signals(-code).name
             memory = ", perhaps for want of memory" if name == "SIGKILL" else ""
             return ledger.KILLED, f"killed by {name}{memory}"
+        if "diverged" in said:
+            return ledger.DIVERGED, str(said["diverged"])
         if "interrupted" in said:
             return ledger.INTERRUPTED, str(said["interrupted"])
         return ledger.FAILED, str(said.get("error", f"its process ended with exit code {code}"))
@@ -182,7 +230,7 @@ class Schedule:
     def _is_tried_again(
         self, job: Job, running: Running, asked: errors.Interrupted | None
     ) -> bool:
-        is_hopeless = job.status in (ledger.DONE, ledger.INTERRUPTED) or running.is_wrong
+        is_hopeless = job.status in FINAL or running.is_wrong
         has_tries = self._attempts[job.identity] <= self._limits.retries
         again = has_tries and not is_hopeless and not asked
         self._shown.ended(job, again)
@@ -192,6 +240,11 @@ class Schedule:
         """After a second Ctrl-C, which each job takes as one of its own."""
         for running in self._running:
             running.process.send(signal.SIGINT)
+
+
+def _first(objective: float | list[float | None] | None) -> float | None:
+    """The objective by which jobs are compared, of one or several."""
+    return objective[0] if isinstance(objective, list) else objective
 
 
 def _inside(path: Path | None, folder: Path) -> str | None:

@@ -1,0 +1,161 @@
+"""What a sweep searches, from Hydra's overrides: intervals, ranges and choices, as optuna has them.
+
+>>> for text in "tag(log,interval(1e-4,1e-1))", "int(interval(1,5))", "range(1,8,3)", "adam,sgd":
+...     print(distribution(OverridesParser.create().parse_override(f"x={text}")))
+FloatDistribution(high=0.1, log=True, low=0.0001, step=None)
+IntDistribution(high=5, log=False, low=1, step=1)
+IntDistribution(high=7, log=False, low=1, step=3)
+CategoricalDistribution(choices=('adam', 'sgd'))
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
+from hydra.errors import HydraException
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from andiron import errors
+
+MOST_VALUES = 10_000  # of one option where they are enumerated
+Values = Mapping[str, Any]  # what was chosen, by option
+Kind = CategoricalDistribution | FloatDistribution | IntDistribution
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The options that are searched, and the overrides that all jobs share."""
+
+    options: dict[str, Kind]
+    fixed: tuple[str, ...]
+
+    def overrides(self, chosen: Values) -> list[str]:
+        """The overrides of the job with these values."""
+        return [*self.fixed, *(f"{option}={_text(value)}" for option, value in chosen.items())]
+
+    def corners(self) -> list[list[str]]:
+        """The overrides of jobs that have every choice, and both ends of every interval, once."""
+        columns = {option: _ends(kind) for option, kind in self.options.items()}
+        longest = max(map(len, columns.values()))
+        return [
+            self.overrides(
+                {option: ends[min(row, len(ends) - 1)] for option, ends in columns.items()}
+            )
+            for row in range(longest)
+        ]
+
+    def grid(self) -> dict[str, list[Any]]:
+        """Every value of each option.
+
+        Raises: ConfigError naming the options that have no list of values.
+        """
+        values = {option: _enumerated(kind) for option, kind in self.options.items()}
+        endless = [option for option, each in values.items() if each is None]
+        if endless:
+            raise errors.ConfigError(
+                f"{option}: an interval has no grid; give values as {option}=1,2,3 or "
+                f"{option}=range(1,9,2), or choose another hydra.sweeper.sampler"
+                for option in endless
+            )
+        return {option: each for option, each in values.items() if each is not None}
+
+
+def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: Any) -> SearchSpace:
+    """The space of `hydra.sweeper.params` and of a command line, which replaces equal options.
+
+    Raises: ConfigError with everything that cannot be searched.
+    """
+    parser = OverridesParser.create(config_loader=loader)
+    given = [*(f"{option}={value}" for option, value in params.items()), *arguments]
+    options: dict[str, Kind] = {}
+    fixed: dict[str, str] = {}
+    found = []
+    for text in given:
+        try:
+            override = parser.parse_override(text)
+            key = override.get_key_element()
+            kind = distribution(override) if override.is_sweep_override() else None
+            options.pop(key, None)
+            fixed.pop(key, None)
+            if kind is None:
+                fixed[key] = text
+            else:
+                options[key] = kind
+        except (HydraException, ValueError, TypeError) as error:
+            found.append(f"{text}: cannot be searched: {str(error).splitlines()[0]}")
+    if not found and not options:
+        found.append(
+            "hydra/sweeper=optuna: no option is searched; give one a range, such as "
+            "'lr=tag(log,interval(1e-4,1e-1))' or optimizer=adam,sgd"
+        )
+    if found:
+        raise errors.ConfigError(found)
+    return SearchSpace(options, tuple(fixed.values()))
+
+
+def distribution(override: Override) -> Kind:
+    """The values that an override may take; a range excludes its end, as in Hydra.
+
+    Raises: ValueError for an empty one, or a tag that does not fit it.
+    """
+    sweep = override.value()
+    tags = set(getattr(sweep, "tags", ()))
+    if tags - _fitting_tags(sweep):
+        allowed = "log and int are tags of an interval, log of a range of integers with step 1"
+        raise ValueError(f"tag {', '.join(sorted(tags))}: {allowed}")
+    if isinstance(sweep, IntervalSweep):
+        return _of_interval(sweep, is_log="log" in tags, is_int="int" in tags)
+    if isinstance(sweep, RangeSweep):
+        return _of_range(sweep, is_log="log" in tags)
+    return CategoricalDistribution(list(dict.fromkeys(override.sweep_string_iterator())))
+
+
+def _of_interval(interval: Any, *, is_log: bool, is_int: bool) -> Kind:
+    low, high = interval.start, interval.end
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError("an interval needs two finite ends")
+    if is_int or isinstance(low, int):
+        return IntDistribution(math.ceil(low), math.floor(high), log=is_log)
+    return FloatDistribution(low, high, log=is_log)
+
+
+def _of_range(sweep: RangeSweep, *, is_log: bool) -> Kind:
+    values = sorted(sweep.range())
+    if not values:
+        raise ValueError("the range is empty")
+    low, high, step = values[0], values[-1], abs(sweep.step)
+    if isinstance(low, int):
+        return IntDistribution(low, high, log=is_log, step=int(step))
+    return FloatDistribution(low, high, step=float(step))
+
+
+def _fitting_tags(sweep: Any) -> set[str]:
+    if isinstance(sweep, IntervalSweep):
+        return {"log", "int"}
+    is_range = isinstance(sweep, RangeSweep) and isinstance(sweep.start, int)
+    return {"log"} if is_range and abs(sweep.step) == 1 else set()
+
+
+def _ends(kind: Kind) -> list[Any]:
+    if isinstance(kind, CategoricalDistribution):
+        return list(kind.choices)
+    return [kind.low, kind.high]
+
+
+def _enumerated(kind: Kind) -> list[Any] | None:
+    """Every value, as the study has it; None where there is no end of them."""
+    if isinstance(kind, CategoricalDistribution):
+        return list(kind.choices)
+    number = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
+    if not 0 < number <= MOST_VALUES:
+        return None
+    return [kind.low + place * (kind.step or 0) for place in range(number)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(float(f"{value:.12g}"))  # 0.3, where a step of 0.1 gave 0.30000000000000004
+    return str(value)

@@ -1,0 +1,152 @@
+"""The study of a sweep: trials in a database in its folder, which a later command continues."""
+
+import json
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import optuna
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from andiron import errors
+from andiron.plain_values import is_finite
+from andiron.search import samplers
+from andiron.search.search_options import SearchOptions
+from andiron.search.search_space import SearchSpace
+
+FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
+STUDY = "sweep"  # its name in the storage
+SEARCHED, AGAIN = "searched", "again"  # attributes: what the study is of; of a repeated trial
+OPTUNAS = {"lowest": "minimize", "highest": "maximize"}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric, as `valid/accuracy`, and which value of it is best: lowest or highest."""
+
+    name: str
+    direction: str
+
+
+class SweepStudy:
+    """The study in a sweep's folder; `trials` are all of it, `left` the number still to begin."""
+
+    def __init__(
+        self,
+        folder: Path,
+        space: SearchSpace,
+        objectives: Sequence[Objective],
+        options: SearchOptions,
+    ):
+        """Opens the study, or makes one; trials that failed or were cut off wait for another start.
+
+        Raises: ConfigError for options that do not fit, or another search in the folder.
+        """
+        self._space, self._options = space, options
+        self.objectives = tuple(objectives)
+        self._set_up_sampler(0)  # so that options are refused before anything is written
+        pruner = samplers.pruner(options)
+        if options.pruner and len(objectives) > 1:
+            why = "a trial with several objectives has no single value to be pruned by"
+            raise errors.ConfigError(
+                [f"hydra.sweeper.pruner={options.pruner}: {why}; leave it out"]
+            )
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.optuna = optuna.create_study(
+            storage=_storage(folder, options.storage),
+            study_name=STUDY,
+            directions=[OPTUNAS[each.direction] for each in objectives],
+            pruner=pruner,
+            load_if_exists=True,
+        )
+        self._check_same(folder)
+        self._requeue()
+        most = options.n_trials
+        if options.sampler == "grid":
+            most = min(most, math.prod(map(len, space.grid().values())))
+        self.left = max(0, most - len(self.trials(TrialState.COMPLETE, TrialState.PRUNED)))
+
+    def trials(self, *states: TrialState) -> list[FrozenTrial]:
+        """The trials in these states, or in any, in their order."""
+        return self.optuna.get_trials(deepcopy=False, states=states or None)
+
+    def ask(self) -> tuple[Trial, list[str]]:
+        """A new trial, and the overrides of its run."""
+        self.left -= 1
+        self._set_up_sampler(len([each for each in self.trials() if AGAIN not in each.user_attrs]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            trial = self.optuna.ask({**self._space.options})
+        return trial, self._space.overrides(trial.params)
+
+    def varied(self, trial: Trial) -> list[str]:
+        """The overrides that tell the run of a trial from others."""
+        return self._space.overrides(trial.params)[len(self._space.fixed) :]
+
+    def report(self, trial: Trial, values: Sequence[float]) -> bool:
+        """Whether to prune the trial, whose objective had these values at its validations."""
+        if len(self.objectives) > 1:
+            return False
+        known = len(self.optuna.trials[trial.number].intermediate_values)
+        for step, value in enumerate(values[known:], known + 1):
+            trial.report(value, step)
+        return len(values) > known and bool(trial.should_prune())
+
+    def tell(self, trial: Trial, values: Sequence[float | None] | None, *, pruned: bool) -> None:
+        """Ends a trial: with its objectives, pruned, or failed."""
+        if pruned:
+            self.optuna.tell(trial, state=TrialState.PRUNED)
+        elif values is not None and all(is_finite(each) for each in values):
+            self.optuna.tell(trial, [float(each) for each in values if each is not None])
+        else:
+            self.optuna.tell(trial, state=TrialState.FAIL)
+
+    def _set_up_sampler(self, number: int) -> None:
+        self._sampler = samplers.sampler(self._options, self._space, number)
+        if hasattr(self, "optuna"):
+            self.optuna.sampler = self._sampler
+
+    def _check_same(self, folder: Path) -> None:
+        """Refuses to continue a study of something else."""
+        now = {
+            **{name: str(kind) for name, kind in self._space.options.items()},
+            "what all jobs share": sorted(self._space.fixed),
+            "objective": [f"{each.name}, {each.direction}" for each in self.objectives],
+        }
+        before = self.optuna.user_attrs.get(SEARCHED)
+        if before is None:
+            self.optuna.set_user_attr(SEARCHED, now)
+            return
+        differing = [name for name in now | before if now.get(name) != before.get(name)]
+        if differing:
+            raise errors.ConfigError(
+                f"{folder} holds a search with another {name}: {json.dumps(before.get(name))}, now "
+                f"{json.dumps(now.get(name))}; choose another sweep_name"
+                for name in differing
+            )
+
+    def _requeue(self) -> None:
+        """Has trials that failed or were cut off begin again, with the same values."""
+        for trial in self.trials(TrialState.RUNNING):
+            self.optuna.tell(trial.number, state=TrialState.FAIL)
+        begun = [
+            each.system_attrs.get("fixed_params") or each.params  # of one that is waiting, or other
+            for each in self.trials()
+            if each.state != TrialState.FAIL
+        ]
+        for trial in self.trials(TrialState.FAIL):
+            is_whole = trial.params.keys() == self._space.options.keys()  # not cut off while asked
+            if is_whole and trial.params not in begun:
+                begun.append(trial.params)
+                self.optuna.enqueue_trial(trial.params, user_attrs={AGAIN: True})
+
+
+def _storage(folder: Path, kind: str) -> BaseStorage:
+    path = folder / FILES[kind]
+    if kind == "journal":
+        return JournalStorage(JournalFileBackend(str(path)))
+    return RDBStorage(f"sqlite:///{path}")

@@ -1,0 +1,68 @@
+"""What is optimized, and which way, is known before anything is built."""
+
+import inspect
+
+import pytest
+
+from andiron import errors, metrics
+from andiron.config.signatures import class_constant
+from andiron.search.objectives import objectives
+from andiron.search.study import Objective
+
+CONFIG = {
+    "objective": None,
+    "checkpoint": {"split": "valid", "metric": "loss"},
+    "metrics": {
+        "loss": {"_target_": "andiron.metrics.Loss"},
+        "recall": {"_target_": "andiron.metrics.Recall"},
+        "size": {"_target_": "andiron.metrics.Mean", "higher_is_better": False},
+        "psnr": {
+            "_target_": "andiron.metrics.Torchmetrics",
+            "metric": {"_target_": "torchmetrics.image.PeakSignalNoiseRatio"},
+        },
+        "mine": {"_target_": "mine.Metric"},
+        "gone": None,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("objective", "found"),
+    [
+        (None, [("valid/loss", "lowest")]),
+        ("valid/recall/cat", [("valid/recall/cat", "highest")]),
+        ("valid-ema/recall.last", [("valid-ema/recall.last", "highest")]),
+        (["train/size", "valid/psnr"], [("train/size", "lowest"), ("valid/psnr", "highest")]),
+    ],
+)
+def test_the_direction_is_the_metrics_own(objective, found):
+    expected = [Objective(*each) for each in found]
+    assert objectives(CONFIG | {"objective": objective}, None) == expected
+
+
+def test_a_metric_without_a_direction_needs_one():
+    config = CONFIG | {"objective": "valid/mine"}
+
+    with pytest.raises(errors.ConfigError, match="objective=valid/mine: no metric of the config"):
+        objectives(config, None)
+    assert objectives(config, ["highest"]) == [Objective("valid/mine", "highest")]
+    with pytest.raises(errors.ConfigError, match="there are 1 objectives"):
+        objectives(config, ["highest", "lowest"])
+
+
+def test_without_a_followed_metric_an_objective_is_needed():
+    with pytest.raises(errors.ConfigError, match="objective=null: the checkpoints follow no"):
+        objectives(CONFIG | {"checkpoint": None}, None)
+
+
+def test_the_source_of_every_metric_says_what_the_class_says():
+    classes = {name: each for name, each in vars(metrics).items() if inspect.isclass(each)}
+    said = {
+        name: each.higher_is_better
+        for name, each in classes.items()
+        if isinstance(getattr(each, "higher_is_better", None), bool)
+    }
+
+    assert said and said == {
+        name: class_constant(f"andiron.metrics.{name}", "higher_is_better") for name in said
+    }

@@ -1,0 +1,221 @@
+"""The study of a sweep: what is proposed, what is continued, and what is refused."""
+
+import dataclasses
+import math
+
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
+
+from andiron import errors
+from andiron.search import samplers
+from andiron.search.search_options import SearchOptions, checked
+from andiron.search.search_space import search_space
+from andiron.search.study import Objective, SweepStudy
+
+LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
+SPACE = search_space({}, ["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)
+VALUES = search_space({}, ["lr=1e-3,1e-2,1e-1", "n=1,2"], None)
+JOURNAL = SearchOptions(n_trials=8, storage="journal")
+
+
+def opened(folder, objectives=(LOSS,), space=SPACE, options=JOURNAL):
+    return SweepStudy(folder, space, objectives, options)
+
+
+def value(params):
+    """What is minimised: best at lr=0.01, n=1, o=adam."""
+    return abs(math.log10(float(params["lr"])) + 2) + int(params["n"]) + (params.get("o") == "sgd")
+
+
+def searched(study, most=1000):
+    """The study after `most` more trials, or all."""
+    while study.left and most:
+        most -= 1
+        trial, _ = study.ask()
+        study.tell(trial, [value(trial.params)], pruned=False)
+    return study
+
+
+def completed(study):
+    return [(each.params, each.values) for each in study.trials(TrialState.COMPLETE)]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "cmaes", "grid"])
+def test_a_search_that_was_cut_off_is_continued(tmp_path, sampler):
+    early = {"n_startup_trials": 2} if sampler in ("tpe", "cmaes") else {}
+    options = dataclasses.replace(JOURNAL, sampler=sampler, sampler_options=early)
+    space = VALUES if sampler == "grid" else SPACE
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    whole = completed(searched(opened(tmp_path / "whole", space=space, options=options)))
+
+    study = searched(opened(tmp_path / "cut", space=space, options=options), 3)
+    cut_off, _ = study.ask()
+    del study
+    again = opened(tmp_path / "cut", space=space, options=options)
+    first, overrides = again.ask()
+    assert first.params == cut_off.params and overrides == space.overrides(cut_off.params)
+    again.tell(first, [value(first.params)], pruned=False)
+    found = completed(searched(again))
+
+    assert len(found) == len(whole) == (6 if sampler == "grid" else 8)
+    if sampler == "grid":  # in another order
+        assert sorted(map(str, found)) == sorted(map(str, whole))
+    elif sampler != "cmaes":  # whose generation lacks the trial that was cut off
+        assert found == whole
+
+
+def test_cma_es_keeps_no_pickle_in_the_folder(tmp_path):
+    options = dataclasses.replace(JOURNAL, sampler="cmaes", n_trials=14)
+    study = searched(opened(tmp_path, options=options))
+
+    ended = study.trials()
+    assert {name for each in ended for name in each.system_attrs} == {"cma:generation"}
+    assert ended[-1].system_attrs["cma:generation"] > 1
+
+
+def test_the_state_of_cma_es_is_that_of_optuna():
+    space = {"x": FloatDistribution(-3, 3), "y": FloatDistribution(1e-3, 10, log=True)}
+    study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=0))
+    for _ in range(25):
+        trial = study.ask(space)
+        study.tell(trial, (trial.params["x"] - 1) ** 2 + math.log(trial.params["y"]) ** 2)
+    study.ask(space)  # tells the last whole generation to the optimizer
+    trials = study.get_trials()
+
+    own = samplers.PickleFreeCmaEs(seed=1)
+    own.sample_relative(study, trials[-1], space)
+    found, expected = (each._restore_optimizer(trials) for each in (own, study.sampler))
+
+    assert found.generation == expected.generation > 3
+    assert (found.mean == expected.mean).all() and found._sigma == expected._sigma
+
+
+def test_trials_are_kept_in_sqlite(tmp_path):
+    options = dataclasses.replace(JOURNAL, storage="sqlite")
+    searched(opened(tmp_path, options=options), 1)
+
+    assert (tmp_path / "study.db").is_file()
+    assert opened(tmp_path, options=options).left == 7
+
+
+def test_a_failed_trial_is_repeated_by_the_next_command(tmp_path):
+    study = opened(tmp_path)
+    trial, _ = study.ask()
+    study.tell(trial, [math.nan], pruned=False)
+    other, _ = study.ask()
+    study.tell(other, None, pruned=False)
+    searched(study)
+    assert study.left == 0 and len(completed(study)) == 6
+
+    again = opened(tmp_path)
+    assert again.left == 2
+    assert [again.ask()[0].params for _ in range(2)] == [trial.params, other.params]
+
+
+def test_the_best_trial_has_the_direction_of_the_objective(tmp_path):
+    study = opened(tmp_path, [ACCURACY])
+    searched(study)
+    values = [values[0] for _, values in completed(study)]
+
+    assert study.optuna.best_value == max(values)
+
+
+def test_a_bad_trial_is_pruned_by_the_median(tmp_path):
+    options = dataclasses.replace(JOURNAL, pruner="median", pruner_options={"n_startup_trials": 3})
+    study = opened(tmp_path, options=options)
+    for _ in range(3):
+        trial, _ = study.ask()
+        assert not study.report(trial, [1.0]) and not study.report(trial, [1.0, 0.5])
+        study.tell(trial, [0.5], pruned=False)
+
+    trial, _ = study.ask()
+    assert not study.report(trial, [1.0])
+    assert not study.report(trial, [1.0])
+    assert study.report(trial, [1.0, 0.9])
+    study.tell(trial, None, pruned=True)
+
+    assert [each.value for each in study.trials(TrialState.PRUNED)] == [0.9]
+    assert opened(tmp_path, options=options).left == 4
+
+
+@pytest.mark.parametrize("pruner", ["percentile", "hyperband"])
+def test_every_pruner_ends_some_trials(tmp_path, pruner):
+    options = dataclasses.replace(JOURNAL, n_trials=20, pruner=pruner)
+    study = opened(tmp_path, options=options)
+    while study.left:
+        trial, _ = study.ask()
+        is_pruned = any(
+            study.report(trial, [value(trial.params)] * number) for number in range(1, 10)
+        )
+        study.tell(trial, None if is_pruned else [value(trial.params)], pruned=is_pruned)
+
+    assert study.trials(TrialState.PRUNED) and study.trials(TrialState.COMPLETE)
+
+
+def test_several_objectives_are_traded_off_and_not_pruned(tmp_path):
+    study = opened(tmp_path, [LOSS, ACCURACY])
+    for pair in ([1, 0.5], [2, 0.9], [2, 0.4], [3, 0.8], [math.inf, 1]):
+        trial, _ = study.ask()
+        assert not study.report(trial, [1.0])
+        study.tell(trial, pair, pruned=False)
+
+    assert [each.values for each in study.optuna.best_trials] == [[1, 0.5], [2, 0.9]]
+    options = dataclasses.replace(JOURNAL, pruner="median")
+    with pytest.raises(errors.ConfigError, match="pruner=median: a trial with several objectives"):
+        opened(tmp_path, [LOSS, ACCURACY], options=options)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"space": search_space({}, ["lr=interval(0,1)"], None)}, "another lr: "),
+        ({"objectives": [ACCURACY]}, 'another objective: ["valid/loss, lowest"], now '),
+    ],
+)
+def test_another_search_in_the_folder_is_refused(tmp_path, changed, why):
+    opened(tmp_path)
+
+    with pytest.raises(errors.ConfigError) as refused:
+        opened(tmp_path, **changed)
+    assert why in str(refused.value) and "choose another sweep_name" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"n_trials": 0}, "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
+        ({"sampler": "tpo"}, "hydra.sweeper.sampler=tpo: should be 'tpe', 'cmaes', 'random',"),
+        ({"n_trails": 3}, "hydra.sweeper.n_trails: no such option; did you mean 'n_trials'?"),
+        ({"directions": ["up"]}, "hydra.sweeper.directions=['up']: should be 'lowest' or"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(given, problem):
+    with pytest.raises(errors.ConfigError) as refused:
+        checked(given)
+    assert refused.value.problems[0].startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"sampler_options": {"n_startup": 1}}, "hydra.sweeper.sampler_options={'n_startup': 1}: "),
+        (
+            {"sampler": "cmaes", "sampler_options": {"with_margin": True}},
+            "hydra.sweeper.sampler_options={'with_margin': True}: does not fit "
+            "hydra.sweeper.sampler=cmaes: with_margin is not supported",
+        ),
+        (
+            {"pruner": "percentile", "pruner_options": {"percentile": 200}},
+            "hydra.sweeper.pruner_options={'percentile': 200}: does not fit",
+        ),
+    ],
+)
+def test_options_that_optuna_does_not_take_are_refused(tmp_path, given, problem):
+    with pytest.raises(errors.ConfigError) as refused:
+        opened(tmp_path, options=checked(given))
+
+    assert refused.value.problems[0].startswith(problem)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,83 @@
+"""`hydra/sweeper=optuna` in this process: what it refuses, and a search by Hydra's own launcher."""
+
+from importlib import metadata
+
+import pytest
+
+SEARCH = ("-m", "hydra/sweeper=optuna", "hydra.sweep.dir=search")
+BASIC = ("hydra/launcher=basic",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    {
+        "nothing to search": (["lr=0.1"], "hydra/sweeper=optuna: no option is searched; give one"),
+        "a value out of range": (["lr=interval(-1,1)"], "lr=-1.0: should be greater than 0"),
+        "a choice that is none": (["optimizer=adam,sdg"], "optimizer=sdg: no such optimizer; did"),
+        "a tag": (["lr=tag(ln,range(3))"], "lr=tag(ln,range(3)): cannot be searched: tag ln"),
+        "a grid of an interval": (
+            ["lr=interval(1e-3,1)", "hydra.sweeper.sampler=grid"],
+            "lr: an interval has no grid; give values as lr=1,2,3",
+        ),
+        "an unknown sampler": (
+            ["lr=interval(1e-3,1)", "hydra.sweeper.sampler=gp"],
+            "hydra.sweeper.sampler=gp: should be 'tpe', 'cmaes', 'random', 'grid' or 'qmc'",
+        ),
+        "a pruner that cannot stop a run": (
+            ["lr=interval(1e-3,1)", "hydra.sweeper.pruner=median"],
+            "hydra.sweeper.pruner=median: this launcher cannot stop one run alone; choose",
+        ),
+        "a pruner that sees nothing": (
+            [
+                "lr=interval(1e-3,1)", "hydra.sweeper.pruner=median", "writers=tensorboard",
+                "hydra/launcher=andiron",
+            ],
+            "hydra.sweeper.pruner=median: reads metrics.jsonl, which is not written; choose",
+        ),
+        "an unmeasured objective": (
+            ["lr=interval(1e-3,1)", "objective=valid/f1"],
+            "objective=valid/f1: no metric of the configuration that says which value is best",
+        ),
+    }.values(),
+)
+def test_a_search_that_cannot_be_is_refused(command, here, arguments, problem):
+    launcher = BASIC if "hydra/launcher=andiron" not in arguments else ()
+    ended = command(*SEARCH, *launcher, *arguments)
+
+    assert ended.code == 2
+    (line,) = ended.problems
+    assert line.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("versions", "problem"),
+    [
+        ({}, "optuna is not installed; pip install andiron[optuna]"),
+        ({"optuna": "5.0"}, "needs optuna 4, and 5.0 is installed; pip install andiron[optuna]"),
+        (
+            {"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
+            "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; "
+            "pip uninstall hydra-optuna-sweeper; pip install andiron[optuna]",
+        ),
+    ],
+)
+def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
+    def version(package):
+        if package not in versions:
+            raise metadata.PackageNotFoundError(package)
+        return versions[package]
+
+    monkeypatch.setattr(metadata, "version", version)
+
+    ended = command(*SEARCH, *BASIC, "lr=interval(1e-3,1)")
+
+    assert (ended.code, ended.problems) == (2, [f"hydra/sweeper=optuna: {problem}"])
+
+
+def test_hydras_launcher_runs_the_trials_and_names_the_one_that_failed(command, here):
+    search = (*SEARCH, *BASIC, "hydra.sweeper.sampler=grid", "hydra.sweeper.storage=journal")
+
+    ended = command(*search, "lr=1e-3,1e9", "optimizer=sgd")
+
+    assert ended.code == 1 and "search/" in ended.errors and "lr=1000000000.0" in ended.errors
+    assert {"study.jsonl", "history.png"} <= {each.name for each in (here / "search").iterdir()}
