@@ -1,5 +1,6 @@
 """Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,6 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
-
-from andiron.config import arguments
 
 
 class AndironSweeper(BasicSweeper):
@@ -25,22 +24,22 @@ class AndironSweeper(BasicSweeper):
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Composes as many jobs as it takes for every option and every choice of a group."""
+        is_choice = functools.cache(self._is_choice)
         seen: set[str] = set()
         few = []
         for job in batch:
-            marks = {self._mark(text) for text in job}
+            options = {text: text.partition("=")[0] for text in job}
+            marks = {text if is_choice(option) else option for text, option in options.items()}
             if not marks <= seen:
                 few.append(job)
                 seen |= marks
         super().validate_batch_is_legal(few)
 
-    def _mark(self, text: str) -> str:
-        override = arguments.parsed_override(text)
-        if override is None or self.hydra_context is None:
-            return text
-        group = str(override.key_or_group)
-        is_choice = self.hydra_context.config_loader.get_group_options(group)
-        return text if is_choice else group
+    def _is_choice(self, option: str) -> bool:
+        """Whether an option, as an override begins, chooses from a config group."""
+        group = option.lstrip("+~").partition("@")[0]
+        context = self.hydra_context
+        return context is not None and bool(context.config_loader.get_group_options(group))
 
 
 class _Noting(Launcher):

@@ -39,6 +39,7 @@ class SweepScreen:
         self._states["waiting"] += proposed
         self._watched: dict[str, WatchedRun] = {}
         self._rows: list[tuple[str, ...]] = []
+        self._running = 0
         self._drawn = 0.0
         self._console = Console()
         self._live = Live(
@@ -57,6 +58,7 @@ class SweepScreen:
         """Draws the table anew, now and then."""
         if self._live.is_started and time.monotonic() - self._drawn > SECONDS_BETWEEN_DRAWINGS:
             self._drawn = time.monotonic()
+            self._running = len(running)
             self._rows = [self._row(each) for each in running[:MOST_ROWS]]
             self._live.refresh()
 
@@ -99,7 +101,9 @@ class SweepScreen:
         )
 
     def _table(self) -> Table:
-        counts = (f"{number} {state}" for state, number in self._states.items() if number > 0)
+        running = min(self._running, self._states["waiting"])
+        states = self._states - Counter(waiting=running) + Counter(running=running)
+        counts = (f"{number} {state}" for state, number in states.items())
         title = f"{self._folder}: {', '.join(counts)}"
         metric = self._metric or "valid/loss"
         headers = ("job", "differs in", "epoch", metric, "left")

@@ -17,7 +17,6 @@ from andiron.comparison import epoch_curves, recorded_run, run_list, run_values,
 from andiron.comparison.epoch_curves import Curve
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.seed_groups import Row
-from andiron.config import arguments
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, option_effects, settled, shares
 from andiron.sweep.ledger import Job
@@ -106,16 +105,13 @@ def as_csv(jobs: Sequence[Job], options: Mapping[str, Mapping[str, Any]]) -> str
     return written.getvalue()
 
 
-def varied(jobs: Sequence[Job]) -> dict[str, dict[str, Any]]:
+def varied(jobs: Sequence[Job]) -> dict[str, dict[str, float | str]]:
     """The values of each option in which jobs differ, by the identity of the job."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, float | str]] = {}
     for identity, texts in settled.differing(jobs).items():
         for text in texts:
-            parsed = arguments.parsed_override(text)
-            if parsed is not None:
-                value = parsed.value()
-                value = getattr(value, "text", value)  # of a text in quotes
-                found.setdefault(str(parsed.key_or_group), {})[identity] = value
+            option, _, value = text.partition("=")
+            found.setdefault(option.lstrip("+~"), {})[identity] = _number_or_text(value)
     return found
 
 
@@ -124,6 +120,13 @@ def command_of(job: Job) -> str:
     threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
     line = f"{threads}{shlex.join(['python', 'train.py', *job.overrides])}"
     return errors.printable(line.replace("\n", "\\n"))
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _best(group: Sequence[Run], metric: str, direction: str | None) -> Run | None:
