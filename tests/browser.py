@@ -16,14 +16,16 @@ FLAGS += ["--disable-component-update", "--disable-sync"]
 
 
 @contextmanager
-def page_of(address, width=1280, height=800):
+def page_of(address, width=1280, height=800, flags=()):
     """An empty page, for pages below `address`; they may ask for nothing elsewhere, nor log errors.
+
+    `flags` are more of Chromium's.
     """
     from playwright.sync_api import sync_playwright
 
     asked, errors = [], []
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
         page = browser.new_page(viewport={"width": width, "height": height})
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda line: errors.extend([line.text] * (line.type == "error")))

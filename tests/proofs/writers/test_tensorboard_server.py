@@ -2,18 +2,16 @@
 
 import io
 import json
-import re
 import struct
 import subprocess
 import sys
-import time
 import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
+from tensorboard_server import serving, until
 
 from andiron import randomness
 from andiron.protocols import Point
@@ -56,48 +54,6 @@ def address(sweep, tmp_path_factory):
     """Where a server of the sweep answers."""
     with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as found:
         yield found
-
-
-@contextmanager
-def serving(folder, said, *more):
-    """A server of the runs in the folder, by its address; it is stopped in the end."""
-    options = [
-        "--logdir",
-        folder,
-        "--port",
-        "0",
-        "--host",
-        "127.0.0.1",
-        "--reload_interval",
-        "1",
-        *more,
-    ]
-    with said.open("wb") as output:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "tensorboard.main", *options],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield until(lambda: found_address(said, server))
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def found_address(said, server):
-    assert server.poll() is None, said.read_text()
-    match = re.search(r"http://127\.0\.0\.1:\d+/", said.read_text())
-    return match and match.group()
-
-
-def until(question):
-    """The first answer that is not empty, within a minute."""
-    deadline = time.monotonic() + 60
-    while not (answer := question()):
-        assert time.monotonic() < deadline, "no answer within a minute"
-        time.sleep(0.1)
-    return answer
 
 
 def ask(address, path, request=None):
