@@ -3,6 +3,7 @@ lie.
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
+gc.disable()  # until all is imported: that makes many objects and no garbage
 install_import_hook("andiron", "shape_checks.check")  # before anything imports andiron
 
 import torch  # noqa: E402
@@ -35,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def pytest_collection_finish() -> None:
+    """Looks for garbage from here on, and only among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
