@@ -1,4 +1,4 @@
-"""What a person sees: every tab of TensorBoard in Chromium, over two runs with everything switched on.
+"""What a person sees: every tab of TensorBoard in Chromium, over two runs with everything on.
 
 `ANDIRON_PICTURES=docs/pictures` trains for longer and takes the pictures of docs/tensorboard.md.
 """
@@ -120,7 +120,8 @@ def images(tabs):
     """ROC curves of 256 pixels, and worst errors of four columns of 8 pixels."""
     tabs.show("images", "worst_errors")
     pictures = tabs.page.locator("tf-image-loader img")
-    until(lambda: {32, 256} <= {*pictures.evaluate_all("all => all.map(each => each.naturalWidth)")})
+    widths = "all => all.map(each => each.naturalWidth)"
+    until(lambda: {32, 256} <= {*pictures.evaluate_all(widths)})
     tabs.taken("images")
 
 
