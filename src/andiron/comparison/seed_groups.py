@@ -106,15 +106,15 @@ def label(row: Row) -> str:
     return " ".join([f"{row.place}:", *options])
 
 
-def as_table(rows: Sequence[Row]) -> str:
-    """A line for each group, and below the folders of its runs."""
+def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
+    """A line for each group, and below the folders of its runs, or the first so many of them."""
     headers = ["group", "runs", *rows[0].options, *rows[0].metrics]
     cells = [
         [row.place, len(row.runs), *row.options.values(), *map(_text, row.metrics.values())]
         for row in rows
     ]
     folders = [[row.place, run.path] for row in rows for run in row.runs]
-    return f"{table(headers, cells)}\n\n{table(['group', 'folder'], folders)}"
+    return f"{table(headers, cells)}\n\n{table(['group', 'folder'], folders[:most_folders])}"
 
 
 def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -46,10 +46,9 @@ class Results:
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and how to repeat the best run."""
-        parts = [seed_groups.as_table(self.rows[:most])]
-        if most is not None and len(self.rows) > most:
-            more = f"{len(self.rows) - most:,} more groups are in {self.folder / SUMMARY}"
-            parts.append(errors.printable(more))
+        parts = [seed_groups.as_table(self.rows[:most], most)]
+        if most is not None and sum(len(row.runs) for row in self.rows) > most:
+            parts.append(errors.printable(f"all jobs are in {self.folder / SUMMARY}"))
         states = Counter(job.status or "not ended" for job in self.jobs)
         if states.keys() != {ledger.DONE}:
             counts = (f"{number} {status}" for status, number in states.items())
