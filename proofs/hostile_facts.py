@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from proofs.hostile_case import (
-    EVALUATE, EXPORT, LOAD, PREDICT, PROGRAM, Case, Change, filled, sign,
+    AGAIN, CHANGED, EVALUATE, EXPORT, LOAD, PREDICT, PROGRAM, REPLAY, Case, Change, filled, sign,
 )  # fmt: skip
 
 USING = (LOAD, EVALUATE, PREDICT, EXPORT, PROGRAM)
+BUILDING = (CHANGED, AGAIN, REPLAY)
 FACTS: dict[str, Any] = {  # by place in data.json: a value that no run of the digits has
     "input_shape": [10**6, 10**6, 10**6], "input_shape ": [1, -8, 8], "input_shape  ": "x",
     "input_shape   ": [1] * 100, "num_classes": 10**12, "num_classes ": 0, "num_classes  ": "10",
@@ -35,8 +36,11 @@ def cases() -> Iterator[Case]:
     yield Case("weights are a link out of the folder", _linked, USING)
     huge = {"_target_": "andiron.models.MLP", "hidden": [10**5, 10**5]}
     yield Case("a network larger than its weights", _configured({"model": huge}), USING)
+    larger = {"_target_": "andiron.models.MLP", "hidden": [7000, 7000]}
+    yield Case("a network of 400 MB", _configured({"model": larger}), (*USING, *BUILDING))
     deep = {"_target_": "andiron.models.MLP", "hidden": [1] * 10**5}
-    yield Case("a network of more layers than its weights", _configured({"model": deep}), USING)
+    change = _configured({"model": deep})
+    yield Case("a network of more layers than its weights", change, (*USING, *BUILDING))
 
 
 def _changed(place: str, value: Any) -> Change:

@@ -12,8 +12,11 @@ from rich.console import Console
 from torch import nn
 
 from andiron import errors, randomness, serialization
-from andiron.build import components, configured_learner, layer_overview, resume_point
+from andiron.build import (
+    components, configured_learner, layer_overview, resume_point, target_kinds,
+)  # fmt: skip
 from andiron.build.components import Components
+from andiron.build.network import Most
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -144,10 +147,14 @@ def resume(
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    built = components.build(dataclasses.replace(config, start_from=None), trusted)
-    metadata.check_data(folder, built.splits, changes)
+    if trusted is not None:
+        target_kinds.check(config, trusted)  # the store is built first
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
-    saved = resume_point.newest(config, built, store, changes, run_record.identity(folder))
+    path, checkpoint = saved = resume_point.newest(store, run_record.identity(folder))
+    most = Most.of(checkpoint.model, str(path))
+    built = components.build(dataclasses.replace(config, start_from=None), trusted, most)
+    metadata.check_data(folder, built.splits, changes)
+    resume_point.check(config, built, checkpoint, changes)
     with _assembled(config, folder, built, interrupter) as made:
         resume_point.resume(made.learner, config, built, saved, changes)
         metadata.record_resume(

@@ -12,6 +12,7 @@ from torch import nn
 
 from andiron import devices, errors, files
 from andiron.build import grouped_optimizer, network, target_kinds, targets
+from andiron.build.network import Most
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
@@ -40,17 +41,18 @@ class Components:
     updates_per_epoch: int
 
 
-def build(config: Train, trusted: Trust | None = None) -> Components:
+def build(config: Train, trusted: Trust | None = None, most: Most | None = None) -> Components:
     """The components that the configuration names; with `trusted`, one read from a run folder.
 
-    Then only what `trusted` allows is built, and nothing is downloaded or cached.
+    Then only what `trusted` allows is built, with a network of at most `most`, and nothing is
+    downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
     if trusted is None:
-        return _built(config)
+        return _built(config, most)
     target_kinds.check(config, trusted)
     with unwritten():
-        return _built(config)
+        return _built(config, most)
 
 
 def unwritten() -> AbstractContextManager[None]:
@@ -58,14 +60,14 @@ def unwritten() -> AbstractContextManager[None]:
     return files.writing_refused("a run folder's config.json cannot make files elsewhere")
 
 
-def _built(config: Train) -> Components:
+def _built(config: Train, most: Most | None) -> Components:
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers):
         raise errors.ConfigError([too_many])
     splits = data(config)
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
     lengths = horizons(config, len(train))
-    model = network.model(config, splits).to(device)
+    model = network.model(config, splits, most).to(device)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     return Components(

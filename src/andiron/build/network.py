@@ -1,13 +1,13 @@
 """The configured network in its task, with its first weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from andiron import errors, memory, randomness
@@ -24,6 +24,8 @@ TASKS_OF = {  # by the fact of the data that they need
     "num_outputs": "task=regression, or task=multilabel",
 }
 KINDS_OF = {"num_classes": "classification", "num_outputs": "regression"}  # of data=csv
+# a network that replaces some of its layers has made more than its weights on record
+SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
 TAKEN_AS_TASK = (
     "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
     "andiron.tasks.Classifier"
@@ -32,11 +34,18 @@ TAKEN_AS_TASK = (
 
 @dataclass(frozen=True)
 class Most:
-    """The most that a network may hold: as much as the file of its weights has."""
+    """The most that a network may hold: not much more than its weights on record have."""
 
     num_bytes: int
     num_tensors: int
     source: str  # in messages: model.safetensors
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], source: str) -> "Most":
+        """That of these weights."""
+        num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        num_tensors = SLACK * len(weights) + SMALLEST_TENSORS
+        return cls(SLACK * num_bytes + SMALLEST_BYTES, num_tensors, source)
 
 
 def model(config: Train, splits: Splits | Described, most: Most | None = None) -> nn.Module:

@@ -20,22 +20,26 @@ BATCHING = ("batch_size", "grads_accumulation")  # give the number of updates in
 log = logging.getLogger("andiron")
 
 
-def newest(
-    config: Train, built: Components, checkpoints: Store, changes: Changes, run: str | None = None
-) -> Saved:
-    """The newest whole checkpoint of this `run`, from which it can resume as configured.
+def newest(checkpoints: Store, run: str | None = None) -> Saved:
+    """The newest whole checkpoint of this `run`.
 
-    Raises: DataError if there is none, or its values are none that a run can have; ConfigError if
-    it is beyond the end that is configured, or if the learning rate depends on a number of updates
-    that the changes alter.
+    Raises: DataError if there is none, or its values are none that a run can have.
     """
     path, unchecked = checkpoint.newest_whole(checkpoints, run)
-    file = unchecked.place(contents.STATE)
-    saved = dataclasses.replace(unchecked, state=state_format.checked(unchecked.state, file))
+    state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
+    return path, dataclasses.replace(unchecked, state=state)
+
+
+def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
+    """Refuses a checkpoint from which the run cannot resume as configured.
+
+    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the end that
+    is configured, or if the learning rate depends on a number of updates that the changes alter.
+    """
+    file = saved.place(contents.STATE)
     _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
     _check_length(config, saved.state)
     _check_horizon(config, built, changes)
-    return path, saved
 
 
 def resume(

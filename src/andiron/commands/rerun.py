@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, serialization
 from andiron.build import components
+from andiron.build.network import Most
 from andiron.commands import command_line, process, train
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.leaves import by_name, differences
@@ -55,7 +56,8 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
 
 def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
     """What differs now from the record of code, versions, hardware and data, a line each."""
-    built = components.build(config, trusted)
+    most = Most.of(serialization.load_tensors(folder.model), str(folder.model))
+    built = components.build(config, trusted, most)
     now, patch = metadata.origin_of(config, built.splits, built.device)
     then = provenance.read(folder)
     yield from _in_code(then.get("git") or {}, now["git"] or {})

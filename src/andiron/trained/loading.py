@@ -19,8 +19,6 @@ from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights
 from andiron.trained.trained_run import Run
 
-# a network that replaces some of its layers has made more than is in its file
-SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
 NOT_BUILT = ("andiron.writers.WandbWriter", "andiron.writers.MlflowWriter")
 
 
@@ -49,9 +47,10 @@ def load(
     on = devices.resolve(config.device if device is None else device)
     data = _described(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)
+    most = Most.of(serialization.load_tensors(file), str(file))
     with components.unwritten(), zoo.pretrained_unread():
         try:
-            model = network.model(buildable, data, _most(file)).to(on)
+            model = network.model(buildable, data, most).to(on)
         except Exception as error:
             what = f"{folder.path}: the model on record cannot be built for the data on record"
             mismatch.explain(error, what, "restore config.json and data.json from a copy")
@@ -83,12 +82,3 @@ def _described(folder: RunFolder, config: Train) -> Described:
         return dataclasses.replace(found, name=name)
     with components.unwritten():
         return described.of_splits(components.data(config))
-
-
-def _most(file: Path) -> Most:
-    """A network with these weights is not much larger than their file."""
-    tensors = serialization.load_tensors(file)
-    num_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    return Most(
-        SLACK * num_bytes + SMALLEST_BYTES, SLACK * len(tensors) + SMALLEST_TENSORS, str(file)
-    )

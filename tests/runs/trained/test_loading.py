@@ -9,7 +9,7 @@ from in_process import called
 
 import andiron
 from andiron import checkpoint, errors, serialization
-from andiron.commands import train
+from andiron.commands import rerun, train
 from andiron.data import described, digits
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
@@ -120,6 +120,12 @@ def test_a_network_larger_than_its_weights_is_refused_before_it_takes_memory(cop
     changed(copied, model=huge)
     with pytest.raises(errors.ConfigError, match="which are not in .*model.safetensors"):
         andiron.load(copied)
+    changed(copied, model={"_target_": "andiron.models.MLP", "hidden": [3000, 3000]})
+    for main, *arguments in (
+        (train.main, f"resume={copied}", "num_epochs=3"),
+        (rerun.main, copied, "--into", copied / "again"),
+    ):
+        assert "which are not in " in called(main, *arguments).errors
     changed(copied, model={"_target_": "andiron.models.MLP", "hidden": [7]})
     with pytest.raises(errors.MismatchError, match="nothing was loaded"):
         andiron.load(copied)
