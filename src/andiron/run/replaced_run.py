@@ -108,7 +108,7 @@ def remove(folder: RunFolder) -> None:
     To be called where `own_links` finds none: files would be removed through a link.
     """
     for path in _written(folder):
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # ValueError: a manifest may list a name with a NUL
             path.unlink()
     for entry in own_entries(folder):
         _remove_empty(entry)

@@ -198,6 +198,9 @@ def test_only_what_the_run_wrote_is_removed(here):
 
     assert "name the runs to remove" in told("rm", cwd=here, code=2)
     assert "--yes is needed" in told("rm", "outputs", cwd=here, code=2)
+    damaged = here / "outputs/sgd-1/checkpoints/step-1"
+    damaged.mkdir()
+    (damaged / "manifest.json").write_text('{"files": {"a\\u0000b": {}}}')
     ended = called(runs.main, "rm", "outputs", "--yes", cwd=here)
     assert ended.code == 1
     assert ended.output.splitlines() == [
