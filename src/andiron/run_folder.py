@@ -11,6 +11,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, one for each resume
+TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
+# in tensorboard/<split>/, for the Projector tab, which looks for the last of them
+PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
 
 
 class RunFolder:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from andiron import files
-from andiron.run_folder import RunFolder
+from andiron.run_folder import PROJECTOR, TRACES, RunFolder
 
 EVENTS = "events.out.tfevents.*"
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
@@ -120,9 +120,12 @@ def _written(folder: RunFolder) -> Iterator[Path]:
     """
     yield from (entry for entry in own_entries(folder) if entry.is_symlink() or entry.is_file())
     yield from (folder.hydra / name for name in HYDRA_FILES)
-    if not folder.tensorboard.is_symlink():
-        yield from folder.tensorboard.glob(EVENTS)
-        yield from folder.tensorboard.glob(f"*/{EVENTS}")
+    for parent, patterns in (
+        (folder.tensorboard, (EVENTS, *(f"*/{name}" for name in (EVENTS, *PROJECTOR)))),
+        (folder.profile, TRACES),
+    ):
+        if not parent.is_symlink():
+            yield from (path for pattern in patterns for path in parent.glob(pattern))
     for parent in (folder.checkpoints, folder.nonfinite):
         if parent.is_dir() and not parent.is_symlink():
             yield parent / LATEST

@@ -8,30 +8,31 @@ import numpy
 
 from andiron import files
 from andiron.protocols import Embeddings
+from andiron.run_folder import PROJECTOR
 from andiron.writers import event_file
 
-CONFIG = """embeddings {{
-  tensor_name: "validation samples"
-  tensor_path: "features.tsv"
-  metadata_path: "labels.tsv"
-  {sprite}
-}}
-"""
+FEATURES, LABELS, SPRITE, CONFIG = PROJECTOR
 
 
 def write(folder: Path, shown: Embeddings) -> None:
     """Replaces the folder's points; a server that runs already shows them when it is restarted."""
     folder.mkdir(parents=True, exist_ok=True)
-    points, sprite = io.BytesIO(), ""
+    points = io.BytesIO()
     numpy.savetxt(points, shown.features.float().cpu().numpy(), fmt="%.6g", delimiter="\t")
-    files.write(folder / "features.tsv", points.getvalue())
-    files.write(folder / "labels.tsv", _labels(shown.columns).encode())
+    files.write(folder / FEATURES, points.getvalue())
+    files.write(folder / LABELS, _labels(shown.columns).encode())
+    described = [
+        'tensor_name: "validation samples"',
+        f'tensor_path: "{FEATURES}"',
+        f'metadata_path: "{LABELS}"',
+    ]
     if shown.pictures is not None:
-        files.write(folder / "sprite.png", event_file.png(shown.pictures))
+        files.write(folder / SPRITE, event_file.png(shown.pictures))
         height, width = shown.picture_size
         size = f"single_image_dim: [{width}, {height}]"
-        sprite = f'sprite {{ image_path: "sprite.png" {size} }}'
-    files.write(folder / "projector_config.pbtxt", CONFIG.format(sprite=sprite).encode())
+        described.append(f'sprite {{ image_path: "{SPRITE}" {size} }}')
+    config = "\n  ".join(["embeddings {", *described]) + "\n}\n"
+    files.write(folder / CONFIG, config.encode())
 
 
 def _labels(columns: Mapping[str, Sequence[str]]) -> str:

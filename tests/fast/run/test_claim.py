@@ -86,6 +86,19 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_overwriting_removes_traces_and_points_of_the_projector_tab(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with claim.claimed(run):
+        pass
+    left = [run.profile / "updates-3-5.json", run.tensorboard / "valid" / "features.tsv"]
+    for path in left:
+        path.parent.mkdir(parents=True)
+        path.write_text("the earlier run's")
+    with claim.claimed(run, overwrite=True) as begins:
+        begins()
+    assert not any(path.exists() for path in left)
+
+
 def test_overwriting_removes_what_a_killed_process_left_half_written(tmp_path):
     with claim.claimed(RunFolder(tmp_path)) as begins:
         begins()
