@@ -97,9 +97,12 @@ def own_entries(folder: RunFolder) -> list[Path]:
 def own_links(folder: RunFolder) -> list[str]:
     """The names of links among a run's own files; those of W&B and MLflow are their own."""
     of_libraries = (folder.wandb, folder.mlflow)
-    entries = [path for path in own_entries(folder) if path not in of_libraries]
-    inside = (path for entry in entries for path in (entry, *entry.rglob("*")))
-    return [path.relative_to(folder.path).as_posix() for path in inside if path.is_symlink()]
+    links = list[Path]()
+    for entry in own_entries(folder):
+        if entry not in of_libraries:
+            inside = [] if entry.is_symlink() else entry.rglob("*")  # where it leads is not walked
+            links += [path for path in (entry, *inside) if path.is_symlink()]
+    return [path.relative_to(folder.path).as_posix() for path in links]
 
 
 def remove(folder: RunFolder) -> None:
