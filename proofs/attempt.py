@@ -111,6 +111,7 @@ def _child(
     try:
         os.setsid()
         os.environ[SECRET] = SECRET_VALUE
+        sys.dont_write_bytecode = True  # byte code would be a change outside the folders
         tempfile.tempdir = str(output.parent)  # which it may write
         with output.open("w", encoding="utf-8", errors="replace", buffering=1) as file:
             noted = os.open(deeds, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

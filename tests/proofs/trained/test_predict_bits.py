@@ -77,7 +77,8 @@ def points(targets):
     return f"{{_target_: points.Points, targets: {targets}}}"
 
 
-CSV = ("data=csv", "data.path=flowers.csv")
+FLOWERS = "data.path=flowers.csv"
+MEASURED = ("data.target=[depth,width]", "data.exclude=[kind,colour]")
 PICTURES = ("data.size=9", "data.valid=0.3")
 SMALL = ("data.root=.", "data.valid=0.3")
 STORED = ("data=safetensors", "data.path=points.safetensors")
@@ -98,10 +99,10 @@ CASES = {
     ("cifar100", "classification"): (SMALL, as_they_are),
     ("image_folder", "classification"): (("data.path=pictures", *PICTURES), as_files),
     ("image_folder", "binary"): (("data.path=pets", *PICTURES), as_files),
-    ("csv", "classification"): ((*CSV, "data.target=colour", "data.exclude=[kind]"), as_csv),
-    ("csv", "binary"): ((*CSV, "data.target=kind", "data.exclude=[colour]"), as_csv),
-    ("csv", "regression"): (
-        (*CSV, "data.target=[depth,width]", "data.exclude=[kind,colour]"), as_csv),
+    ("csv", "classification"): ((FLOWERS, "data.target=colour", "data.exclude=[kind]"), as_csv),
+    ("csv", "binary"): ((FLOWERS, "data.target=kind", "data.exclude=[colour]"), as_csv),
+    ("csv", "regression"): ((FLOWERS, *MEASURED), as_csv),
+    ("csv_regression", "regression"): ((FLOWERS, *MEASURED), as_csv),
     ("diabetes", "regression"): ((), as_mappings),
     ("digit_pairs", "multilabel"): (("data.num_pairs=60",), as_arrays),
     ("text", "language_model"): ((*(f"data.{each}" for each in POEM), *NETWORK), as_they_are),
@@ -141,6 +142,7 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
     "cifar10": {"classes"},
     "cifar100": {"classes"},
     "csv": {"classes", "two classes", "numbers"},
+    "csv_regression": {"numbers"},
     "diabetes": {"numbers"},
     "digit_pairs": {"labels"},
     "digits": {"classes"},
