@@ -48,7 +48,7 @@ class SweepStudy:
         """
         self._space, self._options = space, options
         self.objectives = tuple(objectives)
-        self._set_up_sampler(0)  # so that options are refused before anything is written
+        samplers.sampler(options, space, 0)  # its options are refused before anything is written
         pruner = samplers.pruner(options)
         if options.pruner and len(objectives) > 1:
             why = "a trial with several objectives has no single value to be pruned by"
@@ -77,7 +77,8 @@ class SweepStudy:
     def ask(self) -> tuple[Trial, list[str]]:
         """A new trial, and the overrides of its run."""
         self.left -= 1
-        self._set_up_sampler(len([each for each in self.trials() if AGAIN not in each.user_attrs]))
+        number = len([each for each in self.trials() if AGAIN not in each.user_attrs])
+        self.optuna.sampler = samplers.sampler(self._options, self._space, number)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             trial = self.optuna.ask({**self._space.options})
@@ -104,11 +105,6 @@ class SweepStudy:
             self.optuna.tell(trial, [float(each) for each in values if each is not None])
         else:
             self.optuna.tell(trial, state=TrialState.FAIL)
-
-    def _set_up_sampler(self, number: int) -> None:
-        self._sampler = samplers.sampler(self._options, self._space, number)
-        if hasattr(self, "optuna"):
-            self.optuna.sampler = self._sampler
 
     def _check_same(self, folder: Path) -> None:
         """Refuses to continue a study of something else."""
