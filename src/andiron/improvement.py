@@ -4,6 +4,17 @@ import math
 from collections.abc import Mapping
 
 DIRECTIONS = ("lowest", "highest")
+LAST = ".last"  # after a metric: its last value; without it, the best
+
+
+def split_and_metric(name: str) -> tuple[str, str]:
+    """The split, and the metric without `.last`.
+
+    >>> split_and_metric("valid/recall/cat.last")
+    ('valid', 'recall/cat')
+    """
+    split, _, metric = name.removesuffix(LAST).partition("/")
+    return split, metric
 
 
 def is_better(

@@ -114,7 +114,7 @@ def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
 
     Raises: ConfigError.
     """
-    split, _, metric = objective.removesuffix(".last").partition("/")
+    split, metric = improvement.split_and_metric(objective)
     if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
         names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
         hint = errors.nearest(objective, names)

@@ -69,7 +69,7 @@ def compare(options: Options) -> int:
     metrics = list(dict.fromkeys([metric, *seed_groups.shown_metrics(measured)]))
     rows = seed_groups.described(groups, metrics)
     labelled = dict(zip(map(seed_groups.label, rows), groups, strict=True))
-    curves = epoch_curves.curves(labelled, metric.removesuffix(run_values.LAST))
+    curves = epoch_curves.curves(labelled, metric.removesuffix(improvement.LAST))
     if len(curves) > epoch_curves.MOST:
         few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{few}; choose fewer with --where", file=sys.stderr)

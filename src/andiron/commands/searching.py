@@ -14,7 +14,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from andiron import errors
+from andiron import errors, improvement
 from andiron.commands import launching
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective, recorded_run
@@ -200,7 +200,7 @@ class Proposals:
 
 def _validations(folder: RunFolder, name: str) -> Iterator[float]:
     """The values of a metric such as `valid/accuracy`, in their order."""
-    split, _, metric = name.removesuffix(".last").partition("/")
+    split, metric = improvement.split_and_metric(name)
     for line in recorded_run.epoch_lines(folder):
         if line.split == split and metric in line.values:
             yield float(line.values[metric])

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from andiron import errors, readable
+from andiron import errors, improvement, readable
 from andiron.commands.watch import WatchedRun
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger
@@ -90,7 +90,7 @@ class SweepScreen:
         if folder is None:
             return str(job.number), differs, "", "", ""
         view = self._watched.setdefault(job.identity, WatchedRun(RunFolder(folder))).view()
-        split, _, metric = (self._metric or "valid/loss").removesuffix(".last").partition("/")
+        split, metric = improvement.split_and_metric(self._metric or "valid/loss")
         value = view.curves.latest.get(split, {}).get(metric)
         return (
             str(job.number),

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from andiron.comparison.recorded_run import Run
-from andiron.comparison.run_values import LAST, Names, differing, value_of
+from andiron.comparison.run_values import Names, differing, value_of
 from andiron.comparison.text_table import cell, measured, table
+from andiron.improvement import LAST
 from andiron.plain_values import moment
 from andiron.readable import duration
 from andiron.run import status

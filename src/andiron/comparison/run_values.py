@@ -6,10 +6,10 @@ from typing import Any
 
 from andiron import errors, improvement
 from andiron.comparison.recorded_run import NUMBERS, Run, directions
+from andiron.improvement import LAST
 from andiron.plain_values import as_text
 
 FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
-LAST = ".last"  # after a metric: its last value; without it, the best
 MOST_NEAREST, MOST_LISTED = 5, 20
 MOST_COLUMNS = 30  # a stranger's run may have thousands of options
 
@@ -140,8 +140,7 @@ def direction_of(name: str, runs: Iterable[Run]) -> str:
 
 def known_direction(name: str, runs: Iterable[Run]) -> str | None:
     """`direction_of`, or None if no run has it on record."""
-    metric = name.removesuffix(LAST).partition("/")[2]
-    return improvement.direction_of(metric, directions(runs))
+    return improvement.direction_of(improvement.split_and_metric(name)[1], directions(runs))
 
 
 def _is_comparable(value: Any) -> bool:

@@ -25,7 +25,7 @@ def objectives(config: Config, directions: Sequence[str] | None) -> list[Objecti
     known = {name: BEST[best] for name, node in metrics.items()
              if (best := _higher_is_better(node)) is not None}  # fmt: skip
     found: Sequence[str | None] = directions or [
-        improvement.direction_of(name.removesuffix(".last").partition("/")[2], known)
+        improvement.direction_of(improvement.split_and_metric(name)[1], known)
         for name in names
     ]
     unknown = [name for name, direction in zip(names, found, strict=True) if direction is None]

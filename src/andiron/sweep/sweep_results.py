@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import errors, files, improvement
 from andiron.comparison import epoch_curves, recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.epoch_curves import Curve
 from andiron.comparison.recorded_run import Run
@@ -90,7 +90,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
 def curves(results: Results) -> list[Curve]:
     """The curve of the metric for each group."""
     labelled = {seed_groups.label(row): row.runs for row in results.rows}
-    return epoch_curves.curves(labelled, results.metric.removesuffix(run_values.LAST))
+    return epoch_curves.curves(labelled, results.metric.removesuffix(improvement.LAST))
 
 
 def as_csv(jobs: Sequence[Job], options: Mapping[str, Mapping[str, Any]]) -> str:
