@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.commands import job, train
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective
+from andiron.config import violations
 from andiron.config.composition import Composed
 from andiron.sweep import ledger, settled, shares, sweep_results
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
@@ -180,8 +181,7 @@ def prepared(
     if not (isinstance(task, Composed) and isinstance(task.task, train.Training)):
         why = "launches runs of train.py only; choose hydra/launcher=basic"
         raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
-    limits = Limits(**options)
-    limits.check()
+    limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = shares.threads(limits.jobs, os.environ)
     if threads is not None:
         os.environ[shares.THREADS] = threads  # for the process that loads torch

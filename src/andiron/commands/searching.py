@@ -18,9 +18,9 @@ from andiron import errors, improvement
 from andiron.commands import launching
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective, recorded_run
-from andiron.config import diagnosis, optuna_package
+from andiron.config import diagnosis, optuna_package, violations
 from andiron.run_folder import RunFolder
-from andiron.search import search_options
+from andiron.search.search_options import SearchOptions
 from andiron.sweep import ledger, settled
 from andiron.sweep.ledger import Job, Ledger
 from andiron.sweep.scheduling import Running
@@ -48,7 +48,7 @@ def run(
     optuna_package.check()
     from andiron.search import objectives, search_space, study, study_pictures
 
-    options = search_options.checked(given)
+    options = violations.checked(SearchOptions, given, prefix="hydra.sweeper.")
     space = search_space.search_space(options.params or {}, arguments, loader)
     plain = [_checked(loader, config, overrides) for overrides in space.corners()][0]
     sought = objectives.objectives(plain, options.directions)

@@ -3,16 +3,28 @@
 import json
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic
 
 from andiron import errors
-from andiron.config.signatures import Signature
+from andiron.config.signatures import Signature, fields_of
 
+Schema = TypeVar("Schema")
 Options = Mapping[str, Any]  # values by name
 Problems = dict[str, str]  # a line for each option
 UNKNOWN = ": no such option"  # behind an option that has no such name
+
+
+def checked(schema: type[Schema], given: Options, prefix: str) -> Schema:
+    """The dataclass `schema` with these values.
+
+    Raises: ConfigError with all that do not fit.
+    """
+    problems = found(fields_of(schema), given, prefix)  # type: ignore[arg-type]
+    if problems:
+        raise errors.ConfigError(problems.values())
+    return schema(**given)
 
 
 def found(

@@ -1,12 +1,8 @@
 """The options of `hydra/sweeper=optuna`, which are those of conf/hydra/sweeper/optuna.yaml."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from andiron import errors
-from andiron.config import violations
-from andiron.config.signatures import fields_of
 from andiron.ranges import Count, Direction, Seed
 
 Sampler = Literal["tpe", "cmaes", "random", "grid", "qmc"]
@@ -26,14 +22,3 @@ class SearchOptions:
     storage: Literal["sqlite", "journal"] = "sqlite"
     directions: list[Direction] | None = None
     params: dict[str, Any] | None = None
-
-
-def checked(given: Mapping[str, Any]) -> SearchOptions:
-    """The options that were given.
-
-    Raises: ConfigError with all that do not fit.
-    """
-    problems = violations.found(fields_of(SearchOptions), given, prefix="hydra.sweeper.")
-    if problems:
-        raise errors.ConfigError(problems.values())
-    return SearchOptions(**given)

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
+
+from pydantic import Field
 
 from andiron import errors, readable
 from andiron.interrupter import Interrupter
+from andiron.ranges import Count, Positive
 from andiron.sweep import ledger
 from andiron.sweep.job_process import JobProcess
 from andiron.sweep.ledger import Job, Ledger
@@ -25,30 +28,11 @@ SIGNALLED = 128  # exit codes above it name a signal
 class Limits:
     """Of jobs side by side, and of each; conf/hydra/launcher/andiron.yaml says what they mean."""
 
-    jobs: int = 1
-    retries: int = 0
-    job_minutes: float | None = None
-    job_gib: float | None = None
-    grace_seconds: float = 30
-
-    def check(self) -> None:
-        """Refuses values that limit nothing, or everything.
-
-        Raises: ConfigError with all of them.
-        """
-        found = [
-            f"hydra.launcher.{name}={value}: should be {bound}"
-            for name, value, is_sound, bound in (
-                ("jobs", self.jobs, _is_count(self.jobs, 1), "1 or more"),
-                ("retries", self.retries, _is_count(self.retries, 0), "0 or more"),
-                ("job_minutes", self.job_minutes, _is_limit(self.job_minutes), "null or above 0"),
-                ("job_gib", self.job_gib, _is_limit(self.job_gib), "null or above 0"),
-                ("grace_seconds", self.grace_seconds, _is_limit(self.grace_seconds), "above 0"),
-            )
-            if not is_sound
-        ]
-        if found:
-            raise errors.ConfigError(found)
+    jobs: Count = 1
+    retries: Annotated[int, Field(ge=0)] = 0
+    job_minutes: Positive | None = None
+    job_gib: Positive | None = None
+    grace_seconds: Positive = 30
 
 
 @dataclass
@@ -252,11 +236,3 @@ def _inside(path: Path | None, folder: Path) -> str | None:
     if path is None:
         return None
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
-def _is_count(value: Any, least: int) -> bool:
-    return type(value) is int and value >= least
-
-
-def _is_limit(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and value > 0)

@@ -9,8 +9,9 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from andiron import errors
+from andiron.config import violations
 from andiron.search import samplers
-from andiron.search.search_options import SearchOptions, checked
+from andiron.search.search_options import SearchOptions
 from andiron.search.search_space import search_space
 from andiron.search.study import Objective, SweepStudy
 
@@ -181,6 +182,10 @@ def test_another_search_in_the_folder_is_refused(tmp_path, changed, why):
     with pytest.raises(errors.ConfigError) as refused:
         opened(tmp_path, **changed)
     assert why in str(refused.value) and "choose another sweep_name" in str(refused.value)
+
+
+def checked(given):
+    return violations.checked(SearchOptions, given, prefix="hydra.sweeper.")
 
 
 @pytest.mark.parametrize(
