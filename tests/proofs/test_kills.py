@@ -321,7 +321,7 @@ def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_save
         group = process.process.pid
         workers = children(group)
         os.killpg(group, signal.SIGTERM)
-        assert process.end() == 143
+        assert process.end() == 143, process.errors
         assert "worker" not in process.errors
     assert len(workers) >= 2 and not any(is_running(pid) for pid in workers)
     assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", "SIGTERM"]

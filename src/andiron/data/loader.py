@@ -16,6 +16,7 @@ import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -207,7 +208,8 @@ class DataLoader:
         """An iterator over what the worker processes gather; all of them are started, or none."""
         before = multiprocessing.active_children()
         try:
-            return iter(workers)
+            with _workers_deaf_to_sigterm():
+                return iter(workers)
         except OSError:
             for process in multiprocessing.active_children():
                 if process not in before:
@@ -240,6 +242,19 @@ class _Upcoming:
         return self.requests
 
 
+@contextmanager
+def _workers_deaf_to_sigterm() -> Iterator[None]:
+    """Worker processes started within it hear SIGTERM once `_prepare_worker` has run."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _prepare_worker(worker: int) -> None:
     """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent.
 
@@ -248,6 +263,8 @@ def _prepare_worker(worker: int) -> None:
     handler = signal.getsignal(signal.SIGTERM)
     if callable(handler):
         signal.signal(signal.SIGTERM, handler)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     queue: Any = multiprocessing.queues.Queue
     queue._on_queue_feeder_error = staticmethod(_end_worker)
 

@@ -1,11 +1,14 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
 import multiprocessing
+import os
+import signal
 import threading
 import time
 
 import pytest
 import torch
+from torch.utils.data._utils import signal_handling
 
 from andiron import errors, randomness
 from andiron.data import (
@@ -310,6 +313,21 @@ def test_an_error_of_a_worker_process_is_the_error_itself():
     with pytest.raises(errors.DataError) as raised:
         list(loader(Damaged(), num_workers=1).epoch(0))
     assert str(raised.value) == "image 5 is damaged"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signal can be held back")
+def test_a_worker_hears_a_signal_to_its_whole_group_once_it_can_answer_it(monkeypatch):
+    monkeypatch.setattr(signal_handling, "_set_worker_signal_handlers", torchs_handlers_and_sigterm)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # as a run's own, it goes on
+    try:
+        assert sum(len(batch.targets) for batch in loader(num_workers=2).epoch(0)) == SIZE
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def torchs_handlers_and_sigterm(set_handlers=signal_handling._set_worker_signal_handlers):
+    set_handlers()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_closing_ends_the_workers_and_iterating_starts_new_ones():
