@@ -88,6 +88,7 @@ COMMANDS = {
     ),
     PLAN: Command(
         _plan, lambda at: [f"start_from={at.weights}", "num_epochs=1", f"hydra.run.dir={at.into}"],
+        "any",  # it names the file that has the weights; START compares their bits
     ),
     CONFIGURED: Command(
         _train, lambda at: [f"--config-dir={at.folder / 'conf'}", "model=mine", "num_epochs=1",
