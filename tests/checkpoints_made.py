@@ -69,7 +69,7 @@ def names(folder):
 
 def until(condition):
     """Waits up to ten seconds for what the writing thread is about to do."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.001)
     assert condition()

@@ -286,7 +286,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
             lambda: "Ctrl-C again ends the run at once" in process.errors and updates_saved(run_dir)
         )
         process.process.send_signal(signal.SIGINT)
-        assert process.process.wait(timeout=10) == 130  # the update under way never ends
+        assert process.process.wait(timeout=60) == 130  # the update under way never ends
 
     found = status(run_dir)
     assert [found[key] for key in ("status", "reason")] == [
