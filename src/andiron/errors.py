@@ -38,7 +38,11 @@ class ConfigError(AndironError):
 
 
 class SweepError(AndironError):
-    """Several failed runs of one sweep, each with its reason."""
+    """Failed runs of a sweep, each with its reason."""
+
+
+class DivergedError(SweepError):
+    """A run of a sweep whose loss, gradients or weights came to NaN or infinity."""
 
 
 class DataError(AndironError):
@@ -102,6 +106,13 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = exit_code
         self.outcome = ""
         super().__init__(reason)
+
+
+def reason(error: BaseException) -> str:
+    """An error in words, with its kind where it is none of Andiron's own."""
+    if isinstance(error, AndironError | Interrupted):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

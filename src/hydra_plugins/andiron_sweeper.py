@@ -20,7 +20,8 @@ class AndironSweeper(BasicSweeper):
         """As BasicSweeper."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
         if self.launcher is not None:
-            self.launcher = _Noting(self.launcher, getattr(task_function, "failures", []))
+            failures = getattr(task_function, "failures", [])
+            self.launcher = _Noting(self.launcher, config, failures)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Composes as many jobs as it takes for every option and every choice of a group."""
@@ -45,8 +46,9 @@ class AndironSweeper(BasicSweeper):
 class _Noting(Launcher):
     """A launcher whose failed jobs are noted, and return nothing."""
 
-    def __init__(self, launcher: Launcher, failures: list[Exception]):
+    def __init__(self, launcher: Launcher, config: DictConfig, failures: list[Exception]):
         self._launcher = launcher
+        self._config = config
         self._failures = failures
 
     def setup(self, **parts: Any) -> None:
@@ -56,7 +58,11 @@ class _Noting(Launcher):
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         """What the jobs returned."""
-        returned = self._launcher.launch(job_overrides, initial_job_idx=initial_job_idx)
+        from andiron.commands import launching
+
+        returned = launching.launched(
+            self._launcher, self._config, job_overrides, initial_job_idx
+        )
         for each in returned:
             if each.status is JobStatus.FAILED:
                 error = each._return_value  # the property would raise it

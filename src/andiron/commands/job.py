@@ -20,7 +20,7 @@ from andiron.commands.signals import Signals
 from andiron.config import composition
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
-from andiron.run import resume_arguments, status
+from andiron.run import resume_arguments
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 from andiron.sweep import job_process
@@ -73,7 +73,7 @@ def _failed(error: BaseException, reply: Reply) -> int:
         reply({name: str(error)})
         return command_line.exit_code_of(error)
     traceback.print_exception(error)
-    reply({"error": status.reason(error)})
+    reply({"error": errors.reason(error)})
     return command_line.EXIT_FAILED
 
 

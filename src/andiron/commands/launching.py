@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn, JobRuntime, JobStatus
+from hydra.errors import HydraException
+from hydra.plugins.launcher import Launcher as HydraLauncher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.commands import job, train
 from andiron.commands.sweep_screen import SweepScreen
-from andiron.comparison import objective
+from andiron.comparison import objective, recorded_run, run_search
 from andiron.config import violations
 from andiron.config.composition import Composed
 from andiron.sweep import ledger, settled, shares, sweep_results
@@ -187,6 +189,29 @@ def prepared(
         os.environ[shares.THREADS] = threads  # for the process that loads torch
     start_clean_process()
     return Launcher(context, task.task, config, limits, threads)
+
+
+def launched(
+    launcher: HydraLauncher, config: DictConfig, overrides: Sequence[Sequence[str]], first: int
+) -> Sequence[JobReturn]:
+    """What the jobs returned that a launcher of Hydra's ran.
+
+    Raises: SweepError naming the runs that are not done, if the launcher itself failed.
+    """
+    try:
+        return launcher.launch(overrides, initial_job_idx=first)
+    except (errors.AndironError, HydraException, OSError):
+        raise
+    except Exception as error:  # a process of its own was killed, or there is no such cluster
+        name = config.hydra.runtime.choices["hydra/launcher"]
+        folder = Path(os.path.abspath(str(config.hydra.sweep.dir)))
+        states = {
+            run.path: run.facts["status"]
+            for run in recorded_run.read(run_search.run_folders([folder]))
+        }
+        left = [f"{path}: {state}" for path, state in states.items() if state != ledger.DONE]
+        failed = f"hydra/launcher={name}: {errors.reason(error)}"
+        raise errors.SweepError("\n".join([failed, *left])) from error
 
 
 def compare(folder: Path) -> None:

@@ -63,7 +63,7 @@ def run(
         found = study.SweepStudy(folder, space, sought, options)
         OmegaConf.save(config, folder / "multirun.yaml")
         if own is None:
-            failed = _run_in_batches(launcher, found, int(plain["jobs"]))
+            failed = _run_in_batches(launcher, config, found, int(plain["jobs"]))
         else:
             failed = _run_in_processes(own, found, book, known)
     finally:
@@ -206,26 +206,29 @@ def _validations(folder: RunFolder, name: str) -> Iterator[float]:
             yield float(line.values[metric])
 
 
-def _run_in_batches(launcher: Launcher, study: Any, jobs: int) -> list[Exception]:
+def _run_in_batches(
+    launcher: Launcher, config: DictConfig, study: Any, jobs: int
+) -> list[Exception]:
     """Runs trials by a launcher of Hydra's, `jobs` at a time; the errors of those that failed."""
     failed = []
     while study.left:
         batch = [study.ask() for _ in range(min(jobs, study.left))]
-        for (trial, _), returned in zip(batch, _launched(launcher, batch), strict=True):
+        for (trial, _), returned in zip(batch, _launched(launcher, config, batch), strict=True):
             value, diverged = returned._return_value, False  # the property would raise an error
             if returned.status is not JobStatus.COMPLETED:
-                diverged = isinstance(value.__cause__, errors.NonFiniteError)
+                diverged = isinstance(value, errors.DivergedError)
                 failed.append(value)
                 value = None
             study.tell(trial, value if isinstance(value, list) else [value], pruned=diverged)
     return failed
 
 
-def _launched(launcher: Launcher, batch: Trials) -> list[JobReturn]:
+def _launched(launcher: Launcher, config: DictConfig, batch: Trials) -> list[JobReturn]:
     """What the jobs of a batch returned; a launcher takes those together whose numbers follow."""
     returned: list[JobReturn] = []
     numbered = [(trial.number, overrides) for trial, overrides in batch]
     for _, group in itertools.groupby(enumerate(numbered), lambda each: each[1][0] - each[0]):
         rows = [each for _, each in group]
-        returned += launcher.launch([overrides for _, overrides in rows], rows[0][0])
+        overrides = [texts for _, texts in rows]
+        returned += launching.launched(launcher, config, overrides, first=rows[0][0])
     return returned

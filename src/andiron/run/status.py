@@ -38,19 +38,12 @@ def reported(folder: RunFolder, started: str) -> Iterator[None]:
         yield
     except BaseException as error:
         verdict = "failed" if isinstance(error, Exception) else "interrupted"
-        why = reason(error)
+        why = errors.reason(error)
         _write_end(folder, verdict, why, started)
         log.error("%s: %s", verdict, why)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
     _write_end(folder, "done", None, started)
-
-
-def reason(error: BaseException) -> str:
-    """An error in words, with its kind where it is none of Andiron's own."""
-    if isinstance(error, errors.AndironError | errors.Interrupted):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def running(started: str) -> dict[str, Any]:

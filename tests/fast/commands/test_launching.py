@@ -1,0 +1,35 @@
+"""What the launchers of Hydra and its plugins return, and how they fail."""
+
+import json
+
+import pytest
+from hydra.plugins.launcher import Launcher
+from omegaconf import OmegaConf
+
+from andiron import errors
+from andiron.commands import launching
+
+
+class Broken(Launcher):
+    def setup(self, **parts):
+        pass
+
+    def launch(self, overrides, initial_job_idx):
+        raise RuntimeError("a worker was killed")
+
+
+def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_path):
+    for job, status in {"1": "failed", "2": "running"}.items():
+        (tmp_path / job).mkdir()
+        (tmp_path / job / "config.json").write_text("{\"lr\": 1}")
+        (tmp_path / job / "status.json").write_text(json.dumps({"status": status}))
+
+    hydra = {"sweep": {"dir": str(tmp_path)}, "runtime": {"choices": {"hydra/launcher": "joblib"}}}
+    with pytest.raises(errors.SweepError) as failed:
+        launching.launched(Broken(), OmegaConf.create({"hydra": hydra}), [], 0)
+
+    assert str(failed.value).splitlines() == [
+        "hydra/launcher=joblib: RuntimeError: a worker was killed",
+        f"{tmp_path}/1: failed",
+        f"{tmp_path}/2: killed",
+    ]
