@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 
 @dataclass
@@ -35,6 +34,8 @@ class Layer:
 
 def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
     """The layers that `forward` passes, in the order in which they were first called."""
+    from torch.utils.flop_counter import FlopCounterMode  # imports triton, which takes 0.1 s
+
     found: dict[str, Layer] = {}
     started: list[int] = []  # of each call under way, the operations before it
     inner: list[int] = [0]  # and those of the modules inside it
