@@ -26,6 +26,7 @@ from andiron.config import diagnosis, schema
 Returned = float | list[float | None] | None  # the objective of a job, or each of several
 Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
+SWEEPS = {"-m", "--multirun"}
 
 
 def checked(config: DictConfig) -> schema.Train:
@@ -151,13 +152,17 @@ def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None
     """Calls `job(config)` for the composed run, or for each run of a sweep.
 
     `hydra.main` composes every configuration twice, at first only to read `hydra.mode`, which takes
-    0.1 s: it is called where there may be a sweep, or a flag.
+    0.1 s: it is called where there may be a sweep, or another flag.
     """
     overrides = command_arguments.parsed(arguments).overrides
+    flags = {*arguments} - {*overrides}
     parsed = filter(None, map(command_arguments.parsed_override, overrides))
-    if overrides == arguments and not any(each.is_sweep_override() for each in parsed):
+    if flags <= SWEEPS and (flags or not any(each.is_sweep_override() for each in parsed)):
         with hydra.initialize_config_dir(str(conf_dir), job_name="train", version_base="1.3"):
             one: Any = GlobalHydra.instance().hydra
+            if flags:
+                one.multirun("train", job, [*overrides, "hydra.mode=MULTIRUN"])
+                return
             with suppress(AssertionError):  # before the job: a file sets hydra.mode=MULTIRUN
                 one.run("train", job, overrides)
                 return
