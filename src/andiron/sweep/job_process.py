@@ -4,6 +4,7 @@ The clean process (multiprocessing's fork server) has imported torch, started no
 touched a GPU. A job leads a session of its own, so that Ctrl-C reaches it once, through the sweep.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -24,7 +25,10 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 # what jobs would each import otherwise
-PRELOADED = ["andiron.commands.job", "andiron.experiment", "numpy.random"]
+PRELOADED = [
+    "__main__", "andiron.commands.job", "andiron.experiment", "andiron.comparison.objective",
+    "numpy.random",
+]  # fmt: skip
 SECONDS_TO_SAVE = 60  # for a job whose sweep was killed
 HELD_BACK = {
     getattr(signal, name)
@@ -114,6 +118,7 @@ def _from_clean_process() -> Iterator[None]:
 
 def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
     """In the job's process: what it prints goes to its own file, and it ends with the sweep."""
+    gc.freeze()  # looking for garbage among the modules would copy the memory that they share
     os.setsid()
     surroundings.output.parent.mkdir(parents=True, exist_ok=True)
     output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
