@@ -34,7 +34,9 @@ class Request:
     """What to run: Hydra's view of the sweep, and the overrides of the job."""
 
     hydra_context: HydraContext
-    config: DictConfig  # of the sweep
+    config: DictConfig  # of the sweep, or of the job where that is composed
+    is_composed: bool
+    checked: Train | None  # the configuration of the job, where that is known
     task_name: str
     overrides: list[str]
     number: int
@@ -82,16 +84,17 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
     setup_globals()
     composition.register_resolvers()
     JobRuntime.instance().set("name", request.task_name)
-    config = request.hydra_context.config_loader.load_sweep_config(
-        request.config, request.overrides
-    )
+    config = request.config
+    if not request.is_composed:
+        loader = request.hydra_context.config_loader
+        config = loader.load_sweep_config(config, request.overrides)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.number
     training = train.Training(request.arguments, heard, request.is_known)
 
     def checked(config: DictConfig) -> Train:
         reply({"folder": HydraConfig.get().runtime.output_dir})
-        return resume_arguments.checked_start(config)
+        return resume_arguments.checked_start(config, request.checked)
 
     def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         _wait_for_another(RunFolder(run_dir))

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.commands import job, train
+from andiron.commands.job_configs import JobConfigs
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective, recorded_run, run_search
 from andiron.config import violations
@@ -35,6 +36,7 @@ class Launcher:
     context: HydraContext
     training: train.Training
     config: DictConfig
+    job_configs: JobConfigs
     limits: Limits
     threads: str | None  # of each job; None: as many as a run alone has
 
@@ -95,6 +97,7 @@ class Launcher:
             if each.identity not in ended
         ]
         shown = SweepScreen([*done, *missing], self.metric(), as_typed(folder))
+        self.job_configs.compose_ahead(given[each.identity] for each in missing)
         self.run(book, folder, Planned(missing), given, shown, ended)
         return ended
 
@@ -134,9 +137,13 @@ class Launcher:
         own = shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
         gib = self.limits.job_gib
+        composed = self.job_configs.of(overrides)
         request = job.Request(
             hydra_context=self.context,
-            config=self.config,
+            config=composed[0] if composed else self.config,
+            is_composed=composed is not None,
+            # where it may name a variable that is another in the job, the job checks it
+            checked=composed[1] if composed and not own else None,
             task_name=JobRuntime.instance().get("name"),
             overrides=overrides,
             number=each.number,
@@ -188,7 +195,8 @@ def prepared(
     if threads is not None:
         os.environ[shares.THREADS] = threads  # for the process that loads torch
     start_clean_process()
-    return Launcher(context, task.task, config, limits, threads)
+    job_configs = JobConfigs(context.config_loader, config)
+    return Launcher(context, task.task, config, job_configs, limits, threads)
 
 
 def launched(

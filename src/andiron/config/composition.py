@@ -7,12 +7,13 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
@@ -52,6 +53,21 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
     return checked(config)
+
+
+def of_job(
+    loader: ConfigLoader, sweep: DictConfig, overrides: Sequence[str]
+) -> tuple[DictConfig, schema.Train]:
+    """A job of a sweep as Hydra composes it, and its checked configuration.
+
+    Raises: ConfigError with every mistake in it.
+    """
+    try:
+        config = loader.load_sweep_config(sweep, list(overrides))
+    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
+        raise errors.ConfigError([str(error)]) from error
+    options = [str(name) for name in config if name != "hydra"]
+    return config, checked(OmegaConf.masked_copy(config, options))
 
 
 def quoted(text: str) -> str:

@@ -70,12 +70,14 @@ def refuse(arguments: list[str]) -> None:
         raise errors.ConfigError(f"{name}: {why}" for name in found)
 
 
-def checked_start(config: DictConfig) -> Train:
+def checked_start(config: DictConfig, known: Train | None = None) -> Train:
     """The composed configuration; `resume=auto` needs a folder that is the same at every start.
+
+    `known` is what `composition.checked` gives for it, where that is known.
 
     Raises: ConfigError with every mistake.
     """
-    checked = composition.checked(config)
+    checked = known or composition.checked(config)
     given = HydraConfig.get().overrides.hydra
     if checked.resume is None and checked.resume_allow:
         listed = ",".join(checked.resume_allow)

@@ -1,0 +1,28 @@
+"""Jobs that a sweep composes are those that each would compose for itself."""
+
+from pathlib import Path
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+
+from andiron.commands.job_configs import JobConfigs
+from andiron.config import composition
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+
+
+def test_a_job_is_composed_as_alone_and_a_wrong_one_is_left_to_its_process():
+    composition.register_resolvers()
+    jobs = [["seed=1", "model=lenet"], ["lr=-1"], ["model.nonsense=1"], ["seed=2"]]
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        sweep = loader.load_configuration("train", ["jobs=2"], RunMode.MULTIRUN)
+        configs = JobConfigs(loader, sweep)
+        configs.compose_ahead(jobs[:3])
+        found = [configs.of(each) for each in jobs]
+        alone = [composition.composed(CONF, each) for each in (jobs[0], jobs[3])]
+
+    assert [found[0][1], found[3][1]] == alone
+    assert found[0][0].hydra.overrides.task == jobs[0]
+    assert found[1:3] == [None, None]
