@@ -42,55 +42,55 @@ class LearnerOptions:
 
     num_epochs: Count | None = option(
         10,
-        "length of the run in epochs; null where num_updates says it",
+        "length of the run in epochs; null if num_updates is set",
         resume="free",
         hparam=True,
     )
     num_updates: Count | None = option(
-        None, "length of the run in updates, in place of num_epochs", resume="free", hparam="if set"
+        None, "length of the run in updates, instead of num_epochs", resume="free", hparam="if set"
     )
     seed: Seed = option(
-        42, "initialisation, order, dropout: a run is a function of it", hparam=True
+        42, "seed of initialisation, data order, augmentation and dropout", hparam=True
     )
     grads_accumulation: Count = option(
-        1, "batches whose mean gradients make one update", hparam="if set"
+        1, "batches per update; their gradients are averaged", hparam="if set"
     )
     clip: Clip | None = option(
         None,
-        "joint norm of all gradients; or {norm: 1.0} of each, or {value: 0.1}",
+        "maximum global gradient norm; or {norm: 1.0} for each tensor, or {value: 0.1}",
         hparam="if set",
     )
     sam: Positive | None = option(
         None,
-        "rho of sharpness-aware minimisation, around any optimizer: 0.05",
+        "rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer",
         hparam="if set",
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = option(
-        "fp32", "arithmetic of the forward pass", hparam="if set"
+        "fp32", "precision of the forward pass", hparam="if set"
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",
-        "action for an update with a NaN or an infinity, before the weights change",
+        "what to do at an update with a NaN or infinity, before the weights change",
     )
     log_every: Every = option(
-        20, "updates between log points; or 1epochs, 0.5minutes", resume="free"
+        20, "log every so many updates; or 1epochs, 0.5minutes", resume="free"
     )
     validate_every: Every = option(
         "1epochs",
-        "time between validations: 1epochs, or a number of updates",
+        "validate every 1epochs, 10minutes, or so many updates",
         hparam="if set",
     )
-    validate_first: bool = option(False, "validate before the first update too", resume="free")
+    validate_first: bool = option(False, "also validate before the first update", resume="free")
     histograms: bool | str = option(
         False,
-        "histograms of weights and gradients at log points: true, or a regex of parameters' names",
+        "log histograms of weights and gradients: true, or a regex of parameter names",
         resume="free",
     )
     profile: Traced | None = option(
         None, "updates to trace with torch.profiler: {updates: [10, 20]}", resume="free"
     )
     test_weights: Literal["last", "best"] = option(
-        "last", "weights measured on the test set; best: of the best checkpoint", resume="free"
+        "last", "test the weights of the last update or of the best checkpoint", resume="free"
     )
 
     def __post_init__(self) -> None:

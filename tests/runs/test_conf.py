@@ -277,7 +277,7 @@ def test_help_names_every_group_with_its_choices_every_option_and_three_examples
         assert re.search(rf"^{option}:", text.split("Options")[1], flags=re.MULTILINE), option
     for example in EXAMPLES:
         assert f"\n  {example}\n" in text
-    assert text.startswith("Train a model, see it, keep everything about the run in its folder.\n")
+    assert text.startswith("Train a model; everything about the run is recorded in its folder.\n")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

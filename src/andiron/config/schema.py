@@ -41,53 +41,45 @@ DEFAULT_WRITERS = {
 class Train(LearnerOptions):
     """One training run: what `conf/train.yaml` composes and what `config.json` records."""
 
-    lr: Positive = option(
-        MISSING, "learning rate; each optimizer brings its usual one", hparam=True
-    )
+    lr: Positive = option(MISSING, "learning rate; each optimizer sets its usual one", hparam=True)
     data: Node = option(MISSING, "data set", resume="never", hparam=True)
-    task: Node = option(
-        MISSING, "training and validation step around the network", hparam=True
-    )
+    task: Node = option(MISSING, "training and validation steps", hparam=True)
     model: Node = option(MISSING, "network", resume="never", hparam=True)
-    loss: Node | None = option(None, "what the task minimises", hparam=True)
-    metrics: Nodes = option(MISSING, "measured on training and validation data", resume="never")
+    loss: Node | None = option(None, "loss function", hparam=True)
+    metrics: Nodes = option(MISSING, "metrics of training, validation and test", resume="never")
     augmentation: Nodes | None = option(
-        None, "random changes to training samples", hparam="if set"
+        None, "random transformations of training samples", hparam="if set"
     )
     optimizer: Node = option(
-        MISSING, "owns every parameter that no group claims", hparam=True
+        MISSING, "optimizer of every parameter that no group claims", hparam=True
     )
     param_groups: dict[str, Any] | None = option(
-        None, "rules that give parameters their own settings", resume="never", hparam="if set"
+        None, "groups of parameters with their own settings", resume="never", hparam="if set"
     )
-    scheduler: Node = option(
-        MISSING, "learning rate as a function of the update", hparam=True
-    )
-    gradients: Nodes | None = option(
-        None, "transformations of the gradients, in order", hparam="if set"
-    )
+    scheduler: Node = option(MISSING, "learning rate schedule", hparam=True)
+    gradients: Nodes | None = option(None, "gradient transformations, in order", hparam="if set")
     averages: Nodes | None = option(None, "averages of the weights", hparam="if set")
     early_stopping: Nodes | None = option(
-        None, "rules that end the run early", resume="free", hparam="if set"
+        None, "early stopping rules", resume="free", hparam="if set"
     )
     checkpoint: Node | None = option(
-        None, "when checkpoints are written and which are kept", resume="free"
+        None, "when to save checkpoints, and which to keep", resume="free"
     )
-    writers: Nodes | None = option(DEFAULT_WRITERS, "where logged values go", resume="free")
+    writers: Nodes | None = option(DEFAULT_WRITERS, "where to write logged values", resume="free")
     render: Node | None = option(None, "progress on the terminal", resume="free")
-    batch_size: Count = option(64, "samples in a training batch", hparam=True)
+    batch_size: Count = option(64, "samples per training batch", hparam=True)
     num_workers: Index = option(
-        0, "processes that load data; data in memory needs none", resume="free"
+        0, "data loading processes; data in memory needs none", resume="free"
     )
     device: Device = option("auto", "auto, cpu, cuda, cuda:1 or mps", resume="free")
     compile: bool = option(False, "torch.compile the network")
-    channels_last: bool = option(False, "memory layout of images")
+    channels_last: bool = option(False, "channels-last memory format for images")
     activation_checkpointing: str | None = option(
         None, "regex of modules whose activations are recomputed in backward"
     )
     start_from: str | None = option(
         None,
-        "another run's model.safetensors: tensors that fit by name and shape are loaded",
+        "a run folder or weights file; tensors that match by name and shape are loaded",
         resume="never",
         hparam="if set",
     )
@@ -95,38 +87,34 @@ class Train(LearnerOptions):
         False, "print layers, output shapes, operations and memory before training", resume="free"
     )
     debug: bool = option(
-        False, "a few batches of everything, with checks on, below outputs/debug", resume="never"
+        False, "test the configuration on a few batches, below outputs/debug", resume="never"
     )
     name: RunName | None = option(
-        None, "a name for the run, part of its folder's", resume="never", hparam="if set"
+        None, "name of the run, part of its folder name", resume="never", hparam="if set"
     )
-    overwrite: bool = option(
-        False, "true removes the run that hydra.run.dir already holds", resume="free"
-    )
+    overwrite: bool = option(False, "replace the run in hydra.run.dir", resume="free")
     resume: str | None = option(
-        None, "a run's folder; latest; or auto: the run in hydra.run.dir", resume="free"
+        None, "a run folder; latest; or auto: the run in hydra.run.dir", resume="free"
     )
     resume_allow: list[str] = option(
         [], "options that a resumed run may change: [lr, batch_size]", resume="free"
     )
     trust: list[str] = option(
         [],
-        "packages whose classes a run folder may name, as conf/ and the command line may",
+        "packages whose classes a run folder may name",
         resume="free",
     )
-    jobs: Count = option(
-        1, "runs of a sweep side by side, which share cores and GPUs", resume="free"
-    )
+    jobs: Count = option(1, "runs of a sweep in parallel; they share cores and GPUs", resume="free")
     sweep_name: RunName | None = option(
-        None, "names the folder of a sweep, in which the same command continues it", resume="free"
+        None, "name of a sweep's folder; the same command continues the sweep", resume="free"
     )
     objective: str | list[str] | None = option(
         None,
-        "what a sweep compares, such as valid/accuracy; null: what checkpoints follow",
+        "metric that ranks the runs of a sweep: valid/accuracy; null: that of checkpoint",
         resume="free",
     )
     interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(
-        None, "null: 130 after Ctrl-C, 143 after SIGTERM, 138 after SIGUSR1", resume="free"
+        None, "exit code after a signal; null: 128 + its number, 130 for Ctrl-C", resume="free"
     )
 
     def save(self, path: Path) -> None:
