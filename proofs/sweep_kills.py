@@ -1,5 +1,7 @@
 """Kills the process of a sweep at random moments: none of its jobs is left, and the same command
 completes it, with the bits of a sweep that nobody disturbed.
+
+    python -m proofs.sweep_kills --trials 20 --also jobs=1 hydra/sweeper=asha
 """
 
 import argparse
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +43,9 @@ class Killed:
         return self.gone_after is not None and self.exit_code == 0 and self.is_same
 
 
-def started(folder: Path, mark: str) -> subprocess.Popen[bytes]:
+def started(folder: Path, mark: str, also: Sequence[str]) -> subprocess.Popen[bytes]:
     """The command of a sweep in a folder, its output beside it."""
-    command = [sys.executable, "-c", PROGRAM, *SWEEP, f"hydra.sweep.dir={folder}"]
+    command = [sys.executable, "-c", PROGRAM, *SWEEP, *also, f"hydra.sweep.dir={folder}"]
     with folder.with_suffix(".txt").open("ab") as output:
         return subprocess.Popen(
             command,
@@ -66,10 +69,12 @@ def processes(mark: str) -> list[int]:
     return found
 
 
-def trial(folder: Path, after: float, weights: dict[str, bytes]) -> Killed:
+def trial(
+    folder: Path, after: float, weights: dict[str, bytes], also: Sequence[str] = ()
+) -> Killed:
     """A sweep that is killed after so many seconds, and repaired."""
     mark = secrets.token_hex(8)
-    process = started(folder, mark)
+    process = started(folder, mark, also)
     time.sleep(after)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -79,7 +84,7 @@ def trial(folder: Path, after: float, weights: dict[str, bytes]) -> Killed:
     gone_after = None if processes(mark) else time.monotonic() - killed
     ledger = folder / "sweep.jsonl"
     ended = ledger.read_text().count('"event": "ended"') if ledger.exists() else 0
-    code = started(folder, mark).wait(timeout=SECONDS_AT_MOST)
+    code = started(folder, mark, also).wait(timeout=SECONDS_AT_MOST)
     return Killed(after, gone_after, ended, code, trained(folder) == weights)
 
 
@@ -94,17 +99,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=None, help="of the moments of the kills")
+    parser.add_argument("--also", nargs="*", default=[], help="arguments to add to the sweep")
     options = parser.parse_args()
+    also: list[str] = options.also
     chance = random.Random(options.seed)
     folder = Path(tempfile.mkdtemp(prefix="sweep-kills-"))
     begun = time.monotonic()
-    if started(folder / "whole", secrets.token_hex(8)).wait(timeout=SECONDS_AT_MOST):
+    if started(folder / "whole", secrets.token_hex(8), also).wait(timeout=SECONDS_AT_MOST):
         print((folder / "whole.txt").read_text(), file=sys.stderr)
         return 1
     length, weights = time.monotonic() - begun, trained(folder / "whole")
     sound = 0
     for number in range(1, options.trials + 1):
-        found = trial(folder / str(number), chance.uniform(0.1, 1) * length, weights)
+        found = trial(folder / str(number), chance.uniform(0.1, 1) * length, weights, also)
         sound += found.is_sound
         print(f"{number}: {'sound' if found.is_sound else 'BROKEN'} {found}", flush=True)
     print(f"{sound} of {options.trials} sound")

@@ -108,6 +108,11 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(reason)
 
 
+class Paused(Interrupted):
+    """A run that stopped where it was to wait, its state saved, until another process resumes it.
+    """
+
+
 def reason(error: BaseException) -> str:
     """An error in words, with its kind where it is none of Andiron's own."""
     if isinstance(error, AndironError | Interrupted):

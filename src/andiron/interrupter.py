@@ -18,7 +18,9 @@ class Interrupter:
 
     is_watched = False  # whether `at` is to be called at every place, and not only once asked
 
-    def __init__(self) -> None:
+    def __init__(self, pause_at: int | None = None):
+        """With `pause_at`, the run pauses at its validation after so many epochs or updates."""
+        self._pause_at = pause_at
         self.asked: errors.Interrupted | None = None
         self.is_heard = False  # while a learner asks: it finishes its update and saves
         self.is_paused = False
@@ -69,3 +71,9 @@ class Interrupter:
     def at(self, split: str, updates: int, batch: int) -> bool:
         """Whether to stop after `updates`, before batch `batch` (from 0) of a pass over `split`."""
         return self.asked is not None
+
+    def pause(self, completed: int, unit: str) -> errors.Paused | None:
+        """The pause that is due once so many epochs or updates, as `unit` says, are validated."""
+        if self._pause_at is None or completed < self._pause_at:
+            return None
+        return errors.Paused(f"after {completed} {unit if completed > 1 else unit[:-1]}")

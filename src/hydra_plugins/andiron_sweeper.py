@@ -1,6 +1,5 @@
 """Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,22 +24,11 @@ class AndironSweeper(BasicSweeper):
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Composes as many jobs as it takes for every option and every choice of a group."""
-        is_choice = functools.cache(self._is_choice)
-        seen: set[str] = set()
-        few = []
-        for job in batch:
-            options = {text: text.partition("=")[0] for text in job}
-            marks = {text if is_choice(option) else option for text, option in options.items()}
-            if not marks <= seen:
-                few.append(job)
-                seen |= marks
-        super().validate_batch_is_legal(few)
+        from andiron.sweep import settled
 
-    def _is_choice(self, option: str) -> bool:
-        """Whether an option, as an override begins, chooses from a config group."""
-        group = option.lstrip("+~").partition("@")[0]
-        context = self.hydra_context
-        return context is not None and bool(context.config_loader.get_group_options(group))
+        if self.hydra_context is not None:
+            few = settled.representative(batch, self.hydra_context.config_loader)
+            super().validate_batch_is_legal(few)
 
 
 class _Noting(Launcher):

@@ -52,7 +52,7 @@ FLOORS = [
     {"experiment"},
     {"trained", "exports", "sweep", "search"},
     {"commands"},
-    {"andiron_launcher", "andiron_sweeper", "andiron_optuna"},  # in hydra_plugins
+    {"andiron_launcher", "andiron_sweeper", "andiron_searches"},  # in hydra_plugins
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")

@@ -4,7 +4,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
 from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
 
-from andiron import errors
+from andiron import errors, improvement
 from andiron.commands import command_line, signals, streams, train
 from andiron.commands.signals import Signals
 from andiron.config import composition
@@ -43,14 +43,16 @@ class Request:
     arguments: list[str]  # of the sweep
     command: list[str]  # that repeats the job alone
     is_known: bool  # to the ledger: a run that the folder holds is this one
+    pause_at: int | None = None  # epochs or updates, as the length of the run is given
 
 
 def run(request: Request, reply: Reply) -> int:
     """Runs the job as Hydra's `run_job` does; the exit code of the process.
 
-    Replies with the folder of the run, and at the end with the objective or an error.
+    Replies with the folder of the run, and at the end with the objective, that of a run that
+    pauses after why, or with an error.
     """
-    heard = Signals(Interrupter(), until_exit=True)
+    heard = Signals(Interrupter(request.pause_at), until_exit=True)
     command_line.show_log()
     with streams.lasting():
         try:
@@ -98,7 +100,11 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
 
     def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         _wait_for_another(RunFolder(run_dir))
-        return training(config, run_dir, record)
+        try:
+            return training(config, run_dir, record)
+        except errors.Paused as error:
+            reply({"paused": str(error)})
+            return _objective_so_far(config, RunFolder(run_dir))
 
     return run_job(
         hydra_context=request.hydra_context,
@@ -107,6 +113,15 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
     )
+
+
+def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
+    from andiron.comparison import objective  # few runs pause
+    from andiron.search import objectives
+
+    sought = objectives.objectives(asdict(config))
+    known = {improvement.split_and_metric(each.name)[1]: each.direction for each in sought}
+    return objective.values(folder, config.objective, known)
 
 
 def _wait_for_another(folder: RunFolder) -> None:

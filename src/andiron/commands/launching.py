@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from andiron.sweep.scheduling import Limits, Planned, Schedule, Supply
 
 MOST_GROUPS = 20  # in the table at the end
 OUTPUT = "output"  # folder in that of the sweep, for what each job prints
+Supplied = Callable[[Iterable[Job]], Supply]
 
 
 @dataclass(frozen=True)
@@ -40,39 +41,60 @@ class Launcher:
     limits: Limits
     threads: str | None  # of each job; None: as many as a run alone has
 
+    @property
+    def folder(self) -> Path:
+        """Of the sweep."""
+        return Path(os.path.abspath(str(self.config.hydra.sweep.dir)))
+
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
         """Runs those jobs that are not done; what each returned, in the order of `overrides`.
 
+        Raises: as `trained`.
+        """
+        return [
+            self.returned(self.folder, job, list(texts))
+            for job, texts in zip(self.trained(overrides, first), overrides, strict=True)
+        ]
+
+    def trained(
+        self,
+        overrides: Sequence[Sequence[str]],
+        first: int,
+        supplied: Supplied = Planned,
+        settled_as: Collection[str] = (),
+    ) -> list[Job]:
+        """Runs the jobs as `supplied`; each as it ended, in their order.
+
+        One that the ledger knows keeps its status if it is done, or in `settled_as`.
         Raises: ConfigError for no jobs; Interrupted once the jobs that ran have saved their state.
         """
         if not overrides:
             raise errors.ConfigError(["the sweep has no job: no combination of values"])
-        folder = Path(os.path.abspath(str(self.config.hydra.sweep.dir)))
-        folder.mkdir(parents=True, exist_ok=True)
-        known = ledger.read(folder)  # before it is locked: closing a file releases its lock
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known = ledger.read(self.folder)  # before it is locked: closing a file releases its lock
         jobs = settled.jobs(known, overrides, first)
         given = {each.identity: list(texts) for each, texts in zip(jobs, overrides, strict=True)}
-        unique = list({each.identity: each for each in jobs}.values())
-        done = [] if self.config.overwrite else [self._again(known, each) for each in unique]
-        done = [each for each in done if each.status == ledger.DONE]
-        book = Ledger(folder)
+        unique = {each.identity: self._again(known, each, settled_as) for each in jobs}
+        supply = supplied(unique.values())
+        book = Ledger(self.folder)
         try:
-            self._plan(book, [each for each in unique if each.identity not in known.jobs])
-            ended = self._run(book, folder, unique, done, given)
+            self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
+            ended = self._run(book, list(unique.values()), supply, given)
         finally:
             book.close()
         if any(each.status == ledger.DONE for each in ended.values()):
-            compare(folder)
-        return [
-            self.returned(folder, ended[each.identity], given[each.identity]) for each in jobs
-        ]
+            compare(self.folder)
+        return [ended[each.identity] for each in jobs]
 
-    def _again(self, known: Sweep, each: Job) -> Job:
-        """A job of the ledger: it may be done, and its objective another than it was."""
+    def _again(self, known: Sweep, each: Job, settled_as: Collection[str]) -> Job:
+        """A job of the ledger as this command finds it; if it is done, its objective may differ."""
+        if self.config.overwrite:
+            return Job(each.identity, each.number, each.overrides, threads=self.threads)
         folder = known.folder_of(each)
-        if folder is None or not known.is_done(each):
-            return replace(each, status=None)
-        return replace(each, objective=objective.value(folder, self.metric()))
+        if folder is not None and known.is_done(each):
+            return replace(each, objective=objective.value(folder, self.metric()))
+        status = each.status if each.status in settled_as else None
+        return replace(each, status=status, pause_at=None, threads=self.threads)
 
     def _plan(self, book: Ledger, new: Sequence[Job]) -> None:
         book.add("sweep", command=sys.argv, objective=self.metric())
@@ -80,25 +102,16 @@ class Launcher:
             book.add("job", job=each.identity, number=each.number, overrides=each.overrides)
 
     def _run(
-        self,
-        book: Ledger,
-        folder: Path,
-        jobs: Sequence[Job],
-        done: Sequence[Job],
-        given: Mapping[str, list[str]],
+        self, book: Ledger, jobs: Sequence[Job], supply: Supply, given: Mapping[str, list[str]]
     ) -> dict[str, Job]:
-        """The jobs by identity as they ended, those that are done as they are."""
-        if done:
-            print(f"{len(done)} of {len(jobs)} jobs are done already")
-        ended = {each.identity: each for each in done}
-        missing = [
-            replace(each, status=None, threads=self.threads)
-            for each in jobs
-            if each.identity not in ended
-        ]
-        shown = SweepScreen([*done, *missing], self.metric(), as_typed(folder))
-        self.job_configs.compose_ahead(given[each.identity] for each in missing)
-        self.run(book, folder, Planned(missing), given, shown, ended)
+        """The jobs by identity as they ended, those that are settled as they are."""
+        if done := sum(each.status == ledger.DONE for each in jobs):
+            print(f"{done} of {len(jobs)} jobs are done already")
+        ended = {each.identity: each for each in jobs if each.status is not None}
+        shown = SweepScreen(jobs, self.metric(), as_typed(self.folder))
+        waiting = [given[each.identity] for each in jobs if each.status is None]
+        self.job_configs.compose_ahead(waiting)
+        self.run(book, self.folder, supply, given, shown, ended)
         return ended
 
     def run(
@@ -149,7 +162,8 @@ class Launcher:
             number=each.number,
             arguments=self.training.arguments,
             command=[sys.argv[0], *each.overrides],
-            is_known=each.starts > 0,
+            is_known=each.starts > 0 and (bool(each.rungs) or not self.config.overwrite),
+            pause_at=each.pause_at,
         )
         surroundings = Surroundings(
             folder / OUTPUT / f"{each.number}.txt",
@@ -170,7 +184,7 @@ class Launcher:
     def returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
         """What Hydra's sweepers expect of a job."""
         returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
-        if ended.status == ledger.DONE:
+        if ended.status in (ledger.DONE, ledger.PAUSED):
             returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
         else:
             place = folder / ended.folder if ended.folder else f"{folder}: job {ended.number}"

@@ -50,7 +50,7 @@ def run(
 
     options = violations.checked(SearchOptions, given, prefix="hydra.sweeper.")
     space = search_space.search_space(options.params or {}, arguments, loader)
-    plain = [_checked(loader, config, overrides) for overrides in space.corners()][0]
+    plain = [checked(loader, config, overrides) for overrides in space.corners()][0]
     sought = objectives.objectives(plain, options.directions)
     own = getattr(launcher, "of_sweep", None)  # of the launcher andiron
     if options.pruner:
@@ -73,7 +73,7 @@ def run(
     return failed
 
 
-def _checked(
+def checked(
     loader: ConfigLoader, config: DictConfig, overrides: Sequence[str]
 ) -> Mapping[str, Any]:
     """The plain configuration of the job with these overrides.
@@ -96,14 +96,19 @@ def _check_prunable(
 
     Raises: ConfigError.
     """
-    writers = (plain.get("writers") or {}).values()
     if launcher is None:
         why = "this launcher cannot stop one run alone; choose hydra/launcher=andiron"
-    elif not any(each and each.get("_target_") == LINES for each in writers):
+    elif not is_logged(plain):
         why = "reads metrics.jsonl, which is not written; choose writers=[json_lines] too"
     else:
         return
     raise errors.ConfigError([f"hydra.sweeper.pruner={pruner}: {why}"])
+
+
+def is_logged(plain: Mapping[str, Any]) -> bool:
+    """Whether a run writes what its metrics are read from while it trains."""
+    writers = (plain.get("writers") or {}).values()
+    return any(each and each.get("_target_") == LINES for each in writers)
 
 
 def _run_in_processes(

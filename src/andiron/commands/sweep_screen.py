@@ -37,9 +37,10 @@ class SweepScreen:
         self._number = len(planned) + proposed
         self._states = Counter(each.status or "waiting" for each in planned)
         self._states["waiting"] += proposed
+        self._paused = {each.identity for each in planned if each.status == ledger.PAUSED}
         self._watched: dict[str, WatchedRun] = {}
         self._rows: list[tuple[str, ...]] = []
-        self._running = 0
+        self._taken = Counter[str]()  # out of which states jobs run
         self._drawn = 0.0
         self._console = Console()
         self._live = Live(
@@ -58,14 +59,18 @@ class SweepScreen:
         """Draws the table anew, now and then."""
         if self._live.is_started and time.monotonic() - self._drawn > SECONDS_BETWEEN_DRAWINGS:
             self._drawn = time.monotonic()
-            self._running = len(running)
+            self._taken = Counter(self._state_before(each.job) for each in running)
             self._rows = [self._row(each) for each in running[:MOST_ROWS]]
             self._live.refresh()
 
     def ended(self, job: Job, again: bool) -> None:
         """A line that stays."""
-        self._states["waiting"] -= 1
+        self._states[self._state_before(job)] -= 1
         self._states["waiting" if again else str(job.status)] += 1
+        if job.status == ledger.PAUSED:
+            self._paused.add(job.identity)
+        else:
+            self._paused.discard(job.identity)
         waiting = self._states["waiting"]
         words = [
             f"[{self._number - waiting}/{self._number}]",
@@ -78,6 +83,9 @@ class SweepScreen:
             "; tried again" if again else "",
         ]
         print(errors.printable(" ".join(filter(None, words))).replace("\n", " "))
+
+    def _state_before(self, job: Job) -> str:
+        return ledger.PAUSED if job.identity in self._paused else "waiting"
 
     def _measured(self, job: Job) -> str:
         if job.objective is None:
@@ -101,8 +109,8 @@ class SweepScreen:
         )
 
     def _table(self) -> Table:
-        running = min(self._running, self._states["waiting"])
-        states = self._states - Counter(waiting=running) + Counter(running=running)
+        taken = self._taken & self._states  # some of them may have ended since
+        states = self._states - taken + Counter(running=taken.total())
         counts = (f"{number} {state}" for state, number in states.items())
         title = f"{self._folder}: {', '.join(counts)}"
         metric = self._metric or "valid/loss"

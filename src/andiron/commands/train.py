@@ -227,8 +227,8 @@ class Training:
         trusted: Trust | None = None,
     ) -> Returned:
         """Trains, with `trusted` as a resumed run; the objective of a run of a sweep."""
-        if self.resumes and config.resume is None and not config.overwrite:
-            config = dataclasses.replace(config, resume="auto")
+        if self.resumes and config.resume is None:
+            config = dataclasses.replace(config, resume="auto", overwrite=False)
         self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         interrupter = self.signals.interrupter
         if config.debug and trusted is None:

@@ -70,10 +70,13 @@ class Run:
         return f"{split}/{metric}" if isinstance(metric, str) else None
 
 
-def read(folders: Iterable[RunFolder]) -> list[Run]:
-    """The runs in these folders; a run is damaged, not missing, where it cannot be read."""
+def read(folders: Iterable[RunFolder], given: Mapping[str, str] | None = None) -> list[Run]:
+    """The runs in these folders; a run is damaged, not missing, where it cannot be read.
+
+    The directions `given` of metrics win over those that the runs have on record.
+    """
     runs = [_read(folder) for folder in folders]
-    known = directions(runs)
+    known = directions(runs) | dict(given or {})
     return [run if run.metrics else _with_logged(run, known) for run in runs]
 
 

@@ -8,8 +8,8 @@ FOREIGN = "hydra-optuna-sweeper"
 INSTALL = "pip install andiron[optuna]"
 
 
-def check() -> None:
-    """Refuses to search where optuna is missing, of another version, or another sweeper's.
+def check(chosen: str = CHOICE) -> None:
+    """Refuses what was chosen where optuna is missing, of another version, or another sweeper's.
 
     Raises: ConfigError.
     """
@@ -25,7 +25,7 @@ def check() -> None:
         why, remedy = f"needs optuna {MAJOR}, and {optuna} is installed", INSTALL
     else:
         return
-    raise errors.ConfigError([f"{CHOICE}: {why}; {remedy}"])
+    raise errors.ConfigError([f"{chosen}: {why}; {remedy}"])
 
 
 def _version(package: str) -> str | None:

@@ -2,7 +2,9 @@
 
 import math
 
+from andiron import errors
 from andiron.cadence import Cadence, Ticker
+from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
 from andiron.options import LearnerOptions
 
@@ -49,7 +51,21 @@ class Agenda:
 
     def is_length_reached(self, at: Position) -> bool:
         """Whether the run has the updates, or else the epochs, of its options."""
-        options = self._options
-        if options.num_updates is not None:
-            return at.updates >= options.num_updates
-        return options.num_epochs is not None and at.epoch >= options.num_epochs
+        completed, unit = self._progress(at)
+        length: int | None = getattr(self._options, f"num_{unit}")
+        return length is not None and completed >= length
+
+    def reason_to_stop(
+        self, at: Position, interrupter: Interrupter, is_over: bool
+    ) -> errors.Interrupted | None:
+        """Why to stop here: on request, or a run that is not over has to pause once validated."""
+        if interrupter.at("train", at.updates, at.batch) and interrupter.asked:
+            return interrupter.asked
+        is_validated = self._validations.was_done(at.updates)
+        return interrupter.pause(*self._progress(at)) if is_validated and not is_over else None
+
+    def _progress(self, at: Position) -> tuple[int, str]:
+        """What is completed, in the unit of the run's length."""
+        if self._options.num_updates is not None:
+            return at.updates, "updates"
+        return at.epoch, "epochs"

@@ -231,10 +231,9 @@ class Learner(AbstractContextManager["Learner"]):
             self.early_stopping.observe(latest, epoch=at.epoch + (at.batch > 0), updates=at.updates)
 
     def _stop_if_asked(self) -> None:
-        at = self.position
-        if self.interrupter.at("train", at.updates, at.batch) and self.interrupter.asked:
+        if reason := self._agenda.reason_to_stop(self.position, self.interrupter, self.is_over):
             self._saver.save()
-            raise self.interrupter.asked
+            raise reason
 
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:

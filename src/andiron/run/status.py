@@ -33,11 +33,13 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 @contextmanager
 def reported(folder: RunFolder, started: str) -> Iterator[None]:
-    """Writes to status.json and to the log how the body ends: done, interrupted or failed."""
+    """Writes to status.json and to the log how the body ends: done, paused, interrupted or failed.
+    """
     try:
         yield
     except BaseException as error:
         verdict = "failed" if isinstance(error, Exception) else "interrupted"
+        verdict = "paused" if isinstance(error, errors.Paused) else verdict
         why = errors.reason(error)
         _write_end(folder, verdict, why, started)
         log.error("%s: %s", verdict, why)

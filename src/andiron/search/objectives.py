@@ -1,17 +1,25 @@
 """What a search optimizes, and which way, as the configuration says: nothing is built for it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from andiron import errors, improvement
 from andiron.config.signatures import class_constant
-from andiron.search.study import Objective
 
 Config = Mapping[str, Any]  # composed and plain
 BEST = {True: "highest", False: "lowest"}
 
 
-def objectives(config: Config, directions: Sequence[str] | None) -> list[Objective]:
+@dataclass(frozen=True)
+class Objective:
+    """A metric, as `valid/accuracy`, and which value of it is best: lowest or highest."""
+
+    name: str
+    direction: str
+
+
+def objectives(config: Config, directions: Sequence[str] | None = None) -> list[Objective]:
     """The metrics of `objective`, or that which checkpoints follow, each with its direction.
 
     `directions` says it in their order where the classes of the metrics do not.
@@ -32,8 +40,8 @@ def objectives(config: Config, directions: Sequence[str] | None) -> list[Objecti
     if unknown:
         raise errors.ConfigError(
             f"objective={name}: no metric of the configuration that says which value is best; "
-            f"there is: {', '.join(f'valid/{each}' for each in known)}; choose one, or give "
-            "hydra.sweeper.directions=[highest], or [lowest]"
+            f"there is: {', '.join(f'valid/{each}' for each in known)}; choose one, give its class "
+            "higher_is_better, or to hydra/sweeper=optuna hydra.sweeper.directions=[highest]"
             for name in unknown
         )
     return [Objective(name, str(each)) for name, each in zip(names, found, strict=True)]

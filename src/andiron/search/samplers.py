@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
-from optuna import exceptions, pruners, samplers
+from optuna import create_study, exceptions, logging, pruners, samplers
 from optuna._transform import _SearchSpaceTransform
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
@@ -55,6 +55,13 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
         f"sampler={options.sampler}", "sampler_options", given, made
     )
     return built
+
+
+def drawn(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
+    """The overrides of so many jobs with values at random; of more jobs the first are the same."""
+    logging.set_verbosity(logging.ERROR)
+    study = create_study(sampler=samplers.RandomSampler(seed))
+    return [space.overrides(study.ask({**space.options}).params) for _ in range(number)]
 
 
 def pruner(options: SearchOptions) -> pruners.BasePruner:

@@ -88,7 +88,7 @@ def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: An
             found.append(f"{text}: cannot be searched: {str(error).splitlines()[0]}")
     if not found and not options:
         found.append(
-            "hydra/sweeper=optuna: no option is searched; give one a range, such as "
+            "hydra.sweeper: no option is searched; give one a range, such as "
             "'lr=tag(log,interval(1e-4,1e-1))' or optimizer=adam,sgd"
         )
     if found:

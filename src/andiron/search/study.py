@@ -4,7 +4,6 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import optuna
@@ -15,6 +14,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from andiron import errors
 from andiron.plain_values import is_finite
 from andiron.search import samplers
+from andiron.search.objectives import Objective
 from andiron.search.search_options import SearchOptions
 from andiron.search.search_space import SearchSpace
 
@@ -22,14 +22,6 @@ FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 STUDY = "sweep"  # its name in the storage
 SEARCHED, AGAIN = "searched", "again"  # attributes: what the study is of; of a repeated trial
 OPTUNAS = {"lowest": "minimize", "highest": "maximize"}
-
-
-@dataclass(frozen=True)
-class Objective:
-    """A metric, as `valid/accuracy`, and which value of it is best: lowest or highest."""
-
-    name: str
-    direction: str
 
 
 class SweepStudy:

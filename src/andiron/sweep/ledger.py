@@ -6,7 +6,7 @@ Folder and ledger may come from anybody: what is not as a sweep writes it is pas
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from andiron.run_folder import RunFolder
 NAME = "sweep.jsonl"
 MOST_BYTES = 256 * 2**20
 MOST_VALUES = 10_000  # in a line
+MOST_RUNGS = 64  # of a job: each is at least twice as long as the one before
 DONE, FAILED, KILLED = "done", "failed", "killed"
 TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
 DIVERGED = "diverged"  # NaN or infinity: it would fail again
 PRUNED = "pruned"  # stopped by a search, because others were better
+PAUSED = "paused"  # at a rung of successive halving
 IDENTITY = 12  # hexadecimal digits
 # how a run is shown and started says nothing of what is trained
 APART = {*INSTRUCTIONS, "render", "restart"}
@@ -43,6 +45,8 @@ class Job:
     seconds: float | None = None
     starts: int = 0
     threads: str | None = None
+    pause_at: int | None = None  # epochs or updates, of its newest start
+    rungs: tuple[tuple[int, float | None], ...] = ()  # where it has paused, with the objective
 
 
 @dataclass
@@ -156,18 +160,28 @@ def _take(sweep: Sweep, event: dict[str, Any]) -> None:
         sweep.jobs.setdefault(key, Job(key, event["number"], texts))
     elif name in ("started", "ended") and str(event.get("job")) in sweep.jobs:
         job = sweep.jobs[str(event["job"])]
-        sweep.jobs[job.identity] = _after(job, event)
+        sweep.jobs[job.identity] = after(job, event)
 
 
-def _after(job: Job, event: dict[str, Any]) -> Job:
+def after(job: Job, event: Mapping[str, Any]) -> Job:
+    """The job after it has started or ended."""
     texts = {name: _of(event, name, str) for name in ("folder", "threads")}
     kept = {name: value for name, value in texts.items() if value is not None}
     if event["event"] == "started":
-        return replace(job, status=None, reason=None, starts=job.starts + 1, **kept)
+        at = _of(event, "pause_at", int)
+        before = tuple(each for each in job.rungs if at is None or each[0] < at)
+        starts = job.starts + 1
+        return replace(
+            job, status=None, reason=None, starts=starts, pause_at=at, rungs=before, **kept
+        )
     objective, seconds = _of(event, "objective", int | float), _of(event, "seconds", int | float)
+    status, rungs = _of(event, "status", str), job.rungs
+    if status == PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
+        rungs = (*rungs, (job.pause_at, objective))
     return replace(
         job,
-        status=_of(event, "status", str),
+        status=status,
+        rungs=rungs,
         reason=_of(event, "reason", str),
         objective=objective,
         seconds=seconds,
@@ -175,6 +189,6 @@ def _after(job: Job, event: dict[str, Any]) -> Job:
     )
 
 
-def _of(event: dict[str, Any], name: str, kind: Any) -> Any:
+def _of(event: Mapping[str, Any], name: str, kind: Any) -> Any:
     value = event.get(name)
     return value if isinstance(value, kind) and not isinstance(value, bool) else None

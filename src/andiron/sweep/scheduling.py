@@ -4,7 +4,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
@@ -19,7 +19,8 @@ from andiron.sweep.job_process import JobProcess
 from andiron.sweep.ledger import Job, Ledger
 
 SECONDS_BETWEEN_LOOKS = 0.2
-FINAL = (ledger.DONE, ledger.INTERRUPTED, ledger.PRUNED, ledger.DIVERGED)  # not tried again
+# not tried again
+FINAL = (ledger.DONE, ledger.PAUSED, ledger.INTERRUPTED, ledger.PRUNED, ledger.DIVERGED)
 EXIT_USAGE = 2  # of a configuration that no attempt can train
 SIGNALLED = 128  # exit codes above it name a signal
 
@@ -78,10 +79,10 @@ class Supply(Protocol):
 
 
 class Planned:
-    """A supply of jobs that are known from the start."""
+    """A supply of jobs that are known from the start; those that have a status are left out."""
 
     def __init__(self, jobs: Iterable[Job]):
-        self._waiting = deque(jobs)
+        self._waiting = deque(each for each in jobs if each.status is None)
 
     def next(self) -> Job | None:
         """The next in their order."""
@@ -108,7 +109,7 @@ class Schedule:
         self._folder = folder
         self._shown = shown
         self._running: list[Running] = []
-        self._attempts: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
 
     def run(self, supply: Supply, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs as they ended, by identity; those that were not started are missing.
@@ -142,10 +143,10 @@ class Schedule:
     def _begin(self, job: Job) -> None:
         places = {each.place for each in self._running}
         place = min(set(range(self._limits.jobs)) - places)
-        self._attempts[job.identity] = self._attempts.get(job.identity, 0) + 1
         process = self._start(job, place)
-        self._book.add("started", job=job.identity, pid=process.pid, threads=job.threads)
-        started = replace(job, starts=job.starts + 1)
+        facts = {"threads": job.threads, "pause_at": job.pause_at}
+        self._book.add("started", job=job.identity, pid=process.pid, **facts)
+        started = ledger.after(job, {"event": "started", **facts})
         self._running.append(Running(started, process, place, time.monotonic()))
 
     def _looked_after(
@@ -176,26 +177,21 @@ class Schedule:
             running.process.kill()
         running.is_wrong = code == EXIT_USAGE
         status, reason = self._outcome(running, code)
-        run_dir = running.run_dir
         objectives = [each["objective"] for each in running.process.replies if "objective" in each]
-        job = replace(
-            running.job,
-            status=status,
-            reason=reason,
-            folder=_inside(run_dir, self._folder) or running.job.folder,
-            objective=_first(objectives[0]) if objectives else None,
-            seconds=round(time.monotonic() - running.since, 3),
-        )
-        self._book.add(
-            "ended", job=job.identity, status=status, reason=reason, exit_code=code,
-            folder=job.folder, objective=job.objective, seconds=job.seconds,
-        )  # fmt: skip
-        return job
+        facts = {
+            "status": status,
+            "reason": reason,
+            "folder": _inside(running.run_dir, self._folder) or running.job.folder,
+            "objective": _first(objectives[0]) if objectives else None,
+            "seconds": round(time.monotonic() - running.since, 3),
+        }
+        self._book.add("ended", job=running.job.identity, exit_code=code, **facts)
+        return ledger.after(running.job, {"event": "ended", **facts})
 
     def _outcome(self, running: Running, code: int) -> tuple[str, str | None]:
         said = {name: text for reply in running.process.replies for name, text in reply.items()}
         if "objective" in said:
-            return ledger.DONE, None
+            return (ledger.PAUSED, said["paused"]) if "paused" in said else (ledger.DONE, None)
         if running.stopped_as == ledger.PRUNED:
             return ledger.PRUNED, None
         if running.stopped_as == ledger.TIMED_OUT:
@@ -215,8 +211,9 @@ class Schedule:
         self, job: Job, running: Running, asked: errors.Interrupted | None
     ) -> bool:
         is_hopeless = job.status in FINAL or running.is_wrong
-        has_tries = self._attempts[job.identity] <= self._limits.retries
-        again = has_tries and not is_hopeless and not asked
+        failures = 0 if is_hopeless else self._failures.get(job.identity, 0) + 1
+        self._failures[job.identity] = failures
+        again = 0 < failures <= self._limits.retries and not asked
         self._shown.ended(job, again)
         return again
 

@@ -1,7 +1,9 @@
 """Which jobs a sweep has: those that the ledger knows keep their number, new ones get the next."""
 
+import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from andiron.sweep import ledger
 from andiron.sweep.ledger import Job, Sweep
@@ -21,6 +23,30 @@ def jobs(known: Sweep, overrides: Sequence[Sequence[str]], first: int) -> list[J
             taken.add(number)
         found.append(job)
     return found
+
+
+def representative(
+    overrides: Sequence[Sequence[str]], loader: Any, whole: Collection[str] = ()
+) -> list[Sequence[str]]:
+    """As many of the jobs as have every option, every choice of a group and every value of `whole`.
+
+    `loader` is Hydra's, which knows the groups.
+    """
+
+    @functools.cache
+    def is_choice(option: str) -> bool:
+        name = option.lstrip("+~").partition("@")[0]
+        return name in whole or bool(loader.get_group_options(name))
+
+    seen: set[str] = set()
+    few = []
+    for job in overrides:
+        options = {text: text.partition("=")[0] for text in job}
+        marks = {text if is_choice(option) else option for text, option in options.items()}
+        if not marks <= seen:
+            few.append(job)
+            seen |= marks
+    return few
 
 
 def differing(jobs: Sequence[Job]) -> dict[str, list[str]]:

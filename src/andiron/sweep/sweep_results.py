@@ -61,25 +61,26 @@ class Results:
 def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
     """The results in a folder, by the metric given or else by the sweep's objective.
 
-    Jobs that are not done have none.
+    The table has the jobs that are done; paused ones too have the objective that they reached.
     Raises: SelectionError if no job is done, or none has measured this metric.
     """
     sweep = ledger.read(folder)
     by_path: dict[Path, Job] = {}
     for job in sweep.jobs.values():
         place = sweep.folder_of(job)
-        if place is not None and sweep.is_done(job):
+        if place is not None and (sweep.is_done(job) or job.status == ledger.PAUSED):
             by_path[place.path] = job
     runs = recorded_run.read(RunFolder(path) for path in by_path)
     measured = [run for run in runs if run.metrics]
-    if not measured:
+    done = [run for run in measured if by_path[run.path].status == ledger.DONE]
+    if not done:
         raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
     objective = sweep.facts.get("objective")
     given = metric or (objective if isinstance(objective, str) else None)
-    name = run_list.metric_of(measured, given)
-    way = direction or run_values.known_direction(name, measured)
-    groups = seed_groups.ordered(seed_groups.by_seed(measured), name, way)
-    metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(measured)]))
+    name = run_list.metric_of(done, given)
+    way = direction or run_values.known_direction(name, done)
+    groups = seed_groups.ordered(seed_groups.by_seed(done), name, way)
+    metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(done)]))
     rows = seed_groups.described(groups, metrics)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     jobs = [replace(job, objective=values.get(key)) for key, job in sweep.jobs.items()]

@@ -6,8 +6,7 @@ import pytest
 
 from andiron import errors, metrics
 from andiron.config.signatures import class_constant
-from andiron.search.objectives import objectives
-from andiron.search.study import Objective
+from andiron.search.objectives import Objective, objectives
 
 CONFIG = {
     "objective": None,

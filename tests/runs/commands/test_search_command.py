@@ -11,7 +11,7 @@ BASIC = ("hydra/launcher=basic",)
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     {
-        "nothing to search": (["lr=0.1"], "hydra/sweeper=optuna: no option is searched; give one"),
+        "nothing to search": (["lr=0.1"], "hydra.sweeper: no option is searched; give one"),
         "a value out of range": (["lr=interval(-1,1)"], "lr=-1.0: should be greater than 0"),
         "a choice that is none": (["optimizer=adam,sdg"], "optimizer=sdg: no such optimizer; did"),
         "a tag": (["lr=tag(ln,range(3))"], "lr=tag(ln,range(3)): cannot be searched: tag ln"),

@@ -1,0 +1,56 @@
+"""The sweepers `optuna` and `asha`, where Hydra looks for plugins and imports them at every start.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+
+class _CommandSweeper(Sweeper):
+    """Leaves the sweep to a command, which returns the errors of the jobs that failed."""
+
+    def __init__(self, **options: Any):
+        self._options = {
+            name: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            for name, value in options.items()
+        }
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keeps what the jobs are launched with."""
+        self._loader, self._config = hydra_context.config_loader, config
+        self._failures: list[Exception] = getattr(task_function, "failures", [])
+        self._launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Runs the jobs that the arguments describe."""
+        failed = self._run(self._loader, self._config, self._launcher, self._options, arguments)
+        self._failures += [error for error in failed if error not in self._failures]
+
+    @abstractmethod
+    def _run(self, *given: Any) -> list[Exception]: ...
+
+
+class OptunaSweeper(_CommandSweeper):
+    """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
+
+    def _run(self, *given: Any) -> list[Exception]:
+        from andiron.commands import searching
+
+        return searching.run(*given)
+
+
+class AshaSweeper(_CommandSweeper):
+    """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
+
+    def _run(self, *given: Any) -> list[Exception]:
+        from andiron.commands import halving
+
+        return halving.run(*given)
