@@ -324,35 +324,35 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Trains once straight and then again and again, killed at random moments, "
-        "and compares every bit. The overrides of train.py come first.",
+        description="Trains once without interruption, then kills runs at random moments, resumes "
+        "them until they finish, and compares every bit. Overrides, as for train.py, come first.",
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--runs", type=int, default=100, metavar="N", help="how many are killed (default: 100)"
+        "--runs", type=int, default=100, metavar="N", help="number of killed runs (default: 100)"
     )
     parser.add_argument(
-        "--kills", type=int, default=3, metavar="K", help="of each run, at most (default: 3)"
+        "--kills", type=int, default=3, metavar="K", help="maximum kills per run (default: 3)"
     )
     parser.add_argument(
         "--at",
         nargs="+",
         choices=AIMS,
         default=Trial.at,
-        help="what to aim at (default: all of it)",
+        help="phases in which to kill (default: all)",
     )
     parser.add_argument(
         "--seed",
         type=int,
-        help="of the random moments (default: another one each time, which is printed)",
+        help="seed of the random moments (default: a new one each time, which is printed)",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)"
+        "--jobs", type=int, default=1, metavar="N", help="runs in parallel (default: 1)"
     )
     parser.add_argument(
         "--keep",
         type=Path,
         metavar="FOLDER",
-        help="where to make the runs; the straight one stays there",
+        help="create the runs there, and keep the uninterrupted one",
     )
     return parser

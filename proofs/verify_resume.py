@@ -246,8 +246,8 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description="Trains once straight and once interrupted, and compares every bit. "
-        "The overrides of train.py come first.",
+        description="Trains once without and once with interruptions, and compares every bit. "
+        "Overrides, as for train.py, come first.",
         allow_abbrev=False,
     )
     defaults = f"{' '.join(stop_points.DEFAULT)} and two random ones"
@@ -257,11 +257,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="POINT",
         help=f"where to stop: {stop_points.KINDS} (default: {defaults})",
     )
-    parser.add_argument("--random", type=int, metavar="K", help="stop at K random moments too")
+    parser.add_argument("--random", type=int, metavar="K", help="also stop at K random moments")
     parser.add_argument(
         "--seed",
         type=int,
-        help="of the random moments (default: another one each time, which is printed)",
+        help="seed of the random moments (default: a new one each time, which is printed)",
     )
     parser.add_argument(
         "--workers",
@@ -269,11 +269,11 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="N",
-        help="num_workers at each resume in turn",
+        help="num_workers for each resume in turn",
     )
-    here = "make all pieces in this process: sooner, but what one leaves there the next one finds"
+    here = "train all pieces in this process: faster, but they share its global state"
     parser.add_argument("--here", action="store_true", help=here)
     parser.add_argument(
-        "--keep", type=Path, metavar="FOLDER", help="where to make the runs; they stay there"
+        "--keep", type=Path, metavar="FOLDER", help="create the runs there, and keep them"
     )
     return parser

@@ -1,13 +1,12 @@
-"""The same training without the Learner: a loop by hand on the public parts, with three learning
-rates.
+"""Training without the Learner: a custom loop on the public API, with three learning rates.
 
     python scripts/custom_training_loop.py [EPOCHS]
 
-One backward gives one set of gradients. The hidden layers take their part and are stepped at one
-rate, the bias of the last layer at another, and the rest of the model with the remaining gradients
-at a third, all by one optimizer.
+One backward pass gives one set of gradients. One optimizer applies them with three learning rates:
+one for the hidden layers, one for the bias of the last layer, one for the remaining gradients.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -74,4 +73,6 @@ def measure(model: Classifier, batches: DataLoader) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    train(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    parser = argparse.ArgumentParser(description="Trains a digits classifier without the Learner.")
+    parser.add_argument("epochs", nargs="?", type=int, default=10, help="(default: 10)")
+    train(parser.parse_args().epochs)

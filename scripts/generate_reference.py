@@ -1,10 +1,10 @@
-"""Writes what is derived from the options; with `--check` it only compares.
+"""Generates the option lists of conf/train.yaml and `--help`, the reference and the editor schema.
 
-The options in conf/train.yaml and in `--help`, docs/configuration.md, and conf/schema.json for
-editors. The facts come from `andiron.options`, `andiron.config.schema` and the signatures of what
-conf/ names.
+The sources are `andiron.options`, `andiron.config.schema` and the signatures of the classes and
+functions that conf/ names.
 """
 
+import argparse
 import dataclasses
 import json
 import re
@@ -65,7 +65,10 @@ eval "$(python train.py -sc install=bash)"
 
 
 def main() -> int:
-    """Writes the files, or with `--check` tells which are not current; the exit code."""
+    """Writes the files, or with `--check` lists the outdated ones; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; list outdated files")
+    only_checks = parser.parse_args().check
     stale = [
         path
         for path, text in generated().items()
@@ -73,10 +76,10 @@ def main() -> int:
     ]
     for path in stale:
         print(path.relative_to(ROOT))
-        if "--check" not in sys.argv:
+        if not only_checks:
             path.parent.mkdir(exist_ok=True)
             path.write_text(generated()[path], encoding="utf-8")
-    return int(bool(stale) and "--check" in sys.argv)
+    return int(bool(stale) and only_checks)
 
 
 def generated() -> dict[Path, str]:

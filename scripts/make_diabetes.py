@@ -3,8 +3,8 @@
 python scripts/make_diabetes.py [FILE]
 """
 
+import argparse
 import hashlib
-import sys
 from pathlib import Path
 
 import safetensors.torch
@@ -37,4 +37,6 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FILE)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", type=Path, default=FILE, help="(default: %(default)s)")
+    main(parser.parse_args().file)

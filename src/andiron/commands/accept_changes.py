@@ -16,9 +16,9 @@ EXIT_DONE, EXIT_UNUSABLE = 0, 1
 def main() -> int:
     """Runs `python scripts/accept_changes.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Take a run's files as they are now on record, after a change on purpose."
+        description="Record new checksums for a run's files, after an intended change."
     )
-    parser.add_argument("folder", type=Path, help="the run's folder")
+    parser.add_argument("folder", type=Path, help="the run folder")
     folder = RunFolder(parser.parse_args().folder.absolute())
     try:
         if run_record.manifest_of(folder) is None:

@@ -63,7 +63,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         metavar="PACKAGE",
         nargs="+",
         default=[],
-        help="packages whose classes the folder may name, as conf/ may",
+        help="packages whose classes the run folder may name",
     )
 
 

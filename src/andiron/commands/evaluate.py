@@ -170,21 +170,21 @@ def _png(picture: Any) -> bytes:
 def main() -> int:
     """Runs `python scripts/evaluate.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Measure a trained run: all metrics, results by class, the worst errors."
+        description="Evaluate a trained run: all metrics, results per class, the worst errors."
     )
-    parser.add_argument("run", help="the folder of a run, or latest")
+    parser.add_argument("run", help="a run folder, or latest")
     parser.add_argument(
         "settings",
         nargs="*",
         metavar="setting",
-        help="split=test, train, valid or all; weights=best; data=mnist or data.path=..., "
-        "as for training, for other data",
+        help="split=test, train, valid or all; weights=best; for other data data=mnist or "
+        "data.path=..., as for training",
     )
-    worst = "how many of the worst errors (default: 10)"
+    worst = "number of worst errors to show (default: 10)"
     parser.add_argument("--worst", type=command_line.count, default=10, metavar="N", help=worst)
-    pictures = "write pictures of the worst errors and those of metrics into this folder"
+    pictures = "write the worst errors and the pictures of metrics to this folder, as PNG files"
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
-    parser.add_argument("--json", action="store_true", help="print one JSON object with everything")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     command_line.add_weights(parser)
     command_line.add_device(parser)
     command_line.add_trust(parser)

@@ -45,23 +45,23 @@ def export(options: argparse.Namespace) -> None:
 def main() -> int:
     """Runs `python scripts/export.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Export the model of a run, compared with it on the run's data."
+        description="Export the model of a run, and compare it with the original on the run's data."
     )
-    parser.add_argument("run", help="the folder of a run, or latest for the newest")
+    parser.add_argument("run", help="a run folder, or latest")
     parser.add_argument(
         "--format",
         choices=list(target_folder.FORMATS),
         required=True,
-        help="weights (safetensors), or a program: of torch.export, or ONNX",
+        help="safetensors (weights only), torch (a torch.export program), or onnx",
     )
-    parser.add_argument("--output", type=Path, required=True, help="a new or an empty folder")
+    parser.add_argument("--output", type=Path, required=True, help="a new or empty folder")
     command_line.add_weights(parser)
     parser.add_argument(
         "--preprocessing",
         action="store_true",
-        help="have the program take inputs as they are stored, such as bytes of pixels",
+        help="include preprocessing: the program takes stored inputs, such as pixel bytes",
     )
-    inside = "allow an --output inside a run's folder"
+    inside = "allow an --output inside a run folder"
     parser.add_argument("--inside-run", action="store_true", help=inside)
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     command_line.add_trust(parser)

@@ -45,7 +45,7 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
     loss_curve.draw(rates, losses, best, run_dir / "find_lr.png")
     print(
-        f"lr={best:.2g}: where the smoothed loss falls fastest, of {len(rates)} rates from "
+        f"lr={best:.2g}: the smoothed loss falls fastest; tried {len(rates)} learning rates from "
         f"{rates[0]:.2g} to {rates[-1]:.2g}\npicture: {run_dir / 'find_lr.png'}"
     )
 
@@ -54,13 +54,14 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/find_lr.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Learning-rate range test; further arguments are overrides, as of train.py.",
+        description="Learning rate range test. Other arguments are overrides, as for train.py.",
         allow_abbrev=False,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--first", type=float, default=1e-6, help="smallest rate")
-    parser.add_argument("--last", type=float, default=10.0, help="largest rate")
-    parser.add_argument("--updates", type=int, default=200, help="number of rates to try")
+    parser.add_argument("--first", type=float, default=1e-6, help="lowest learning rate")
+    parser.add_argument("--last", type=float, default=10.0, help="highest learning rate")
+    updates = "number of updates, each with its own learning rate"
+    parser.add_argument("--updates", type=int, default=200, help=updates)
     options, overrides = parser.parse_known_args(sys.argv[1:])
     tried = Range(**vars(options))
     if not 0 < tried.first < tried.last or tried.updates < FEWEST_POINTS:

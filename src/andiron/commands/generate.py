@@ -55,18 +55,18 @@ def _temperature(text: str) -> float:
 def main() -> int:
     """Runs `python scripts/generate.py`; returns the exit code."""
     parser = argparse.ArgumentParser(description="Continue a text with a trained language model.")
-    parser.add_argument("run", help="the folder of a run, or latest for the newest")
+    parser.add_argument("run", help="a run folder, or latest")
     prompt = "the text to continue, by default a line break; - reads it from stdin"
     parser.add_argument("--prompt", default="\n", metavar="TEXT", help=prompt)
-    length = "how many tokens to draw (default: 200)"
+    length = "number of tokens to sample (default: 200)"
     parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
-    temperature = "0 takes the likeliest token, more than 1 surprises (default: 1)"
+    temperature = "of the softmax; 0 takes the most likely token (default: 1)"
     parser.add_argument(
         "--temperature", type=_temperature, default=1.0, metavar="T", help=temperature
     )
-    top_k = "draw from the K likeliest tokens only"
+    top_k = "sample only from the K most likely tokens"
     parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
-    seed = "of the random numbers (default: 0)"
+    seed = "seed of the sampling (default: 0)"
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     command_line.add_weights(parser)
     command_line.add_device(parser)

@@ -167,13 +167,13 @@ def _kind(value: Any) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `python scripts/import_state_dict.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Write the tensors of a torch state_dict to a safetensors file."
+        description="Convert a torch state_dict to a safetensors file."
     )
-    holds = "a file of torch.save: a state_dict, or a dict that holds one"
+    holds = "a file written by torch.save: a state_dict, or a dict that contains one"
     parser.add_argument("source", type=Path, help=holds)
     parser.add_argument("target", type=Path, help="the file to write, *.safetensors")
-    parser.add_argument("--key", help="where in nested dicts the state_dict is, as in a.b")
-    rename = "rename tensors; may be repeated, and is applied in order"
+    parser.add_argument("--key", help="path of the state_dict in nested dicts, such as a.b")
+    rename = "rename tensors; may be repeated; applied in order"
     parser.add_argument("--rename", action="append", default=[], metavar="REGEX=NEW", help=rename)
     options = parser.parse_args(arguments)
     try:

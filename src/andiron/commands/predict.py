@@ -123,21 +123,22 @@ def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
 def main() -> int:
     """Runs `python scripts/predict.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Predict with a trained run, from inputs as they are."
+        description="Predict with a trained run from raw inputs."
     )
-    parser.add_argument("run", help="the folder of a run, or latest")
+    parser.add_argument("run", help="a run folder, or latest")
     parser.add_argument(
         "inputs",
         nargs="+",
         metavar="input",
-        help="pictures, folders of them, CSV files, or texts (a file that exists is read); "
-        "- reads stdin: paths of pictures a line each, rows of a CSV file, or one text",
+        help="pictures, folders of pictures, CSV files, or texts (an existing file is read); "
+        "- reads stdin: picture paths, one per line; the rows of a CSV file; or one text",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
-    parser.add_argument("--json", action="store_true", help="JSON lines, in place of CSV")
-    top = "the N likeliest classes of each input (default: 1)"
+    output = "write there (default: standard output)"
+    parser.add_argument("--output", type=Path, metavar="FILE", help=output)
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
+    top = "print the N most likely classes of each input (default: 1)"
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
-    size = "inputs at once; default: as in validation, which gives the same bits"
+    size = "inputs per batch (default: that of validation, which gives the same bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
     command_line.add_weights(parser)
     command_line.add_device(parser)

@@ -87,7 +87,7 @@ def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:
 def main() -> int:
     """Runs `python scripts/replay.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Compute the update again that ended a run because it was not finite."
+        description="Recompute the update that ended a run because of NaN or infinity."
     )
     parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
     command_line.add_trust(parser)

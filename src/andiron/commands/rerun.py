@@ -103,7 +103,7 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path, help="the folder of a finished run")
     default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
-    parser.add_argument("--into", type=Path, default=default, help="folder for the repeated run")
+    parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
     command_line.add_trust(parser)
     options = parser.parse_args()
     folder, into = options.folder.absolute(), options.into.absolute()

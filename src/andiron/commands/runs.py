@@ -1,4 +1,4 @@
-"""Runs in any folders: listed, shown, compared, opened in TensorBoard, removed, archived."""
+"""List, show, compare, remove and archive runs in any folders, or open them in TensorBoard."""
 
 import argparse
 import json
@@ -53,7 +53,7 @@ def show(options: Options) -> int:
 
 
 def compare(options: Options) -> int:
-    """Prints a row for each group of runs that differ in nothing but the seed, and their curves."""
+    """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
     if len(options.folders) == 1 and sweep_ledger.is_in(options.folders[0]) and not options.where:
         return _compare_sweep(options)
     runs = _some(options)
@@ -114,7 +114,7 @@ def best(options: Options) -> int:
 
 
 def diff(options: Options) -> int:
-    """Prints the options, provenance and metrics in which two runs differ."""
+    """Prints the options, provenance and metrics that differ between two runs."""
     one, other = (run_details.details(_run(path)) for path in (options.a, options.b))
     found = run_details.differences_of(one, other)
     _print(options, found, run_details.as_text_of_differences(one, other, found))
@@ -132,12 +132,12 @@ def open_runs(options: Options) -> int:
 
 
 def remove(options: Options) -> int:
-    """Removes what the runs wrote."""
+    """Removes runs: the files that they wrote."""
     return clearing.remove(_chosen_by_name(options, "remove"), is_agreed=options.yes)
 
 
 def archive(options: Options) -> int:
-    """Packs the runs into archives, or moves their folders."""
+    """Packs runs as tar.gz, or moves their folders."""
     runs = _chosen_by_name(options, "archive")
     return clearing.archive(runs, options.into, moves=options.move, is_agreed=options.yes)
 
@@ -206,27 +206,27 @@ def _parser() -> argparse.ArgumentParser:
 
     folders, metric, as_json, consent = _folders(), _metric(), _json(), _consent()
     listing = add("list", list_runs, folders, metric, as_json)
-    listing.add_argument("--sort", metavar="NAME", help="by an option, or a metric: best first")
-    listing.add_argument("--reverse", action="store_true", help="the last first")
-    listing.add_argument("--columns", metavar="NAMES", help="exactly these: lr,valid/accuracy.last")
-    add("show", show, as_json).add_argument("run", type=Path, help="the run's folder, or latest")
+    listing.add_argument("--sort", metavar="NAME", help="an option, or a metric (best first)")
+    listing.add_argument("--reverse", action="store_true", help="reverse the order")
+    listing.add_argument("--columns", metavar="NAMES", help="such as lr,valid/accuracy.last")
+    add("show", show, as_json).add_argument("run", type=Path, help="a run folder, or latest")
     comparing = add("compare", compare, folders, metric, as_json)
-    comparing.add_argument("--png", type=Path, metavar="FILE", help="draw the curves there too")
+    comparing.add_argument("--png", type=Path, metavar="FILE", help="also write the curves there")
     add("best", best, folders, metric, as_json)
     differing = add("diff", diff, as_json)
-    differing.add_argument("a", type=Path, help="a run's folder, or latest")
-    differing.add_argument("b", type=Path, help="another's")
+    differing.add_argument("a", type=Path, help="a run folder, or latest")
+    differing.add_argument("b", type=Path, help="another run folder")
     add("open", open_runs, folders)
     add("rm", remove, folders, consent)
     archiving = add("archive", archive, folders, consent)
     archiving.add_argument("--into", type=Path, required=True, help="folder for the archives")
-    archiving.add_argument("--move", action="store_true", help="move the folders, without packing")
+    archiving.add_argument("--move", action="store_true", help="move the folders, unpacked")
     return parser
 
 
 def _folders() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    about = "runs, folders with runs at any depth, or latest (default: outputs and multirun)"
+    about = "run folders, folders that contain runs, or latest (default: outputs and multirun)"
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
     condition = "'lr<1e-2 and (optimizer=adam or not status=done)'"
     parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")
@@ -235,20 +235,20 @@ def _folders() -> argparse.ArgumentParser:
 
 def _metric() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    about = "such as valid/accuracy, or valid/accuracy.last (default: what checkpoints follow)"
+    about = "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)"
     parser.add_argument("--metric", metavar="NAME", help=about)
-    about = "which value is best, where no run has it on record"
+    about = "which value is best, if no run has recorded it"
     parser.add_argument("--direction", choices=improvement.DIRECTIONS, help=about)
     return parser
 
 
 def _json() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="print JSON for a program")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _consent() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     return parser

@@ -96,11 +96,11 @@ def _count(config: dict[str, Any], name: str) -> int:
 def main() -> int:
     """Runs `python scripts/watch.py`; returns the exit code."""
     parser = argparse.ArgumentParser(
-        description="Show the screen of a run that another process trains, read only; q leaves.",
-        epilog="Where standard output is no terminal, or with --once, it is printed once.",
+        description="Show the dashboard of a run that another process trains; q quits.",
+        epilog="With --once, or without a terminal, the dashboard is printed once.",
     )
-    parser.add_argument("run", metavar="RUN", help="the run's folder, or latest")
-    parser.add_argument("--once", action="store_true", help="print the screen as text, and exit")
+    parser.add_argument("run", metavar="RUN", help="a run folder, or latest")
+    parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
     options = parser.parse_args()
     try:
         run = WatchedRun(named_folder.found(options.run))

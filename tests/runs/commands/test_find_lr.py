@@ -38,7 +38,7 @@ def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve
     assert (ended.code, ended.errors) == (0, "")
     found = json.loads((tmp_path / "find_lr.json").read_text())
     assert 1e-4 < found["lr"] < 2e-2  # Adam's own default is 1e-3
-    assert ended.output.startswith(f"lr={found['lr']:.2g}: where the smoothed loss falls fastest")
+    assert ended.output.startswith(f"lr={found['lr']:.2g}: the smoothed loss falls fastest")
     assert len(found["rates"]) == len(found["losses"]) and found["losses"][-1] > min(
         found["losses"]
     )
