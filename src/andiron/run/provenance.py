@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[di
         "andiron": andiron.__version__,
         "git": git,
         "python": platform.python_version(),
-        "packages": _versions(),
+        "packages": versions(),
         "hardware": _hardware(device),
         "seed": seed,
         "data": data,
@@ -59,6 +60,16 @@ def read(folder: RunFolder) -> dict[str, Any]:
             f"{path}: damaged: data, git or resumes are not as a run writes them; restore it"
         )
     return origin
+
+
+@cache
+def versions() -> dict[str, str | None]:
+    """The installed versions of the packages that results may differ with; null for none."""
+    found: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _is_as_written(origin: dict[str, Any]) -> bool:
@@ -100,14 +111,6 @@ def _run_git(folder: Path, arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):  # no git: null in the record
         return None
     return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
-
-
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
-    for name in PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
 
 
 def _hardware(device: torch.device) -> dict[str, Any]:

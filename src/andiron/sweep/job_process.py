@@ -24,11 +24,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# what jobs would each import otherwise
-PRELOADED = [
-    "__main__", "andiron.commands.job", "andiron.experiment", "andiron.comparison.objective",
-    "numpy.random",
-]  # fmt: skip
+PRELOADED = ["__main__", "andiron.commands.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job whose sweep was killed
 HELD_BACK = {
     getattr(signal, name)
