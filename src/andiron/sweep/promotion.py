@@ -1,14 +1,16 @@
 """Successive halving: every job trains to the first rung, and the best of a rung go on to the next.
 
-Asynchronous, as in Li et al. 2020, arXiv:1810.05934, algorithm 2: no job waits until a rung is
-full. All jobs are known, so all begin before any goes on.
+Asynchronous, as in Li et al. 2020, arXiv:1810.05934, algorithm 2: no place is free while a job can
+go on. There jobs are drawn without end, so the highest rung comes first. Here all are known, so the
+lowest comes first: a rung has more to choose from, and one place at a time promotes the very jobs
+that synchronous halving does.
 """
 
-import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from andiron.plain_values import is_finite
 from andiron.sweep import ledger
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import Running
@@ -72,7 +74,7 @@ def rungs(first: int, factor: int, length: int) -> list[int]:
 
 
 def promoted(jobs: Iterable[Job], rule: Rule, *, is_last_chance: bool) -> Job | None:
-    """The job to go on, of the highest rung that has one; None if there is none.
+    """The job to go on, of the lowest rung that has one; None if there is none.
 
     It is one of the best floor(ended / reduction_factor) of the jobs that ended in its rung; a job
     that failed has ended there too, as the worst. Equal ones go by their number.
@@ -81,8 +83,7 @@ def promoted(jobs: Iterable[Job], rule: Rule, *, is_last_chance: bool) -> Job | 
     share is less than one job: otherwise few jobs would all end below the whole length.
     """
     known = list(jobs)
-    places = range(len(rule.rungs))
-    for place in reversed(places):
+    for place in range(len(rule.rungs)):
         ended = sum(_has_ended(job, place) for job in known)
         best = _best_first(known, place, rule.direction)[: ended // rule.reduction_factor]
         for job in best:
@@ -106,17 +107,14 @@ def _has_ended(job: Job, place: int) -> bool:
 
 def _best_first(jobs: Iterable[Job], place: int, direction: str) -> list[Job]:
     """The jobs that ended in a rung with a finite objective."""
-    values = {job.identity: _value(job, place) for job in jobs}
     sign = 1 if direction == "lowest" else -1
-    measured = [job for job in jobs if math.isfinite(values[job.identity])]
-    return sorted(measured, key=lambda job: (sign * values[job.identity], job.number))
+    measured = [job for job in jobs if is_finite(_value(job, place))]
+    return sorted(measured, key=lambda job: (sign * (_value(job, place) or 0), job.number))
 
 
-def _value(job: Job, place: int) -> float:
-    """The objective at a rung, also of a run that stopped early on the way to it; NaN without."""
-    value = None
+def _value(job: Job, place: int) -> float | None:
+    """The objective at a rung, also of a run that stopped early on the way to it."""
     if len(job.rungs) > place:
-        value = job.rungs[place][1]
-    elif len(job.rungs) == place and job.status == ledger.DONE:
-        value = job.objective
-    return math.nan if value is None else value
+        return job.rungs[place][1]
+    is_early = len(job.rungs) == place and job.status == ledger.DONE
+    return job.objective if is_early else None

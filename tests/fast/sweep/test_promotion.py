@@ -63,20 +63,20 @@ def test_the_best_third_of_each_rung_goes_on():
 
     assert events[:27] == [(number, 1) for number in range(27)]
     assert events[27:] == [
-        (26, 3), (25, 3), (24, 3), (26, 9),
-        (23, 3), (22, 3), (21, 3), (25, 9),
-        (20, 3), (19, 3), (18, 3), (24, 9), (26, None),
-    ]  # fmt: skip
+        *((number, 3) for number in range(26, 17, -1)),
+        *((number, 9) for number in (26, 25, 24)),
+        (26, None),
+    ]
     assert [job.number for job in jobs if job.status == ledger.DONE] == [26]
 
 
-def test_the_highest_rung_that_has_a_job_to_promote_comes_first():
-    jobs = [paused(number, number, 10 - number) for number in (4, 5, 6)]
-    jobs += [paused(number, number) for number in (7, 8, 9)]
+def test_the_lowest_rung_that_has_a_job_to_promote_comes_first():
+    second = [paused(number, number, 10 - number) for number in (4, 5, 6)]
+    first = [paused(number, number) for number in (7, 8, 9)]
 
-    best = promotion.promoted(jobs, RULE, is_last_chance=False)
-
-    assert best.number == 4  # of the second rung, though 9 waits in the first
+    assert promotion.promoted([*first, *second], RULE, is_last_chance=False).number == 9
+    assert promotion.promoted([*first[:2], *second], RULE, is_last_chance=False).number == 8
+    assert promotion.promoted(second, RULE, is_last_chance=False).number == 4
 
 
 def test_nobody_goes_on_before_the_share_is_one_job_unless_it_is_the_last_chance():
