@@ -18,6 +18,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
+def one_line(error: BaseException) -> str:
+    """An error's whole message on one line; its class where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 class AndironError(Exception):
     """A run that cannot start or continue; its message is shown without a traceback."""
 

@@ -1,8 +1,12 @@
-"""Numbers and durations as people read them.
+"""Numbers, durations and long lists as people read them.
 
 >>> duration(200), number(0.12345), number(1e-9)
 ('3m20s', '0.1235', '1.000e-09')
 """
+
+from collections.abc import Sequence
+
+MOST_LISTED = 20  # lines in a message
 
 
 def number(value: float) -> str:
@@ -17,3 +21,10 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def listed(lines: Sequence[str]) -> str:
+    """The first of the lines, indented, and how many more there are."""
+    left = len(lines) - MOST_LISTED
+    more = [f"and {left} more"] if left > 0 else []
+    return "\n".join(f"  {line}" for line in [*lines[:MOST_LISTED], *more])

@@ -39,6 +39,7 @@ FLOORS = [
         "devices",
         "append_only",
         "memory",
+        "processor",
         "checksums",
         "logged_lines",
     },

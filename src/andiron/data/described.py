@@ -135,7 +135,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
         batcher = _checked(kind, settings)
         _check_channels(batcher, known.input_shape)
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
-        why = " ".join(str(error).split())[:200]
+        why = errors.one_line(error)[:200]
         raise errors.DataError(
             f"{name}: is not as a run writes it ({why}); restore it from a copy"
         ) from error

@@ -1,7 +1,6 @@
 """How many worker processes this machine can run."""
 
-import os
-import sys
+from andiron import processor
 
 try:
     import resource
@@ -25,7 +24,7 @@ def problem(num_workers: int) -> str | None:
 
 def _bounds() -> list[tuple[int, str]]:
     """Each bound, and where it comes from."""
-    cores = _cores()
+    cores = processor.cores()
     bounds = [(WORKERS_PER_CORE * max(cores, FEWEST_CORES), f"there are {cores} processor cores")]
     files = _limit("RLIMIT_NOFILE")
     if files is not None:
@@ -36,12 +35,6 @@ def _bounds() -> list[tuple[int, str]]:
         most = processes // (LOADERS + 1)
         bounds.append((most, f"a user may have {processes} processes (`ulimit -u`)"))
     return bounds
-
-
-def _cores() -> int:
-    if sys.platform == "linux":  # which may give this process fewer than there are
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _limit(name: str) -> int | None:

@@ -71,10 +71,9 @@ def failures_explained() -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        why = " ".join(str(error).split()) or type(error).__name__
         raise errors.DataError(
             f"{WHERE}: the sums in the checkpoint are none of the metrics that are measured "
-            f"({why}); resume from another checkpoint"
+            f"({errors.one_line(error)}); resume from another checkpoint"
         ) from error
 
 

@@ -4,10 +4,10 @@
 ({'CUDA_VISIBLE_DEVICES': '0'}, {})
 """
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from andiron import processor
 
 THREADS = "OMP_NUM_THREADS"  # read by torch, MKL and OpenBLAS when they are loaded
 GPUS = "CUDA_VISIBLE_DEVICES"
@@ -20,7 +20,7 @@ def threads(jobs: int, environment: Mapping[str, str]) -> str | None:
     """
     if THREADS in environment:
         return environment[THREADS]
-    return str(max(1, _cores() // jobs)) if jobs > 1 else None
+    return str(max(1, processor.cores() // jobs)) if jobs > 1 else None
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
@@ -38,9 +38,3 @@ def environment_of(place: int, *, gpus: Sequence[str], sharing: int) -> dict[str
     if len(gpus) < 2 or sharing < 2:
         return {}
     return {GPUS: gpus[place % len(gpus)]}
-
-
-def _cores() -> int:
-    if sys.platform == "linux":  # which may give this process fewer than there are
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -117,10 +117,7 @@ Said = Iterator[dict[str, Any]]  # the fields of each prediction
 
 
 def _classes(logits: Tensor, facts: Facts) -> Said:
-    names = named(facts.get("class_names"), logits.shape[-1])
-    for row in logits.float().softmax(-1).tolist():
-        label = names[max(range(len(row)), key=row.__getitem__)]
-        yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
+    return _likeliest(logits, named(facts.get("class_names"), logits.shape[-1]))
 
 
 def _yes_or_no(logits: Tensor, facts: Facts) -> Said:
@@ -148,8 +145,13 @@ def _next_tokens(logits: Tensor, facts: Facts) -> Said:
     """The token after the last one."""
     vocabulary, size = facts.get("vocabulary"), logits.shape[-1]
     names = named(vocabulary or [*map(_byte, range(size))], size)
-    for row in logits[:, -1].float().softmax(-1).tolist():
-        label = names[max(range(size), key=row.__getitem__)]
+    return _likeliest(logits[:, -1], names)
+
+
+def _likeliest(logits: Tensor, names: Sequence[str]) -> Said:
+    """The name with the largest logit of each row, and the probability of every name."""
+    for row in logits.float().softmax(-1).tolist():
+        label = names[max(range(len(row)), key=row.__getitem__)]
         yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
 
 

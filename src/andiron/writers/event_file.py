@@ -173,9 +173,7 @@ def check(path: Path) -> None:
     Raises: OSError; ValueError for another kind of file, or one that is larger than a run's.
     """
     with files.opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > MOST_BYTES:
-            raise ValueError(f"has {size:,} bytes, more than the {MOST_BYTES:,} allowed")
+        files.check_size(file, MOST_BYTES)
         for length in _lengths(file):
             if length > MOST_RECORD_BYTES:
                 limit = f"more than the {MOST_RECORD_BYTES:,} allowed"

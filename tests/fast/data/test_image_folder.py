@@ -212,7 +212,7 @@ def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_abs
         if part in parts:
             files = [name for name in tree.names if name.startswith(f"{part}/")]
             images = torch.stack(
-                [image_decoding.decode(root / name, size=SIZE, channels=3) for name in files]
+                [image_decoding.of_file(root / name, (3, SIZE, SIZE)) for name in files]
             )
             assert torch.equal(everything(names[part]).inputs, images)
         else:
@@ -431,7 +431,7 @@ def test_skipped_files_are_named_and_the_rest_is_as_if_they_were_not_there(
 def test_a_scan_of_images_decoded_once_is_remembered(root, monkeypatch):
     damage(root, image_tree.find(root).names[1])
     first = load(root, decoded="once", max_unreadable=1)
-    monkeypatch.setattr(image_decoding, "decode", no_decoding)
+    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
     assert load(root, decoded="once", max_unreadable=1).facts == first.facts
 
 
@@ -439,7 +439,7 @@ def test_pixels_of_sixteen_bits_are_refused(tmp_path):
     file = tmp_path / "deep.png"
     Image.frombytes("I;16", (2, 2), bytes(range(8))).save(file)
     with pytest.raises(errors.DataError, match="it has more than 8 bits a pixel: convert it"):
-        image_decoding.decode(file, size=2, channels=1)
+        image_decoding.of_file(file, (1, 2, 2))
 
 
 def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
@@ -449,7 +449,7 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
     upright.save(tmp_path / "upright.png")
     held, seen = (
-        image_decoding.decode(tmp_path / name, size=6, channels=3)
+        image_decoding.of_file(tmp_path / name, (3, 6, 6))
         for name in ("held.png", "upright.png")
     )
     assert torch.equal(held, seen)
@@ -463,7 +463,7 @@ def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
         image.convert("RGB")
     )
     assert torch.equal(
-        image_decoding.decode(tmp_path / "image.png", size=SIZE, channels=3), reference
+        image_decoding.of_file(tmp_path / "image.png", (3, SIZE, SIZE)), reference
     )
 
 
@@ -478,7 +478,7 @@ def no_decoding(*_, **__):
 def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch):
     first = load(root, decoded="once")
     names = cached(root)
-    monkeypatch.setattr(image_decoding, "decode", no_decoding)
+    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
     monkeypatch.setattr(image_cache.fingerprint, "of_file", no_decoding)  # nor are the files read
     again = load(root, decoded="once", valid=0.4)
     assert again.fingerprint == first.fingerprint
@@ -507,7 +507,7 @@ def test_a_changed_image_makes_another_file(root):
     assert set(names) < set(cached(root))
     whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
     assert any(
-        torch.equal(image, image_decoding.decode(file, size=SIZE, channels=3)) for image in whole
+        torch.equal(image, image_decoding.of_file(file, (3, SIZE, SIZE))) for image in whole
     )
 
 
@@ -536,7 +536,7 @@ def test_the_file_may_lie_elsewhere_and_serves_a_copy_of_the_images(root, tmp_pa
     first = load(root, decoded="once", cache=cache)
     assert not (root / ".andiron").exists()
     (copy,) = [shutil.copytree(root, tmp_path / "copy")]
-    monkeypatch.setattr(image_decoding, "decode", no_decoding)
+    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
     assert load(copy, decoded="once", cache=cache).fingerprint == first.fingerprint
 
 

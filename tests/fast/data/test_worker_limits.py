@@ -9,7 +9,7 @@ from andiron.data import ArrayBatcher, ArrayDataset, DataLoader, worker_limits
 
 
 def limited(monkeypatch, cores, **limits):
-    monkeypatch.setattr(worker_limits, "_cores", lambda: cores)
+    monkeypatch.setattr(worker_limits.processor, "cores", lambda: cores)
     monkeypatch.setattr(worker_limits, "_limit", limits.get)
 
 

@@ -10,6 +10,7 @@
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +25,29 @@ from andiron.data.on_disk.stored import StoredDataset
 SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
 
 
-class Partial:
+class Derived(ABC):
+    """Samples that are made from those of `dataset`; abstract: see `drawn`."""
+
+    dataset: Dataset
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def drawn(self, indices: Indices, draws: Draws | None) -> Any:
+        """As `__getitems__`, random transforms of `dataset` taking their numbers from `draws`."""
+
+    def __getitems__(self, indices: Indices) -> Any:
+        """The samples at `indices`, in this order."""
+        return self.drawn(indices, None)
+
+    @property
+    def uses_default_generators(self) -> bool:
+        """Whether samples may draw from the generators of torch, NumPy and Python."""
+        return uses_default_generators(self.dataset)
+
+
+class Partial(Derived):
     """The samples of `dataset` at `indices`, in this order; an index may repeat.
 
     `Partial(dataset, range(start, end))` has those from `start` to before `end`.
@@ -38,18 +61,8 @@ class Partial:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in this order."""
-        return self.drawn(indices, None)
-
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        """The same, random transforms of `dataset` taking their numbers from `draws`."""
         return drawn(self.dataset, self.indices[_checked(indices, len(self))], draws)
-
-    @property
-    def uses_default_generators(self) -> bool:
-        """Whether samples may draw from the generators of torch, NumPy and Python."""
-        return uses_default_generators(self.dataset)
 
     @property
     def targets(self) -> Tensor | None:
@@ -59,7 +72,7 @@ class Partial:
 
 
 @dataclass(eq=False)
-class Mapped:
+class Mapped(Derived):
     """The samples of `dataset` as `function` returns them: whole batches, in the same order."""
 
     dataset: Dataset
@@ -68,18 +81,8 @@ class Mapped:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitems__(self, indices: Indices) -> Any:
-        """The samples at `indices`, in this order."""
-        return self.drawn(indices, None)
-
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        """The same, random transforms of `dataset` taking their numbers from `draws`."""
         return self.function(drawn(self.dataset, _checked(indices, len(self)), draws))
-
-    @property
-    def uses_default_generators(self) -> bool:
-        """Whether samples may draw from the generators of torch, NumPy and Python."""
-        return uses_default_generators(self.dataset)
 
 
 class Concatenated:
@@ -139,7 +142,7 @@ class Concatenated:
         return any(map(uses_default_generators, self.datasets))
 
 
-class Windows:
+class Windows(Derived):
     """`size` samples in a row as one, each window `stride` after the one before.
 
     Samples of shape [...] become [batch, size, ...], and so do targets. Samples that do not fill a
@@ -161,12 +164,7 @@ class Windows:
     def __len__(self) -> int:
         return (len(self.dataset) - self.size) // self.stride + 1
 
-    def __getitems__(self, indices: Indices) -> RawBatch:
-        """The windows at `indices`, in this order."""
-        return self.drawn(indices, None)
-
     def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
-        """The same, random transforms of `dataset` taking their numbers from `draws`."""
         starts = _checked(indices, len(self)) * self.stride
         inside = torch.arange(self.size)
         if draws is not None:
@@ -174,11 +172,6 @@ class Windows:
             draws = replace(draws, indices=counters)
         samples = drawn(self.dataset, (starts[:, None] + inside).flatten(), draws)
         return RawBatch(*(tensor.unflatten(0, (len(starts), self.size)) for tensor in samples))
-
-    @property
-    def uses_default_generators(self) -> bool:
-        """Whether samples may draw from the generators of torch, NumPy and Python."""
-        return uses_default_generators(self.dataset)
 
     @property
     def targets(self) -> Tensor | None:

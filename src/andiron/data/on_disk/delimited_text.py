@@ -21,7 +21,7 @@ def rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     try:
         content = files.opened(path)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        why = files.reason(error)
         raise errors.DataError(f"{path}: cannot be read ({why}); name a file") from error
     try:
         with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:

@@ -55,7 +55,7 @@ class ImageFolderDataset:
 
     def decoded(self, name: str) -> Tensor:
         """The image in one file."""
-        return decode(self.root / name, size=self.size, channels=self.channels)
+        return of_file(self.root / name, (self.channels, self.size, self.size))
 
     def subset(self, indices: Indices) -> "ImageFolderDataset":
         """A data set of the samples at `indices`."""
@@ -64,20 +64,13 @@ class ImageFolderDataset:
         return ImageFolderDataset(self.root, names, self.targets[chosen], self.size, self.channels)
 
 
-def decode(path: Path, *, size: int, channels: int) -> UInt8[Tensor, "channels size size"]:
-    """The centre of the image, after its shorter side is resized to `size`.
+def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height width"]:
+    """The centre of the image, after its shorter side is resized to that of a square `shape`.
 
     The pixels are those of torchvision's Resize and CenterCrop on Pillow's images. The camera's
-    rotation is applied, transparency is dropped, and an animation is its first picture.
+    rotation is applied, transparency is dropped, and an animation is its first picture. For any
+    other shape the image has to have that size.
     Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
-    """
-    return of_file(path, (channels, size, size))
-
-
-def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height width"]:
-    """`decode` for images of any shape; one that is not a square has to have its size already.
-
-    Raises: DataError as `decode`.
     """
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
@@ -102,7 +95,7 @@ def _readable(name: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise errors.DataError(f"{name}: there is no such file; correct the path") from error
     except (*UNREADABLE, Image.DecompressionBombError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
+        why = errors.one_line(error)
         if isinstance(error, UnidentifiedImageError):  # its text has a file number
             why = "it is in no format that Pillow knows"
         raise errors.DataError(

@@ -1,14 +1,12 @@
 """All images of a folder decoded before the run, so that unreadable ones are found at once."""
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.data.on_disk import image_cache, image_decoding
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 
-MOST_LISTED = 20  # files in a message
 log = logging.getLogger("andiron")
 
 
@@ -25,7 +23,8 @@ def unreadable(images: ImageFolderDataset, *, most: int, cache: Path | None) -> 
     if not problems:
         return []
     found = f"{images.root}: {len(problems)} of {len(images)} images cannot be read"
-    listed = _listed(problems)
+    reasons = {name: why.removesuffix(image_decoding.REMEDY) for name, why in problems.items()}
+    listed = readable.listed([f"{name}: {why}" for name, why in reasons.items()])
     if len(problems) > most:
         allowed = f"; data.max_unreadable={most} skips fewer" if most else ""
         raise errors.DataError(
@@ -49,13 +48,3 @@ def _problems(images: ImageFolderDataset) -> dict[str, str]:
 
     found = image_cache.in_threads(problem, images.names)
     return {name: why for name, why in zip(images.names, found, strict=True) if why is not None}
-
-
-def _listed(problems: Mapping[str, str]) -> str:
-    lines = [
-        f"  {name}: {why.removesuffix(image_decoding.REMEDY)}"
-        for name, why in [*problems.items()][:MOST_LISTED]
-    ]
-    if len(problems) > MOST_LISTED:
-        lines.append(f"  and {len(problems) - MOST_LISTED} more")
-    return "\n".join(lines)

@@ -116,7 +116,7 @@ class TableEncoding:
         try:
             found = TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
         except ValidationError as error:
-            why = " ".join(str(error).split())[:200]
+            why = errors.one_line(error)[:200]
             raise errors.DataError(
                 f"encoding: is not as a run records it ({why}); restore data.json from a copy"
             ) from error

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.data.on_disk import columns, delimited_text
 from andiron.data.on_disk.column_values import ColumnValues, Reading
 
-MOST_LISTED = 20  # lines in a message
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
 Problem = tuple[int, str, str]  # row, column, and what is wrong
@@ -124,7 +123,7 @@ class TableLines:
         record: dict[str, Any] = {}
         if bad:
             record["skipped_lines"] = sorted(bad)
-            listed = errors.printable(_listed(places))
+            listed = errors.printable(readable.listed(places))
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
@@ -144,7 +143,7 @@ class TableLines:
             remedy += ", fill missing values (data.missing=median)" if gaps else ""
             remedy += ", read them as text (data.categories)" if gaps < len(places) else ""
             remedy += f", or skip lines (data.max_bad_lines={len(places)})"
-        return f"{head}{allowed}:\n{_listed(places)}\n{remedy}"
+        return f"{head}{allowed}:\n{readable.listed(places)}\n{remedy}"
 
     def _placed(self, place: str) -> str:
         return f"{self.source}, {place}" if self.source else place
@@ -234,8 +233,3 @@ def _as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # a category 3 that a data frame has as 3.0
     return "" if value is None else str(value).strip()
-
-
-def _listed(places: list[str]) -> str:
-    more = [f"and {len(places) - MOST_LISTED} more"] if len(places) > MOST_LISTED else []
-    return "\n".join(f"  {each}" for each in [*places[:MOST_LISTED], *more])

@@ -111,7 +111,7 @@ def _download(archive: _Archive, folder: Path) -> None:
         files.check_writing(folder)
         utils.download_and_extract_archive(archive.url, str(folder.parent), md5=archive.md5)
     except (OSError, RuntimeError, EOFError, TarError) as error:
-        why = " ".join(str(error).split())
+        why = errors.one_line(error)
     if not _present(archive, folder):
         raise errors.DataError(
             f"{archive.name} is not in {folder} and could not be downloaded ({why}); "

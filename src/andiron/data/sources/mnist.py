@@ -68,11 +68,10 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
                 f"{folder}: a file there is damaged ({error}); "
                 "remove the folder to download it again"
             ) from error
-        why = " ".join(str(error).split())
         raise errors.DataError(
-            f"{name} is not in {folder} and could not be downloaded ({why}); put its four files "
-            "there, point ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which "
-            "needs no download"
+            f"{name} is not in {folder} and could not be downloaded ({errors.one_line(error)}); "
+            "put its four files there, point ANDIRON_DATA_DIR at the folder that holds it, or use "
+            "data=digits, which needs no download"
         ) from error
     if len(dataset.data) != SIZES[train] or len(dataset.targets) != SIZES[train]:
         raise errors.DataError(
