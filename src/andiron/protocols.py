@@ -160,12 +160,27 @@ class Point:
     whole_epoch: bool = False
     # by tag: tensors whose distribution a writer may show
     histograms: Mapping[str, Tensor] = field(default_factory=dict)
-    # by tag: Markdown pages
-    texts: Pages = field(default_factory=dict)
+    texts: Pages = field(default_factory=dict)  # Markdown pages by tag
     # by tag: uint8 [channels, height, width] with 1 or 3 channels
     images: Mapping[str, Tensor] = field(default_factory=dict)
     # by tag: a precision-recall curve
     decisions: Mapping[str, Decisions] = field(default_factory=dict)
+
+
+@dataclass
+class Layer:
+    """A module that computes something itself: what it gives, holds and costs.
+
+    `operations` are multiplications and additions of matrix products and convolutions, as torch
+    counts them; `num_bytes` are those of its output.
+    """
+
+    name: str
+    kind: str
+    shape: list[int] = field(default_factory=list)
+    parameters: int = 0
+    operations: int = 0
+    num_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -203,8 +218,7 @@ class Writer(Protocol):
     def write(self, point: Point) -> None: ...
 
     def close(self) -> str | None:
-        """Ends the writing; returns what was lost of the logged values, in words, if that is known.
-        """
+        """Ends the writing; returns what was lost of the logged values, in words, if known."""
 
 
 @runtime_checkable

@@ -42,7 +42,7 @@ class Checkpoint:
         return file if self.folder is None else str(self.folder / file)
 
 
-def step_name(updates: int, number: int = 1) -> str:
+def step_name(updates: int, number: int) -> str:
     """The name of a checkpoint: step-<updates>; step-<updates>.2, .3 ... for further ones there."""
     return f"step-{updates}" if number == 1 else f"step-{updates}.{number}"
 

@@ -32,7 +32,7 @@ LATER_OPTIONS = {  # with a plain default: a run of an earlier version has it in
     for option in dataclasses.fields(LearnerOptions)
     if isinstance(option.default, bool | int | float | str)
 }
-KINDS = {"status": str, "reason": str, "started": str, "ended": str}
+TEXTS = ("status", "reason", "started", "ended")
 NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
 
 
@@ -117,7 +117,9 @@ def _read(folder: RunFolder) -> Run:
     problems: list[str] = []
     config = _object(folder.config, problems, MOST_OPTIONS)
     status = _object(folder.status, problems)
-    facts = {name: status[name] for name, kind in KINDS.items() if _is(status.get(name), kind)}
+    facts: dict[str, Any] = {
+        name: status[name] for name in TEXTS if isinstance(status.get(name), str)
+    }
     if "status" not in facts:
         problems.append(f"{folder.status.name}: says no status")
     is_done = facts.get("status") == "done"
@@ -205,8 +207,8 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
         split, metric, last, best = (row.get(name) for name in ("split", "metric", "last", "best"))
         epochs = [row.get(name) for name in ("last_epoch", "epoch_of_best")]
         last_epoch, epoch = (each if isinstance(each, int) else None for each in epochs)
-        named = _is(split, str) and _is(metric, str)
-        if named and is_number(last) and is_number(best):
+        is_named = isinstance(split, str) and isinstance(metric, str)
+        if is_named and is_number(last) and is_number(best):
             yield f"{split}/{metric}", Standing(last, last_epoch, best, epoch)
         else:
             problems.append("summary.json: a metric is not as a run writes it")
@@ -249,7 +251,3 @@ def _after(before: Standing | None, value: Number, epoch: int, way: str | None) 
     if before is None or improvement.is_better(value, before.best, way):
         return Standing(value, epoch, value, epoch)
     return Standing(value, epoch, before.best, before.epoch_of_best)
-
-
-def _is(value: Any, kind: type) -> bool:
-    return isinstance(value, kind)

@@ -73,13 +73,13 @@ class _Parser:
         found = [self._all()]
         while self._takes("or"):
             found.append(self._all())
-        return found[0] if len(found) == 1 else lambda run: any(each(run) for each in found)
+        return lambda run: any(condition(run) for condition in found)
 
     def _all(self) -> Condition:
         found = [self._one()]
         while self._takes("and"):
             found.append(self._one())
-        return found[0] if len(found) == 1 else lambda run: all(each(run) for each in found)
+        return lambda run: all(condition(run) for condition in found)
 
     def _one(self) -> Condition:
         is_negated = self._takes("not")

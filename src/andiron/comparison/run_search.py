@@ -41,19 +41,13 @@ def _below(root: Path) -> Iterator[RunFolder]:
         except OSError:
             yield RunFolder(Path(path))
             continue
-        run = _run(path) if any(entry.name in SIGNS for entry in entries) else None
-        if run is not None:
+        has_sign = any(entry.name in SIGNS for entry in entries)
+        run = RunFolder(Path(path)) if has_sign else None
+        if run is not None and run.holds_run():
             yield run
-        inner = [entry.path for entry in entries if _may_hold_runs(entry, run)]
-        waiting += inner[::-1]
-
-
-def _run(path: str) -> RunFolder | None:
-    folder = RunFolder(Path(path))
-    return folder if folder.holds_run() else None
-
-
-def _may_hold_runs(entry: os.DirEntry[str], run: RunFolder | None) -> bool:
-    if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
-        return False
-    return run is None or not run.owns(entry.name)
+            entries = [entry for entry in entries if not run.owns(entry.name)]
+        waiting += [
+            entry.path
+            for entry in reversed(entries)
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+        ]

@@ -100,9 +100,9 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
 
 def _preprocessed(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
     if kind == "safetensors" or isinstance(model, Adversarial):
-        found = "safetensors has weights and no program; choose --format torch or onnx"
-        if kind != "safetensors":
-            found = "a generator's inputs are latents, which are not preprocessed"
+        found = "a generator's inputs are latents, which are not preprocessed"
+        if kind == "safetensors":
+            found = "safetensors has weights and no program; choose --format torch or onnx"
         raise errors.DataError(f"--preprocessing: {found}, or leave it out")
     return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 

@@ -52,7 +52,7 @@ class LearnerBuilder:
         self._writers: dict[str, Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
-        self._checkpointer: Callable[[Strategy], FileCheckpointer]
+        self._checkpointer: Callable[[], FileCheckpointer] | None = None
         self._device = torch.device("cpu")
         self._transforms: list[Transformation] = []
         self._averages: dict[str, Rule] = {}
@@ -92,7 +92,7 @@ class LearnerBuilder:
         The checkpoints carry the identity `run`, by which a resume knows them.
         """
         self._strategy = strategy
-        self._checkpointer = lambda strategy: FileCheckpointer(
+        self._checkpointer = lambda: FileCheckpointer(
             store(self._folder.checkpoints), strategy, cadence or Cadence(epochs=1), run
         )
         return self
@@ -183,7 +183,7 @@ class LearnerBuilder:
             options.sam,
             histogram_names(options.histograms, dict(model.named_parameters())),
         )
-        checkpointer = None if self._strategy is None else self._checkpointer(self._strategy)
+        checkpointer = self._checkpointer and self._checkpointer()
         asked = self._connected_interrupter()
         return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
 

@@ -84,10 +84,9 @@ class EarlyStopping:
         seen.is_best = improvement.is_better(value, seen.best, direction)
         if seen.is_best:
             seen.best, seen.epoch_of_best, seen.update_of_best = value, epoch, updates
-        margin, is_relative = self.min_delta, self.min_delta_mode == "relative"
-        gain_from = seen.value_at_gain
+        is_relative = self.min_delta_mode == "relative"
         if improvement.is_better(
-            value, gain_from, direction, margin=margin, is_relative=is_relative
+            value, seen.value_at_gain, direction, margin=self.min_delta, is_relative=is_relative
         ):
             seen.value_at_gain, seen.since_gain = value, 0
         elif updates >= (self.not_before or 0):

@@ -131,13 +131,13 @@ class Evaluator:
         randomness.start_stream(at.seed, split, at.updates)  # whatever was drawn before
         autocast, tally = self.precision.autocast, metric_log.valid_tally
         model = self.state.model
-        answers = Answers()
+        after = None
         if split == "test":
-            self.answers = answers
+            self.answers = Answers()
+            after = self.answers.add
         return measure(
-            model, loader, tally, autocast=autocast, before=stop_if_asked,
-            after=answers.add if split == "test" else None,
-        )  # fmt: skip
+            model, loader, tally, autocast=autocast, before=stop_if_asked, after=after
+        )
 
 
 def check_loaders(*loaders: object) -> None:

@@ -28,7 +28,7 @@ class GroupStatistics:
         optimizer: GroupedOptimizer,
         gradients: Gradients,
         groups: Iterable[str],
-        histograms: Collection[str] = (),
+        histograms: Collection[str],
     ):
         self._parameters: dict[str, Tensor] = {}
         self._sizes: dict[str, int] = {}  # number of tensors of each group

@@ -288,12 +288,13 @@ class Learner(AbstractContextManager["Learner"]):
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""
-        saver = self.checkpointer
+        lost = []
         try:
-            is_saved = saver is None or saver.close()
+            if self.checkpointer and not self.checkpointer.close():
+                lost.append(f"{self.checkpointer.store}: the newest checkpoint")
         finally:
-            lost = self.metric_log.close()
-        return lost if not saver or is_saved else [f"{saver.store}: the newest checkpoint", *lost]
+            lost += self.metric_log.close()
+        return lost
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -14,8 +14,8 @@ GIB = 2**30
 class Usage:
     """Reads how much of the machine this process uses; on a CPU a call takes less than 100 us."""
 
-    def __init__(self, device: torch.device | None = None):
-        self.device = device or torch.device("cpu")
+    def __init__(self, device: torch.device):
+        self.device = device
         self._has_utilisation = _has_utilisation(self.device)
         self._read = (time.process_time(), time.perf_counter())
 

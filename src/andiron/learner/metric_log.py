@@ -32,9 +32,9 @@ class MetricLog:
         valid_metrics: Sequence[Metric],
         writers: Writers,
         renderer: Renderer | None,
-        check_loss: CheckLoss | None = None,
-        device: torch.device | None = None,
-        trace: UpdateTrace | None = None,
+        check_loss: CheckLoss,
+        device: torch.device,
+        trace: UpdateTrace | None,
     ):
         self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
         self.writers = writers
@@ -168,8 +168,7 @@ class MetricLog:
         **shown: Any,
     ) -> None:
         progress = self.progress
-        if self._check_loss is not None:
-            self._check_loss(split, values, updates=progress.updates, epoch=progress.epoch)
+        self._check_loss(split, values, updates=progress.updates, epoch=progress.epoch)
         every = {**values, **readings}
         point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **shown)
         progress.latest[split] = values

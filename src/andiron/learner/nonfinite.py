@@ -65,7 +65,7 @@ class Nonfinite:
         model: nn.Module,
         rejected: Gradients,
         batches: Sequence[Any],
-        snapshot: Callable[[], Checkpoint] | None = None,
+        snapshot: Callable[[], Checkpoint] | None,
     ) -> None:
         """Acts on an update that does not pass: logs that it is left out, or stops.
 

@@ -15,7 +15,7 @@ SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at 
 class Throughput:
     """Times the open window and epoch, and reads the machine's usage."""
 
-    def __init__(self, device: torch.device | None = None):
+    def __init__(self, device: torch.device):
         self.training_seconds = 0.0  # validation and checkpoints left out
         self._window_started = self._epoch_started = 0.0
         self._usage, self._usage_read = Usage(device), time.perf_counter()

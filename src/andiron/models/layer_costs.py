@@ -9,27 +9,12 @@ Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-
-@dataclass
-class Layer:
-    """A module that computes something itself: what it gives, holds and costs.
-
-    `operations` are multiplications and additions of matrix products and convolutions, as torch
-    counts them; `num_bytes` are those of its output.
-    """
-
-    name: str
-    kind: str
-    shape: list[int] = field(default_factory=list)
-    parameters: int = 0
-    operations: int = 0
-    num_bytes: int = 0
+from andiron.protocols import Layer
 
 
 def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:

@@ -22,7 +22,10 @@ def layerwise(
     """
     layers: dict[str, list[str]] = {}
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    layer_of = _holders(trained) if pattern is None else _captured(pattern, trained)
+    if pattern is None:
+        layer_of = {name: name.rpartition(".")[0] for name in trained}  # the module that holds it
+    else:
+        layer_of = _captured(pattern, trained)
     for name, layer in layer_of.items():
         layers.setdefault(layer, []).append(name)
     if not layers:
@@ -34,11 +37,6 @@ def layerwise(
         f"layer_{number}": {"match": {"parameters": names}, "lr_scale": decay ** (last - number)}
         for number, names in enumerate(layers.values())
     }
-
-
-def _holders(names: Iterable[str]) -> dict[str, str]:
-    """The module that holds each parameter."""
-    return {name: name.rpartition(".")[0] for name in names}
 
 
 def _captured(pattern: str, names: Iterable[str]) -> dict[str, str]:

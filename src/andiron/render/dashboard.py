@@ -19,7 +19,7 @@ from andiron.screen import display, terminal
 from andiron.screen.curves import Curves
 from andiron.screen.followed_values import FollowedValues
 from andiron.screen.held_output import HeldOutput
-from andiron.screen.view import LOOKING, STEERING, View
+from andiron.screen.view import View
 
 REPLIES = {"s": "saving after this update", "v": "validating after this update"}
 SECONDS_AT_THE_END = 2.0  # for the last drawing, on a terminal that takes nothing any more
@@ -123,7 +123,6 @@ class Dashboard:
             left=progress.seconds_left(self._elapsed),
             curves=self._curves,
             lines=list(self._held.lines)[-100:],
-            keys=STEERING | LOOKING,
         )
 
     def _state(self) -> str:

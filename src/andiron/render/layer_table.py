@@ -1,27 +1,15 @@
 """The layers of a model as a table."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 from rich.table import Column, Table
 from rich.text import Text
 
 from andiron import errors, memory
+from andiron.protocols import Layer
 
 MOST_SHOWN = 60
 UNITS = ("", "k", "M", "G", "T")
-
-
-@runtime_checkable
-class Layer(Protocol):
-    """What is shown of a layer."""
-
-    name: str
-    kind: str
-    shape: list[int]
-    parameters: int
-    operations: int
-    num_bytes: int
 
 
 def layer_table(layers: Sequence[Layer], title: str) -> Table:

@@ -13,6 +13,7 @@ from andiron.screen.curves import Curves
 MOST_BYTES = 32 * 2**20  # of a longer file the earlier part is not read
 MOST_VALUES = 10_000  # in a line
 LONGEST_NAME = 200
+TAIL_BYTES = 2**16  # of the log, which are read for its last lines
 
 
 class FollowedValues:
@@ -58,12 +59,12 @@ class FollowedValues:
             self.curves.add(point.split, point.updates, point.epoch, values, is_whole)
 
 
-def tail(path: Path, lines: int, limit: int = 2**16) -> list[str]:
-    """The last lines of a text file, as far as they are within its last `limit` bytes."""
+def tail(path: Path, lines: int) -> list[str]:
+    """The last lines of a text file, as far as they are within its last 64 KiB."""
     try:
         with files.opened(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-            found = file.read(limit).decode(errors="replace").splitlines()
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            found = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
     return found[-lines:]

@@ -1,6 +1,6 @@
 """The panels of the screen: each is rows of a run's view."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from andiron import readable
@@ -10,11 +10,16 @@ from andiron.screen.view import SHARES, Choice, View
 
 LOOKS = {"train": "red", "valid": "blue"}  # as in Burn's screen; any other split is green
 PROBLEMS = ("failed", "interrupted", "stopping", "paused")
-MEMORY = {
-    "system/memory_gib": "memory",
-    "system/memory_peak_gib": "memory peak",
-    "system/gpu_memory_gib": "GPU memory",
-    "system/gpu_memory_peak_gib": "GPU memory peak",
+OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # a reading, and how it is shown
+    "time/samples_per_second": "{:,.0f} samples/s".format,
+    "time/step": lambda s: f"{s:.2f} s an update" if s >= 1 else f"{1000 * s:.3g} ms an update",
+    "time/data": lambda share: f"{100 * share:.0f} % waiting for data",
+    "system/cpu_percent": "CPU {:.0f} %".format,
+    "system/gpu_percent": "GPU {:.0f} %".format,
+    "system/memory_gib": "memory {:.2f} GiB".format,
+    "system/memory_peak_gib": "memory peak {:.2f} GiB".format,
+    "system/gpu_memory_gib": "GPU memory {:.2f} GiB".format,
+    "system/gpu_memory_peak_gib": "GPU memory peak {:.2f} GiB".format,
 }
 
 
@@ -76,22 +81,10 @@ def groups(view: View) -> list[Row]:
 
 def machine(view: View) -> list[Row]:
     """Speed, the share of waiting for data, processor and memory."""
-    readings, found = view.curves.readings, []
-    if "time/samples_per_second" in readings:
-        found.append(f"{readings['time/samples_per_second']:,.0f} samples/s")
-    if "time/step" in readings:
-        step = readings["time/step"]
-        found.append(f"{step:.2f} s an update" if step >= 1 else f"{1000 * step:.3g} ms an update")
-    if "time/data" in readings:
-        found.append(f"{100 * readings['time/data']:.0f} % waiting for data")
-    if "system/cpu_percent" in readings:
-        found.append(f"CPU {readings['system/cpu_percent']:.0f} %")
-    if "system/gpu_percent" in readings:
-        found.append(f"GPU {readings['system/gpu_percent']:.0f} %")
-    for name, label in MEMORY.items():
-        if name in readings:
-            found.append(f"{label} {readings[name]:.2f} GiB")
-    return [[piece(text)] for text in found]
+    readings = view.curves.readings
+    return [
+        [piece(shown(readings[name]))] for name, shown in OF_THE_MACHINE.items() if name in readings
+    ]
 
 
 def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
@@ -116,9 +109,10 @@ def log(view: View, width: int, height: int) -> list[Row]:
 
 def help_(view: View) -> list[Row]:
     """What each key does."""
-    table = [[piece(key, "bold"), piece(meaning)] for key, meaning in view.keys.items()]
-    wide = max(len(key) for key in view.keys)
-    return [[piece(f"{key.text:<{wide}}  ", "bold"), meaning] for key, meaning in table]
+    width = max(map(len, view.keys))
+    return [
+        [piece(f"{key:<{width}}  ", "bold"), piece(meaning)] for key, meaning in view.keys.items()
+    ]
 
 
 def keys(view: View) -> Row:

@@ -13,6 +13,7 @@ from rich.style import Style
 from andiron import errors
 
 Row = list[Segment]
+GAP = 2  # between two columns of a table
 
 
 @cache
@@ -44,17 +45,17 @@ def beside(left: list[Row], right: list[Row]) -> list[Row]:
     return [[*a, piece(" "), *b] for a, b in zip(left, right, strict=True)]
 
 
-def columns(table: list[list[Segment]], *, gap: int = 2) -> list[Row]:
+def columns(table: list[list[Segment]]) -> list[Row]:
     """The rows of a table: the first column to the left, all others to the right."""
     widths = [max(cell.cell_length for cell in column) for column in zip(*table, strict=True)]
     return [
-        [part for place, cell in enumerate(row) for part in _cell(cell, widths[place], place, gap)]
+        [part for place, cell in enumerate(row) for part in _cell(cell, widths[place], place)]
         for row in table
     ]
 
 
-def _cell(cell: Segment, width: int, place: int, gap: int) -> Row:
-    blank = piece(" " * (width - cell.cell_length + (gap if place else 0)))
+def _cell(cell: Segment, width: int, place: int) -> Row:
+    blank = piece(" " * (width - cell.cell_length + (GAP if place else 0)))
     return [blank, cell] if place else [cell, blank]
 
 

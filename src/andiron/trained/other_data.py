@@ -19,7 +19,7 @@ from andiron.config.leaves import leaves, nested
 from andiron.config.schema import Train
 from andiron.data import Mapped, RawBatch, Splits, fingerprint
 from andiron.data.described import Described
-from andiron.data.on_disk import table_lines, table_splits
+from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.table_encoding import TableEncoding
 
 # the facts that decide what a sample and a target are
@@ -55,13 +55,14 @@ def _table(node: schema.Node, data: Described) -> Splits:
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     is_numbers = "class_names" not in data.facts
     path, missing = Path(node["path"]), node.get("missing")
-    features, delimiter = [each.column for each in encoding.columns], node.get("delimiter")
-    lines = table_lines.read(
-        path, targets, encoding.reading, features=features, delimiter=delimiter
-    )
-    table = lines.checked(
-        "drop" if missing == "drop" else encoding.missing,
-        node.get("max_bad_lines", 0),
+    table = csv_file.read(
+        path,
+        features=[each.column for each in encoding.columns],
+        texts=targets,
+        delimiter=node.get("delimiter"),
+        reading=encoding.reading,
+        missing="drop" if missing == "drop" else encoding.missing,
+        max_bad_lines=node.get("max_bad_lines", 0),
         has_number_targets=is_numbers,
     )
     divided = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}

@@ -19,7 +19,7 @@ from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.described import Described
-from andiron.data.on_disk import image_decoding, image_tree, table_lines
+from andiron.data.on_disk import csv_file, image_decoding, image_tree, table_lines
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.trained.input_datasets import Pictures, Texts
@@ -143,17 +143,17 @@ def _rows(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samp
     """The columns that were trained on, encoded as then; others are ignored."""
     encoding = TableEncoding.of_facts(data.facts)
     features = [each.column for each in encoding.columns]
-    reading = encoding.reading
-    paths = [Path(each) for each in inputs if not isinstance(each, Mapping)]
+    reading, missing = encoding.reading, encoding.missing
+    tables = [
+        csv_file.read(
+            Path(each), features=features, texts=(), delimiter=delimiter, reading=reading,
+            missing=missing,
+        )
+        for each in inputs if not isinstance(each, Mapping)
+    ]  # fmt: skip
     mappings = [each for each in inputs if isinstance(each, Mapping)]
-    files = (
-        table_lines.read(path, (), reading, features=features, delimiter=delimiter)
-        for path in paths
-    )
-    tables = [lines.checked(encoding.missing) for lines in files]
     if mappings:
-        lines = table_lines.of_mappings(mappings, features, reading)
-        tables.append(lines.checked(encoding.missing))
+        tables.append(table_lines.of_mappings(mappings, features, reading).checked(missing))
     names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
     encoded = torch.cat([encoding.inputs(table) for table in tables])
     return _in_memory(encoded.float(), data.batcher, names)

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data.on_disk import table_lines
-from andiron.data.on_disk.csv_file import csv
+from andiron.data.on_disk.csv_file import csv, read
 from andiron.data.on_disk.table_encoding import TableEncoding
 
 TOWNS = ("Rome", "Bonn", "Oslo", "Nice")
@@ -144,17 +143,15 @@ def test_codes_count_from_one_and_zero_is_unknown_or_missing(file):
             assert inputs[2] == (1 + sorted(TOWNS).index(town) if town else 0)
 
 
-def read(path, splits, encoding):
-    columns = splits.facts["columns"]
-    lines = table_lines.read(Path(path), (), encoding.reading, features=columns)
-    return lines.checked(encoding.missing)
-
-
 def test_the_record_is_enough_to_encode_other_rows_the_same(file):
     path = file(text_of())
     splits = load(path, missing="median", categories=["rooms"])
     encoding = TableEncoding.of_facts(json.loads(json.dumps(splits.facts)))
-    inputs = encoding.inputs(read(path, splits, encoding)).float()
+    table = read(
+        Path(path), features=splits.facts["columns"], texts=(), missing=encoding.missing,
+        reading=encoding.reading,
+    )  # fmt: skip
+    inputs = encoding.inputs(table).float()
     for part in (splits.train, splits.valid, splits.test):
         assert torch.equal(inputs[rows_of(part)], part.inputs)
 
@@ -164,9 +161,11 @@ def test_other_rows_are_read_as_the_kinds_that_were_learned(file):
     encoding = TableEncoding.of_facts(splits.facts)
     others = [["many", "1", "7", "8", "0"], ["1", "", "", "2024-01-11", "0"]]
     with pytest.raises(errors.DataError) as raised:
-        read(file(text_of(others)), splits, encoding)
+        read(Path(file(text_of(others))), features=splits.facts["columns"], texts=(),
+             missing=encoding.missing, reading=encoding.reading)  # fmt: skip
     assert "line 2, column 'area': 'many' is not a number" in str(raised.value)
-    table = read(file(text_of(others[1:])), splits, encoding)
+    table = read(Path(file(text_of(others[1:]))), features=splits.facts["columns"], texts=(),
+                 missing=encoding.missing, reading=encoding.reading)  # fmt: skip
     fill = encoding.columns[1].fill
     assert encoding.inputs(table).tolist() == [[1.0, fill, 0.0, 0.0, 0.0, 0.0, 19733.0]]
 

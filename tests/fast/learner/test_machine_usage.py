@@ -22,14 +22,14 @@ def set_clocks(monkeypatch, *, process, wall):
 
 def test_processor_time_is_counted_since_the_last_reading(monkeypatch):
     set_clocks(monkeypatch, process=[1.0, 4.0, 4.5], wall=[10.0, 12.0, 14.0])
-    readings = Usage()
+    readings = Usage(torch.device("cpu"))
 
     assert readings.readings()["system/cpu_percent"] == 150.0  # three seconds of processor in two
     assert readings.readings()["system/cpu_percent"] == 25.0
 
 
 def test_a_busy_process_is_busier_than_a_sleeping_one():
-    readings = Usage()
+    readings = Usage(torch.device("cpu"))
     time.sleep(0.05)
     asleep = readings.readings()["system/cpu_percent"]
     end = time.process_time() + 0.05
@@ -46,14 +46,14 @@ def test_memory_is_what_the_system_says_of_the_process():
         if ":\t" in line
     )
     said = int(status["VmRSS"].split()[0]) / 2**20  # KiB
-    assert Usage().readings()["system/memory_gib"] == pytest.approx(
+    assert Usage(torch.device("cpu")).readings()["system/memory_gib"] == pytest.approx(
         said, abs=0.01
     )  # read a moment later
 
 
 @ON_LINUX
 def test_memory_grows_by_what_is_taken_and_falls_when_it_is_given_back():
-    readings = Usage()
+    readings = Usage(torch.device("cpu"))
     before = readings.readings()["system/memory_gib"]
     taken = torch.ones(2**26)  # 256 MiB
     during = readings.readings()["system/memory_gib"]
@@ -65,7 +65,7 @@ def test_memory_grows_by_what_is_taken_and_falls_when_it_is_given_back():
 
 def test_without_proc_the_peak_is_told_under_a_name_of_its_own(monkeypatch):
     monkeypatch.setattr(usage, "STATM", Path("/no/such/file"))
-    found = Usage().readings()
+    found = Usage(torch.device("cpu")).readings()
     assert set(found) == {"system/cpu_percent", "system/memory_peak_gib"}
     assert found["system/memory_peak_gib"] == pytest.approx(peak_by_resource(), abs=0.01)
 
@@ -77,7 +77,7 @@ def peak_by_resource():
 
 
 def test_a_reading_takes_less_than_100_microseconds():
-    readings, fastest = Usage(), 1.0
+    readings, fastest = Usage(torch.device("cpu")), 1.0
     for _ in range(20):  # processor time, and the fastest of twenty rounds: neighbours slow some
         begun = time.process_time()
         for _ in range(50):

@@ -1,6 +1,7 @@
 """The speed of a window, by a clock that the test turns."""
 
 import pytest
+import torch
 
 from andiron.learner import throughput
 
@@ -23,7 +24,7 @@ def clock(monkeypatch):
 
 
 def test_a_window_has_the_means_of_its_updates(clock):
-    measured = throughput.Throughput()
+    measured = throughput.Throughput(torch.device("cpu"))
     measured.start_epoch()
     clock.now += 0.5
     values = measured.close_window(updates=5, samples=40.0, waited=0.125)
@@ -34,7 +35,7 @@ def test_a_window_has_the_means_of_its_updates(clock):
 
 
 def test_the_machine_is_read_at_most_once_a_second(clock):
-    measured = throughput.Throughput()
+    measured = throughput.Throughput(torch.device("cpu"))
     measured.start_epoch()
     read = []
     for update in range(1, 41):
@@ -48,7 +49,7 @@ def test_the_machine_is_read_at_most_once_a_second(clock):
 
 
 def test_training_time_leaves_out_what_follows_an_epoch_and_is_continued(clock):
-    measured = throughput.Throughput()
+    measured = throughput.Throughput(torch.device("cpu"))
     measured.resume(10.0)
     for seconds in (2.0, 3.0):
         measured.start_epoch()

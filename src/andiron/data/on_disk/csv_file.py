@@ -11,10 +11,12 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.on_disk import table_lines, table_splits
 from andiron.data.on_disk.column_values import Reading
+from andiron.data.on_disk.columns import Columns
 from andiron.data.splits import Splits
 from andiron.ranges import Index, Number, Proportion, Seed, Validation
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
+PLAIN = Reading()
 
 
 def csv(
@@ -56,11 +58,18 @@ def csv(
     _check_choice(file, targets, features, exclude, kind)
     checksum = fingerprint.of_file(file)
     reading = Reading(text, categories or (), date_format, decimal)
-    lines = table_lines.read(
-        file, targets, reading, features=features, exclude=exclude or (), delimiter=delimiter
-    )
     return table_splits.of_columns(
-        lines.checked(missing, max_bad_lines, has_number_targets=kind == "regression"),
+        read(
+            file,
+            features=features,
+            exclude=exclude or (),
+            texts=targets,
+            delimiter=delimiter,
+            reading=reading,
+            missing=missing,
+            max_bad_lines=max_bad_lines,
+            has_number_targets=kind == "regression",
+        ),
         targets,
         kind=kind,
         name=file.name,
@@ -72,6 +81,29 @@ def csv(
         missing=missing,
         reading=reading,
     )
+
+
+def read(
+    path: Path,
+    *,
+    features: Sequence[str] | None,
+    texts: Sequence[str],
+    delimiter: str | None = None,
+    exclude: Sequence[str] = (),
+    reading: Reading = PLAIN,
+    missing: str | float = "refuse",
+    max_bad_lines: int | None = None,
+    has_number_targets: bool = False,
+) -> Columns:
+    """The columns `features`, by default all others, and `texts`, the targets, as they are written.
+
+    The first line has the names. Blank lines, and blanks around names and values, are ignored.
+    Raises: DataError for a missing column, or more lines than `max_bad_lines` that are no rows.
+    """
+    lines = table_lines.read(
+        path, texts, reading, features=features, exclude=exclude, delimiter=delimiter
+    )
+    return lines.checked(missing, max_bad_lines, has_number_targets=has_number_targets)
 
 
 def _check_choice(
