@@ -90,7 +90,7 @@ def checked(owner: Class) -> Class:
     return owner
 
 
-def _kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> PlainValidator:
+def kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> PlainValidator:
     """Accepts the values for which `is_allowed`; `written_as` is their type for editors."""
 
     def accepted(value: Any) -> Any:
@@ -168,12 +168,12 @@ def _is_function(value: Any) -> bool:
 # a number of updates, or of epochs that become updates when the run is built
 Horizon = Annotated[
     Any,
-    _kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
+    kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
     BeforeValidator(_in_updates),
 ]
 Traced = Annotated[
     Any,
-    _kind(
+    kind(
         f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
         _is_traced,
         dict[Literal["updates"], list[Count]],
@@ -181,13 +181,13 @@ Traced = Annotated[
 ]
 Device = Annotated[
     Any,
-    _kind(
+    kind(
         "auto, cpu, mps, cuda or cuda:<index>", lambda value: _is_text(value, DEVICE), str
     ),
 ]
 RunName = Annotated[
     Any,
-    _kind(
+    kind(
         "a text of at most 64 letters, digits and _.+-, the first no sign",
         lambda value: _is_text(value, RUN_NAME),
         str,
@@ -195,7 +195,7 @@ RunName = Annotated[
 ]
 Every = Annotated[  # see andiron.cadence.Cadence
     Any,
-    _kind(
+    kind(
         "a number of updates (500), epochs (2epochs) or minutes (10minutes), "
         "or {updates: 500, minutes: 10}",
         _is_cadence,
@@ -203,14 +203,14 @@ Every = Annotated[  # see andiron.cadence.Cadence
     ),
 ]
 # an object that is built from a `_target_` of its own, or several
-Node = Annotated[Any, _kind("a _target_ and its arguments", _is_node, dict[str, Any])]
+Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, dict[str, Any])]
 Nodes = Annotated[
     Any,
-    _kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[dict[str, Any]]),
+    kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[dict[str, Any]]),
 ]
 NodeOrNodes = Annotated[
     Any,
-    _kind(
+    kind(
         "one node or a list of nodes, each a _target_ and its arguments",
         lambda value: _is_node(value) or _are_nodes(value),
         dict[str, Any] | list[dict[str, Any]],
@@ -218,7 +218,7 @@ NodeOrNodes = Annotated[
 ]
 Function = Annotated[
     Any,
-    _kind(
+    kind(
         "a _target_ and its arguments, or a function's dotted name",
         _is_function,
         str | dict[str, Any],

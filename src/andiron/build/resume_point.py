@@ -12,7 +12,7 @@ from andiron.build import components, targets
 from andiron.build.components import Components
 from andiron.checkpoint import Checkpoint, Store, contents
 from andiron.config.schema import Train
-from andiron.learner import Learner, plain_checks, state_format
+from andiron.learner import Learner, state_format
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
@@ -69,11 +69,11 @@ def _check_place(
     batches, items = len(built.train), built.train.num_items
     if state["batch"] > batches and not has_other_batches:
         allowed = f"at most {batches}, the batches of an epoch"
-        raise plain_checks.wrong(file, "batch", state["batch"], allowed)
+        raise state_format.wrong(file, "batch", state["batch"], allowed)
     most = 2 * items * (state["epoch"] + 1)  # a resume with other batches may see samples again
     if state["updates"] > most:
         allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
-        raise plain_checks.wrong(file, "updates", state["updates"], allowed)
+        raise state_format.wrong(file, "updates", state["updates"], allowed)
 
 
 def _check_length(config: Train, state: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from andiron.checkpoint import contents
 from andiron.commands import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
-from andiron.learner import nonfinite, plain_checks, state_format
+from andiron.learner import nonfinite, state_format
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
@@ -44,7 +44,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         start, end = step.first_batch - 1, step.first_batch - 1 + step.num_batches
         if not 0 <= start < end <= len(built.train) or not step.epoch:
             file, allowed = saved.place(contents.STATE), f"within {len(built.train)} batches"
-            raise plain_checks.wrong(file, "step", [step.epoch, start + 1, end], allowed)
+            raise state_format.wrong(file, "step", [step.epoch, start + 1, end], allowed)
         numbers = range(start, end)
         batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
         bad_modules = _watched(learner.model)

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from andiron import errors, randomness, schedules
 from andiron.cadence import Ticker
 from andiron.checkpoint import Checkpoint, contents
-from andiron.learner import plain_checks, state_format
+from andiron.learner import state_format
 from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.update import Position
 from andiron.optim import GroupedOptimizer, model_weights, slot_checks
 from andiron.optim.averaging import WeightAverage
+from andiron.plain_values import is_finite
 from andiron.schedules import Schedule
 from andiron.serialization import layouts, matching
 
@@ -161,7 +162,7 @@ class LearnerState:
                 yield f"averages: {name!r} is missing"
         stateful, seen = list(self._stateful_schedules()), state["schedules"]
         for number, (schedule, found) in enumerate(zip(stateful, seen, strict=False)):
-            if len(stateful) == len(seen) and not plain_checks.is_alike(
+            if len(stateful) == len(seen) and not _is_alike(
                 found, schedule.state_dict()
             ):
                 kind = type(schedule).__name__
@@ -173,3 +174,20 @@ def _refuse(file: str, problems: Iterable[str]) -> None:
     listed = "; ".join(problems)
     if listed:
         raise errors.DataError(f"{file}: {listed}; use another checkpoint")
+
+
+def _is_alike(found: Any, own: Any) -> bool:
+    """Whether a saved value has the keys and types of an object's own, with finite numbers."""
+    if isinstance(own, dict):
+        same_keys = isinstance(found, dict) and found.keys() == own.keys()
+        return same_keys and all(_is_alike(found[key], own[key]) for key in own)
+    if isinstance(own, list | tuple):
+        return isinstance(found, list | tuple)
+    if own is None or found is None:
+        return found is None or isinstance(found, str | list | dict) or is_finite(found)
+    if isinstance(own, bool) or not isinstance(own, int | float):
+        return isinstance(found, type(own))
+    is_count = type(own) is int and own >= 0
+    return is_finite(found) and (
+        not is_count or (type(found) is int and 0 <= found < state_format.MOST)
+    )

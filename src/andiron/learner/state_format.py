@@ -1,63 +1,204 @@
 """The plain values of a learner's state: what each may be, and older formats brought to this one.
+
+Whoever gives a run folder away can sign its manifests again, so a whole checkpoint is data too.
+
+>>> checked({"format": 3})
+Traceback (most recent call last):
+    ...
+andiron.errors.DataError: state.json: format is 3, not 1 or 2
 """
 
-from typing import Any
+import math
+import string
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError
+from typing_extensions import NotRequired, TypedDict
 
 from andiron import errors
 from andiron.checkpoint import contents
-from andiron.checkpoint.checkpointer import KEPT_WITH_IT
-from andiron.learner import plain_checks
-from andiron.learner.plain_checks import (
-    COUNT, FLAG, LAST, LAST_UPDATE, MEASURED, NUMBER, PLAIN, RANDOM, SCALE, SECONDS, SEED, TEXT,
-    Each, optional,
-)  # fmt: skip
+from andiron.plain_values import is_finite, is_number
+from andiron.ranges import kind
 
 FORMAT = 2  # 1: before states had named parts
-TEXTS = Each(TEXT, list)
-VALUES = Each(Each(MEASURED, dict), dict)  # by split and metric
-STANDING = {"best": MEASURED, "epoch_of_best": COUNT, "last": MEASURED, "last_epoch": COUNT}
-OBSERVED = {
-    "of": TEXTS, "best": optional(NUMBER), "epoch_of_best": COUNT, "update_of_best": COUNT,
-    "is_best": FLAG, "value_at_gain": optional(NUMBER), "since_gain": COUNT, "last": LAST,
-    "last_update": COUNT,
-}  # fmt: skip
-STEP = {
-    "update": COUNT, "epoch": COUNT, "first_batch": COUNT, "num_batches": COUNT,
-    "samples": optional(PLAIN),
-    "gradients": {"loss": optional(TEXT), "norms": Each(TEXT, dict), "sha256": TEXT},
-}  # fmt: skip
-STATE = {
-    "format": COUNT,
-    "seed": SEED,
-    "updates": COUNT,
-    "epoch": COUNT,
-    "batch": COUNT,
-    "owners": Each({"optimizer": optional(TEXT), "parameters": TEXTS}, dict),
-    "frozen": TEXTS,
-    "?stateless": TEXTS,
-    "schedules": Each(PLAIN, list),
-    "early_stopping": Each(OBSERVED, dict),
-    "averages": Each(COUNT, dict),
-    "random": RANDOM,
-    "metric_log": {
-        "tally": {
-            "metrics": TEXTS,
-            "window": Each(PLAIN, list),
-            "epoch": Each(optional(PLAIN), list),
-        },
-        "window": [COUNT, COUNT],
-        "seconds": SECONDS,
-        "history": Each(Each(STANDING, dict), dict),
-        "latest": VALUES,
-        "writers": PLAIN,
-    },
-    "parts": {
-        "?nonfinite": {"skipped": COUNT, "precision": {"scale": SCALE, "updates_since": COUNT}},
-        "?validation": {"last_update": LAST_UPDATE},
-    },
-    f"?{KEPT_WITH_IT}": Each({"name": TEXT, "updates": COUNT, "values": VALUES}, list),
-    "?step": STEP,
-}  # fmt: skip
+MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
+SHOWN = 60  # characters of a wrong value
+WORDS = 624  # of the Mersenne twister's state, and its position among them
+
+
+def _is_scale(value: Any) -> bool:
+    return is_finite(value) and math.frexp(value)[0] == 0.5
+
+
+def _is_last(value: Any) -> bool:
+    return value is None or is_number(value) or value in ("nan", "inf", "-inf")
+
+
+def _are_words(value: Any, number: int) -> bool:
+    """Whether the text is 32-bit words in hexadecimal digits, behind the state its position."""
+    if not isinstance(value, str) or len(value) != 8 * number:
+        return False
+    is_hex = set(value) <= set(string.hexdigits)
+    position = bytes.fromhex(value)[4 * WORDS :] if is_hex else b""
+    return is_hex and int.from_bytes(position, "little") <= WORDS
+
+
+Count = Annotated[int, Field(ge=0, lt=MOST)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Plain = Annotated[Any, kind("a list or an object", lambda v: isinstance(v, list | dict), Any)]
+AS_LIST = Strict(False)  # a tuple that is a list in JSON
+
+
+class Random(TypedDict):
+    """The state of Python's and NumPy's generators."""
+
+    python: Annotated[
+        tuple[
+            Annotated[int, Field(ge=3, le=3)],
+            Annotated[Any, kind("625 words", lambda value: _are_words(value, WORDS + 1), str)],
+            Finite | None,
+        ],
+        AS_LIST,
+    ]
+    numpy: Annotated[
+        tuple[
+            Annotated[Any, kind("624 words", lambda value: _are_words(value, WORDS), str)],
+            Annotated[int, Field(ge=0, le=WORDS)],
+            Annotated[int, Field(ge=0, le=1)],
+            Finite,
+        ],
+        AS_LIST,
+    ]
+
+
+class Observed(TypedDict):
+    """What a rule of early stopping remembers."""
+
+    of: list[str]
+    best: Finite | None
+    epoch_of_best: Count
+    update_of_best: Count
+    is_best: bool
+    value_at_gain: Finite | None
+    since_gain: Count
+    last: Annotated[Any, kind("a number, text or null", _is_last, Any)]
+    last_update: Count
+
+
+class Owner(TypedDict):
+    """An optimizer and its parameters."""
+
+    optimizer: str | None
+    parameters: list[str]
+
+
+class Tally(TypedDict):
+    """What the metrics have counted; see `tally_state`."""
+
+    metrics: list[str]
+    window: list[Plain]
+    epoch: list[Plain | None]
+
+
+class Standing(TypedDict):
+    """The best and last value of a metric, NaN where a run does not mind it."""
+
+    best: float
+    epoch_of_best: Count
+    last: float
+    last_epoch: Count
+
+
+Values = dict[str, dict[str, float]]  # by split and metric
+
+
+class Logged(TypedDict):
+    """The state of the metric log."""
+
+    tally: Tally
+    window: Annotated[tuple[Count, Count], AS_LIST]
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    history: dict[str, dict[str, Standing]]
+    latest: Values
+    writers: Plain
+
+
+class LossScale(TypedDict):
+    """The loss scale of fp16."""
+
+    scale: Annotated[Any, kind("a power of two", _is_scale, float)]
+    updates_since: Count
+
+
+class LeftOut(TypedDict):
+    """The updates left out as non-finite."""
+
+    skipped: Count
+    precision: LossScale
+
+
+class Validation(TypedDict):
+    """When the last validation was."""
+
+    last_update: Annotated[int, Field(ge=-1, lt=MOST)]
+
+
+class Parts(TypedDict):
+    """The parts whose state is plain values and needs nothing else."""
+
+    nonfinite: NotRequired[LeftOut]
+    validation: NotRequired[Validation]
+
+
+class Kept(TypedDict):
+    """A checkpoint that is kept beside this one."""
+
+    name: str
+    updates: Count
+    values: Values
+
+
+class Fingerprint(TypedDict):
+    """The gradients of an update, for comparison."""
+
+    loss: str | None
+    norms: dict[str, str]
+    sha256: str
+
+
+class Step(TypedDict):
+    """The place of an update with non-finite values."""
+
+    update: Count
+    epoch: Count
+    first_batch: Count
+    num_batches: Count
+    samples: Plain | None
+    gradients: Fingerprint
+
+
+class State(TypedDict):
+    """The state of a learner, beside its tensors."""
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]
+
+    format: Count
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)]
+    updates: Count
+    epoch: Count
+    batch: Count
+    owners: dict[str, Owner]
+    frozen: list[str]
+    stateless: NotRequired[list[str]]
+    schedules: list[Plain]
+    early_stopping: dict[str, Observed]
+    averages: dict[str, Count]
+    random: Random
+    metric_log: Logged
+    parts: Parts
+    checkpoints: NotRequired[list[Kept]]  # the key is KEPT_WITH_IT
+    step: NotRequired[Step]
 
 
 def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
@@ -66,31 +207,52 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
     Raises: DataError naming the file, the key, the value and what is allowed.
     """
     found = _upgraded(state, file)
-    plain_checks.check(STATE, found, file)
+    try:
+        _adapter().validate_python(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
+        if first["type"] == "missing":
+            raise errors.DataError(f"{file}: {where[1:]!r} is missing") from error
+        allowed = "known" if first["type"] == "extra_forbidden" else first["msg"]
+        allowed = allowed.removeprefix("Input should be ")
+        raise wrong(file, where[1:], first["input"], allowed) from error
     parts = found["parts"]
     made = found["updates"] + parts.get("nonfinite", {}).get("skipped", 0)
     if found["epoch"] > made:
         allowed = f"at most {made}, the updates that were made or left out"
-        raise plain_checks.wrong(file, "epoch", found["epoch"], allowed)
+        raise wrong(file, "epoch", found["epoch"], allowed)
     last = parts.get("validation", {}).get("last_update", -1)
     if last > found["updates"]:
         allowed = f"at most {found['updates']}, the completed updates"
-        raise plain_checks.wrong(file, "parts.validation.last_update", last, allowed)
+        raise wrong(file, "parts.validation.last_update", last, allowed)
     return found
+
+
+def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
+    """The error of a value that is not allowed at a place."""
+    shown = repr(value)
+    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+    return errors.DataError(f"{file}: {where or 'it'} is {shown}, not {allowed}")
+
+
+@cache
+def _adapter() -> TypeAdapter[Any]:
+    return TypeAdapter(State)
 
 
 def _upgraded(state: Any, file: str) -> dict[str, Any]:
     """A state in the present format; format 1 counted epochs and had other names."""
     if not isinstance(state, dict):
-        raise plain_checks.wrong(file, "", state, "an object")
+        raise wrong(file, "", state, "an object")
     if state.get("format") == FORMAT:
         return state
     if state.get("format", 1) != 1:
-        raise plain_checks.wrong(file, "format", state["format"], f"1 or {FORMAT}")
+        raise wrong(file, "format", state["format"], f"1 or {FORMAT}")
     try:
         validated = state["updates"] if state["batch"] == 0 else -1
         return {
-            **{key: state[key] for key in STATE.keys() & state.keys()},
+            **{key: state[key] for key in State.__annotations__.keys() & state.keys()},
             "format": FORMAT,
             "metric_log": state["journal"],
             "early_stopping": {name: _rule(rule) for name, rule in state["stopping"].items()},
@@ -103,7 +265,7 @@ def _upgraded(state: Any, file: str) -> dict[str, Any]:
 def _rule(rule: dict[str, Any]) -> dict[str, Any]:
     """The state of an early stopping rule that counted epochs."""
     return {
-        **{key: rule[key] for key in OBSERVED.keys() & rule.keys()},
+        **{key: rule[key] for key in Observed.__annotations__.keys() & rule.keys()},
         "update_of_best": 0,
         "is_best": 0 < rule["last_epoch"] == rule["epoch_of_best"],
         "since_gain": rule["last_epoch"] - rule["epoch_of_gain"],
