@@ -20,10 +20,6 @@ KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a
 log = logging.getLogger("andiron")
 
 
-def _not_through_links(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | FLAGS, 0o666)
-
-
 class AppendOnlyFile:
     """Appends to the file at `path` without a buffer: data has left the process on return.
 
@@ -171,7 +167,9 @@ class AppendOnlyFile:
 
     def _open(self) -> io.FileIO:
         files.check_writing(self.path)
-        file = io.FileIO(self.path, "ab", opener=_not_through_links)
+        file = io.FileIO(  # not through links
+            self.path, "ab", opener=lambda path, flags: os.open(path, flags | FLAGS, 0o666)
+        )
         try:
             if self._claim is not None:
                 self._claim(file)

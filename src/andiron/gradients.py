@@ -152,8 +152,7 @@ def global_norm(gradients: Tensors) -> Float[Tensor, ""]:
     tensors = list(gradients.values())
     if not tensors:
         return torch.zeros(())
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
-    return norm
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
 
 
 def all_finite(gradients: Gradients) -> bool:

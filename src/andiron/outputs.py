@@ -111,5 +111,4 @@ def num_targets(item: Any) -> Tensor | int:
 
 def loss_weight(item: Any) -> Weight:
     """What the item's loss is a mean over: its weight, or the number of its targets that count."""
-    weight: Weight | None = item.weight
-    return num_targets(item) if weight is None else weight
+    return num_targets(item) if item.weight is None else item.weight

@@ -5,8 +5,10 @@
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 MOST_LISTED = 20  # lines in a message
+MOST_SHOWN = 60  # characters of a value
 
 
 def number(value: float) -> str:
@@ -28,3 +30,9 @@ def listed(lines: Sequence[str]) -> str:
     left = len(lines) - MOST_LISTED
     more = [f"and {left} more"] if left > 0 else []
     return "\n".join(f"  {line}" for line in [*lines[:MOST_LISTED], *more])
+
+
+def shortened(value: Any) -> str:
+    """The beginning of a value as Python writes it."""
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."

@@ -132,9 +132,11 @@ def _read(folder: RunFolder) -> Run:
         flat, nodes = {}, frozenset()
         problems.append(f"{folder.config.name}: is nested too deeply")
     metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
-    known = summary.get("directions") or _given_direction(flat)
+    # the direction of the metric that checkpoints follow, if the configuration gives it
+    given = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
+    known = _directions(summary.get("directions") or given)
     facts["status"] = _status(folder, facts.get("status"), is_damaged=bool(problems))
-    return Run(folder, facts, flat, nodes, metrics, _directions(known), tuple(problems))
+    return Run(folder, facts, flat, nodes, metrics, known, tuple(problems))
 
 
 def _object(
@@ -218,11 +220,6 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
 def _directions(known: Any) -> dict[str, str]:
     found = known.items() if isinstance(known, dict) else ()
     return {name: way for name, way in found if way in improvement.DIRECTIONS}
-
-
-def _given_direction(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The direction of the metric that checkpoints follow, if the configuration gives it."""
-    return {str(options.get("checkpoint.metric")): options.get("checkpoint.direction")}
 
 
 def _with_logged(run: Run, known: Mapping[str, str]) -> Run:

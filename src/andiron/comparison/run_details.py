@@ -73,7 +73,10 @@ def plain(found: Details) -> dict[str, Any]:
 def differences_of(one: Details, other: Details) -> dict[str, dict[str, list[Any]]]:
     """The options, provenance and metrics that differ: both values by name, None for none."""
     origins = ({name: each.provenance.get(name) for name in ORIGIN} for each in (one, other))
-    metrics = (_flat_metrics(each.run) for each in (one, other))
+    metrics = (
+        {name: {"best": found.best, "last": found.last} for name, found in each.run.metrics.items()}
+        for each in (one, other)
+    )
     return {
         "options": by_name(differences(one.config, other.config)),
         "provenance": by_name(differences(*origins)),
@@ -161,10 +164,3 @@ def _listed(values: Any) -> str:
             heads[0] = " " * (NAME + 2)
         lines += [f"{head}{piece}".rstrip() for head, piece in zip(heads, pieces, strict=True)]
     return "\n".join(lines)
-
-
-def _flat_metrics(run: Run) -> dict[str, Any]:
-    return {
-        name: {"best": standing.best, "last": standing.last}
-        for name, standing in run.metrics.items()
-    }

@@ -118,8 +118,8 @@ class _Parser:
         def holds(run: Run) -> bool:
             value = value_of(run, name)
             if number is not None and is_number(value):
-                return bool(order(value, number))
-            return number is None and isinstance(value, str) and bool(order(value, text))
+                return order(value, number)
+            return number is None and isinstance(value, str) and order(value, text)
 
         return holds
 

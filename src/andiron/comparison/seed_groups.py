@@ -110,7 +110,12 @@ def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
     """A line for each group, and below the folders of its runs, or the first so many of them."""
     headers = ["group", "runs", *rows[0].options, *rows[0].metrics]
     cells = [
-        [row.place, len(row.runs), *row.options.values(), *map(_text, row.metrics.values())]
+        [
+            row.place,
+            len(row.runs),
+            *row.options.values(),
+            *(each and str(each) for each in row.metrics.values()),
+        ]
         for row in rows
     ]
     folders = [[row.place, run.path] for row in rows for run in row.runs]
@@ -128,10 +133,6 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
-
-
-def _text(found: Spread | None) -> str | None:
-    return None if found is None else str(found)
 
 
 def _values(runs: Iterable[Run], name: str) -> list[float]:

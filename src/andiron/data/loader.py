@@ -103,8 +103,7 @@ class DataLoader:
     def indices(self, epoch: int, batch: int) -> list[int]:
         """The indices of the samples in one batch of an epoch, both counted from 0."""
         first = batch * self.batch_size
-        indices: list[int] = self.order(epoch)[first : first + self.batch_size].tolist()
-        return indices
+        return self.order(epoch)[first : first + self.batch_size].tolist()
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0."""

@@ -82,8 +82,7 @@ class Splits:
         if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return None
         classes = targets[targets >= 0].long()
-        counts: list[int] = torch.bincount(classes, minlength=self.num_classes).tolist()
-        return counts
+        return torch.bincount(classes, minlength=self.num_classes).tolist()
 
 
 def offered(

@@ -42,8 +42,7 @@ class Preprocessed(nn.Module):
         self.model = model
 
     def forward(self, inputs: Tensor) -> Tensor:
-        outputs: Tensor = self.model(self.preprocessing(inputs))
-        return outputs
+        return self.model(self.preprocessing(inputs))
 
 
 def export(
@@ -159,8 +158,7 @@ def _weights(model: nn.Module, path: Path) -> Program:
         for tensor in network.state_dict().values():
             tensor.zero_()
     network.load_state_dict(serialization.load_tensors(path))
-    program: Program = model
-    return program
+    return model
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

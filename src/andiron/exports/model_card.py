@@ -79,7 +79,8 @@ class Card:
         With `is_stored` the inputs are as the data set stores them.
         """
         network = getattr(self.model, "network", self.model)
-        data_name, kind = self._data_target(), type(self.model).__name__
+        data_name = str(self.config.data["_target_"]).rpartition(".")[2]
+        kind = type(self.model).__name__
         licence = LICENCES.get(data_name, "not known to Andiron; see its source")
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         facts = [
@@ -111,9 +112,6 @@ class Card:
             _json(self._provenance()),
         ]
         return "\n\n".join(blocks) + "\n"
-
-    def _data_target(self) -> str:
-        return str(self.config.data["_target_"]).rpartition(".")[2]
 
     def _preparation(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)

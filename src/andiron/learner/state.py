@@ -92,13 +92,11 @@ class LearnerState:
         self.optimizer.load_state_dict(saved.optimizer)
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
-        stateful, seen = list(self._stateful_schedules()), state["schedules"]
-        if len(stateful) == len(seen):  # else others were chosen since; they begin now
-            for number, (schedule, each) in enumerate(zip(stateful, seen, strict=True)):
-                try:
-                    schedule.load_state_dict(each)
-                except ValueError as error:
-                    _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
+        for number, (schedule, found) in enumerate(self._saved_schedules(state)):
+            try:
+                schedule.load_state_dict(found)
+            except ValueError as error:
+                _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.put_others(state["random"])
         self.position.load_state_dict(state)
@@ -114,6 +112,12 @@ class LearnerState:
         """The schedules that have a `state_dict`, including those of groups and users' own."""
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from schedules.stateful(whole)
+
+    def _saved_schedules(self, state: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+        """Those schedules and their saved states; none if others were chosen since: they begin now.
+        """
+        stateful, found = list(self._stateful_schedules()), state["schedules"]
+        return list(zip(stateful, found)) if len(stateful) == len(found) else []
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
         """Refuses what is not a state of this learner before anything is changed."""
@@ -160,11 +164,8 @@ class LearnerState:
         for name in self.averages:
             if name not in state["averages"]:
                 yield f"averages: {name!r} is missing"
-        stateful, seen = list(self._stateful_schedules()), state["schedules"]
-        for number, (schedule, found) in enumerate(zip(stateful, seen, strict=False)):
-            if len(stateful) == len(seen) and not _is_alike(
-                found, schedule.state_dict()
-            ):
+        for number, (schedule, found) in enumerate(self._saved_schedules(state)):
+            if not _is_alike(found, schedule.state_dict()):
                 kind = type(schedule).__name__
                 yield f"schedules[{number}] is {str(found)[:60]}, no state of {kind}"
 

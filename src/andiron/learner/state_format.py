@@ -16,14 +16,13 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.checkpoint import contents
 from andiron.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
 FORMAT = 2  # 1: before states had named parts
 MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
-SHOWN = 60  # characters of a wrong value
 WORDS = 624  # of the Mersenne twister's state, and its position among them
 
 
@@ -231,13 +230,12 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
 
 def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
     """The error of a value that is not allowed at a place."""
-    shown = repr(value)
-    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+    shown = readable.shortened(value)
     return errors.DataError(f"{file}: {where or 'it'} is {shown}, not {allowed}")
 
 
 @cache
-def _adapter() -> TypeAdapter[Any]:
+def _adapter() -> Any:
     return TypeAdapter(State)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, mismatch
+from andiron import errors, mismatch, readable
 from andiron.metrics import tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Decisions, Metric, Parts, Values
@@ -129,7 +129,7 @@ class Tally:
             batches = [[metric.count_items(items) for metric in self.metrics]]
         if not batches:
             return [None] * len(self.metrics)
-        parts = list(map(_merged_parts, self.metrics, zip(*batches, strict=True)))
+        parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         self._epoch = [
             new if old is None else type(new)(map(operator.add, old, new))
             for old, new in zip(self._epoch, parts, strict=True)
@@ -177,30 +177,20 @@ def _explain(error: Exception, metric: Metric, item: Any) -> None:
     mismatch.explain(error, what, f"leave it out: ~metrics.{metric.name}")
 
 
-def _merged_parts(metric: Metric, batches: Sequence[Parts]) -> Any:
-    """As `_merged`; parts that cannot be merged are the metric's fault, which is named."""
-    try:
-        return _merged(metric, batches)
-    except Exception as error:
-        what = f"metrics.{metric.name}: gives {_shortened(batches[0])} for a batch"
-        mismatch.explain(error, what, "return (total, count), or tensors for a method value")
-        raise
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
     """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
     columns = zip(*batches, strict=True)
-    if not hasattr(metric, "value"):
-        return tuple(map(_total, columns))
-    if getattr(metric, "gathers", False):
-        # one tensor for a window, in a list, so that the windows of an epoch are joined once
-        return [[torch.cat(parts).detach().cpu()] for parts in columns]
-    return [_summed(parts) for parts in columns]
+    try:
+        if not hasattr(metric, "value"):
+            return tuple(map(_total, columns))
+        if getattr(metric, "gathers", False):
+            # one tensor for a window, in a list, so that the windows of an epoch are joined once
+            return [[torch.cat(parts).detach().cpu()] for parts in columns]
+        return [_summed(parts) for parts in columns]
+    except Exception as error:
+        what = f"metrics.{metric.name}: gives {readable.shortened(batches[0])} for a batch"
+        mismatch.explain(error, what, "return (total, count), or tensors for a method value")
+        raise
 
 
 def _value(metric: Any, parts: Sequence[Any]) -> Any:

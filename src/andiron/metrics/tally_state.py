@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, readable
 
 WHERE = "state.json: metric_log.tally"
 NUMBERS = (int, float)
@@ -80,16 +80,18 @@ def failures_explained() -> Iterator[None]:
 def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
     found = _listed(parts)
     if found is None or (not hasattr(metric, "value") and len(found) != 2):
-        raise errors.DataError(f"{where}: {_shown(parts)} are no parts of this metric")
+        raise errors.DataError(f"{where}: {readable.shortened(parts)} are no parts of this metric")
     for each in found:
         for leaf in each if isinstance(each, list) else [each]:
             is_number = type(leaf) in NUMBERS
             is_named = isinstance(leaf, dict) and leaf.keys() == {"tensor", "device"}
             is_text = is_named and all(isinstance(each, str) for each in leaf.values())
             if is_named and not (is_text and leaf["tensor"] in tensors):
-                raise errors.DataError(f"{where}: metrics.safetensors has no {_shown(leaf)}")
+                shown = readable.shortened(leaf)
+                raise errors.DataError(f"{where}: metrics.safetensors has no {shown}")
             if not is_number and not is_named:
-                raise errors.DataError(f"{where}: {_shown(leaf)} is neither a number nor a tensor")
+                shown = readable.shortened(leaf)
+                raise errors.DataError(f"{where}: {shown} is neither a number nor a tensor")
 
 
 def _listed(parts: Any) -> list[Any] | None:
@@ -109,7 +111,3 @@ def _shapes(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> list[set
             if named:
                 shapes.add(str([list(tensors[leaf["tensor"]].shape) for leaf in named]))
     return found
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:60]

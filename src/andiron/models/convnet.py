@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import nn
 
 from andiron.models import shapes
 from andiron.models.dropout import Dropout
@@ -45,5 +45,4 @@ class ConvNet(nn.Module):
         )  # fmt: skip
 
     def forward(self, images: Images) -> Logits:
-        logits: Tensor = self.head(self.features(images))
-        return logits
+        return self.head(self.features(images))

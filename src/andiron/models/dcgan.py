@@ -34,8 +34,7 @@ class GAN(nn.Module):
         self.generator, self.discriminator = build(shape, latent, width)
 
     def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
-        images: Tensor = self.generator(latents)
-        return images
+        return self.generator(latents)
 
 
 def _convolutional(shape: Shape, latent: int, width: int) -> tuple[nn.Module, nn.Module]:

@@ -57,8 +57,7 @@ class GPT(nn.Module):
                 f"a sequence of {tokens.shape[1]} tokens does not fit context_length="
                 f"{self.context_length}; cut it, or build the network with a longer context"
             )
-        logits: Tensor = self.head(self.norm(self.blocks(self.dropout(self.embedding(tokens)))))
-        return logits
+        return self.head(self.norm(self.blocks(self.dropout(self.embedding(tokens)))))
 
     def generate(
         self,
@@ -121,8 +120,7 @@ class GPT(nn.Module):
         vectors = self.embedding(tokens[:, past[0].length :], past[0].length)
         for block, seen in zip(self.blocks, past, strict=True):
             vectors = block(vectors, seen)
-        logits: Tensor = self.head(self.norm(vectors[:, -1]))
-        return logits
+        return self.head(self.norm(vectors[:, -1]))
 
     def _check_sampling(self, tokens: Tensor, temperature: float, top_k: int | None) -> None:
         vocabulary_size = self.head.out_features

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import nn
 
 from andiron.models import shapes
 from andiron.models.shapes import Images, Logits
@@ -39,5 +39,4 @@ class LeNet(nn.Module):
         )  # fmt: skip
 
     def forward(self, images: Images) -> Logits:
-        logits: Tensor = self.head(self.features(images))
-        return logits
+        return self.head(self.features(images))

@@ -40,8 +40,7 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], num_outputs))
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch outputs"]:
-        outputs: Tensor = self.layers(inputs)
-        return outputs
+        return self.layers(inputs)
 
 
 class CategoryEmbedding(nn.Module):

@@ -46,8 +46,7 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
     def forward(self, images: Images) -> Logits:
-        logits: Tensor = self.head(self.blocks(self.stem(images)))
-        return logits
+        return self.head(self.blocks(self.stem(images)))
 
 
 class Residual(nn.Module):

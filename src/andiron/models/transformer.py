@@ -38,8 +38,8 @@ class KeysValues:
         begin, self.length = self.length, self.length + keys.shape[2]
         for stored, new in zip(self._stored, (keys, values), strict=True):
             stored[:, :, begin : self.length] = new
-        all_keys, all_values = (stored[:, :, : self.length] for stored in self._stored)
-        return all_keys, all_values
+        keys, values = (stored[:, :, : self.length] for stored in self._stored)
+        return keys, values
 
 
 class Block(nn.Module):
@@ -64,8 +64,7 @@ class Block(nn.Module):
 
     def forward(self, inputs: Vectors, past: KeysValues | None = None) -> Vectors:
         middle = inputs + self.dropout(self.attention(self.attention_norm(inputs), past))
-        outputs: Tensor = middle + self.dropout(self.feed_forward(self.feed_forward_norm(middle)))
-        return outputs
+        return middle + self.dropout(self.feed_forward(self.feed_forward_norm(middle)))
 
 
 def blocks(number: int, *args: Any, **kwargs: Any) -> nn.Sequential:
@@ -105,8 +104,7 @@ class Attention(nn.Module):
             keys, values = past.extended(keys, values)
             is_causal = queries.shape[2] == keys.shape[2]  # a single one sees all before it
         mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=is_causal)
-        outputs: Tensor = self.projection(mixed.transpose(1, 2).flatten(2))
-        return outputs
+        return self.projection(mixed.transpose(1, 2).flatten(2))
 
 
 def initialise(network: nn.Module, *, layers: int) -> None:

@@ -47,10 +47,9 @@ class ViT(nn.Module):
         transformer.initialise(self, layers=depth)
 
     def forward(self, images: Images) -> Logits:
-        logits: Tensor = self.head(
+        return self.head(
             self.norm(self.blocks(self.dropout(self.patches(images)))).mean(1)
         )
-        return logits
 
 
 class Patches(nn.Conv2d):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from andiron import improvement
 
-READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")  # before the first slash of a name
+# what values of the training, and not of the model, have before the first slash of their names
+READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")
 MOST_POINTS = 2000  # of a curve; from there on every second point is dropped
 MOST_CURVES = 2000  # a file of a stranger may name any number
 # in the names of metrics that are better lower, where nothing else says so
@@ -68,7 +69,7 @@ class Curves:
         if is_mean_of_windows and epoch > 0:
             self.updates_per_epoch = updates / epoch
         for name, value in values.items():
-            if is_reading(name):
+            if "/" in name and name.partition("/")[0] in READINGS:
                 self.readings[name] = value
             else:
                 self.latest.setdefault(split, {})[name] = value
@@ -98,8 +99,3 @@ class Curves:
             direction = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
         if improvement.is_better(found.value, best.value if best else None, direction):
             self.best[split, name] = found
-
-
-def is_reading(name: str) -> bool:
-    """Whether a value says something of the training and not of the model."""
-    return name.partition("/")[0] in READINGS and "/" in name

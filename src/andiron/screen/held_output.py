@@ -40,7 +40,7 @@ class _Stream:
 
     def write(self, text: str) -> int:
         if os.getpid() != self._process:  # in a worker nobody would print it later
-            return int(self._stream.write(text))
+            return self._stream.write(text)
         *whole, self._begun = (self._begun + text).split("\n")
         self._lines.extend(whole)
         return len(text)

@@ -30,8 +30,7 @@ def content(stored: Stored) -> bytes:
         }
         for name, tensor in stored.tensors.items()
     }
-    packed: bytes = msgpack.packb({**stored.head(), "tensors": tensors})
-    return packed
+    return msgpack.packb({**stored.head(), "tensors": tensors})
 
 
 def read(content: bytes, most_values: int) -> Stored:

@@ -71,8 +71,7 @@ class Adversarial(nn.Module):
         self.register_buffer("offset", 2 * mean - 1, persistent=False)
 
     def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
-        images: Tensor = self.generator(latents)
-        return images
+        return self.generator(latents)
 
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of both networks for one batch, and its output; targets play no part."""

@@ -42,8 +42,7 @@ class Supervised(nn.Module):
         self.loss = loss
 
     def forward(self, inputs: Shaped[Tensor, "batch ..."]) -> Shaped[Tensor, "..."]:
-        outputs: Tensor = self.network(inputs)
-        return outputs
+        return self.network(inputs)
 
     def predict(self, batch: Batch) -> Any:
         """The item of one batch: its mean loss, the outputs and the targets.

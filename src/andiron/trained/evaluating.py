@@ -81,8 +81,7 @@ def _part(splits: Splits, part: str) -> Dataset:
         hint = errors.nearest(part, PARTS)
         raise errors.DataError(f"split={part}: should be one of {', '.join(PARTS)}{hint}")
     if part != "all":
-        dataset: Dataset = getattr(splits, part)
-        return dataset
+        return getattr(splits, part)
     rest = [] if splits.validates_on_test else [splits.valid]
     return Concatenated([splits.train, *rest, splits.test])
 

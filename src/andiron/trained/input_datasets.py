@@ -1,6 +1,7 @@
 """Data sets of raw inputs without targets: pictures that are decoded in batches, and texts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,24 @@ from andiron.tasks.language import encoded
 MOST_TEXT_BYTES = 2**26
 
 
+@dataclass
 class Pictures:
     """Files and PIL images as uint8 [channels, height, width], decoded as for the training.
 
     Those that cannot be read are black, and `unreadable` says why, by index.
     """
 
-    def __init__(self, pictures: Sequence[Any], names: Sequence[str], shape: tuple[int, ...]):
-        self.pictures = pictures
-        self.names = names
-        self.shape = shape
-        self.unreadable: dict[int, str] = {}
+    pictures: Sequence[Any]
+    names: Sequence[str]
+    shape: tuple[int, ...]
+    unreadable: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The pictures at `indices`, in this order; all targets are 0."""
-        chosen = torch.as_tensor(indices).tolist()
-        inputs = torch.stack([self._pixels(index) for index in chosen])
-        return RawBatch(inputs, torch.zeros(len(chosen), dtype=torch.long))
+        return _batch([self._pixels(index) for index in torch.as_tensor(indices).tolist()])
 
     def _pixels(self, index: int) -> Tensor:
         picture = self.pictures[index]
@@ -66,9 +65,11 @@ class Texts:
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The tokens of the texts at `indices`, which have one length; all targets are 0."""
-        chosen = torch.as_tensor(indices).tolist()
-        inputs = torch.stack([self.tokens[index] for index in chosen])
-        return RawBatch(inputs, torch.zeros(len(chosen), dtype=torch.long))
+        return _batch([self.tokens[index] for index in torch.as_tensor(indices).tolist()])
+
+
+def _batch(inputs: list[Tensor]) -> RawBatch:
+    return RawBatch(torch.stack(inputs), torch.zeros(len(inputs), dtype=torch.long))
 
 
 def _tokens(text: str | Path, vocabulary: Sequence[str] | None) -> Tensor:

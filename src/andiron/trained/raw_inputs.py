@@ -59,7 +59,8 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
         inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
         return _arrays(torch.as_tensor(inputs), data)
-    several = [inputs] if _is_one(inputs) else list(inputs)
+    is_one = isinstance(inputs, str | Path | Mapping) or _is_picture(inputs)
+    several = [inputs] if is_one else list(inputs)
     if not several:
         raise errors.DataError("there are no inputs to predict from; give one or more")
     if isinstance(data.batcher, TextBatcher) and isinstance(several[0], str | Path):
@@ -76,10 +77,6 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
             f"inputs of type {kind} are no samples of {data.name} ({error}); "
             f"give {_wanted(data)}"
         ) from error
-
-
-def _is_one(inputs: Any) -> bool:
-    return isinstance(inputs, str | Path | Mapping) or _is_picture(inputs)
 
 
 def _is_picture(value: Any) -> bool:

@@ -125,8 +125,7 @@ class Run:
         """
         if not self.folder.summary.exists():
             return {}
-        found: dict[str, Any] = run_record.read_json(self.folder, self.folder.summary)
-        return found
+        return run_record.read_json(self.folder, self.folder.summary)
 
     @cached_property
     def data(self) -> Splits:

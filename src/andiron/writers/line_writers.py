@@ -20,8 +20,6 @@ from andiron.logged_lines import MOST_IN_A_LINE
 from andiron.protocols import Point, Position
 from andiron.run_folder import RunFolder
 
-CSV_HEADER = b"split,updates,epoch,over,metric,value\n"
-
 
 class LineWriter(ABC):
     """Appends the lines of each point to the file at `path`, so that a killed process loses none.
@@ -29,8 +27,10 @@ class LineWriter(ABC):
     Half a line at the end of the file, left by a kill, is cut off. `header` begins a new file.
     """
 
-    def __init__(self, path: Path, header: bytes = b""):
-        self._file = append_only.AppendOnlyFile(path, header=header)
+    header = b""
+
+    def __init__(self, path: Path):
+        self._file = append_only.AppendOnlyFile(path, header=self.header)
         try:
             self._cut_half_line()
         except errors.DataError:
@@ -71,9 +71,6 @@ class JsonLinesWriter(LineWriter):
     the `epoch`.
     """
 
-    def __init__(self, path: Path):
-        super().__init__(path)
-
     def lines(self, point: Point) -> str:
         """The line of a point: where it belongs, and its values by name."""
         return json.dumps({**_coordinates(point), **point.values}) + "\n"
@@ -86,8 +83,10 @@ class CsvWriter(LineWriter):
     by side: `pandas.read_csv(path).pivot_table(index="updates", columns=["split", "metric"])`.
     """
 
+    header = b"split,updates,epoch,over,metric,value\n"
+
     def __init__(self, run_dir: Path):
-        super().__init__(RunFolder(run_dir).metrics_csv, CSV_HEADER)
+        super().__init__(RunFolder(run_dir).metrics_csv)
 
     def lines(self, point: Point) -> str:
         """The rows of a point."""

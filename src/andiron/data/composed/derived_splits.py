@@ -88,8 +88,7 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
             f"of shape {[*targets.shape]}"
         )
     train = sampled(data.train, balanced_weights(targets.long()), size=size, seed=seed)
-    balanced_data: Splits = dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
-    return balanced_data
+    return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
 
 
 def partial(
@@ -108,8 +107,7 @@ def partial(
             f"fraction={fraction}: leaves none of {len(labels)} training samples; enlarge it"
         )
     train = chosen(data.train, kept)
-    part: Splits = dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
-    return part
+    return dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
 
 
 def few(splits: Splits, samples: int) -> Splits:
@@ -164,7 +162,6 @@ def kfold(
         for indices in (rest, folds[fold])
     )
     name = f"{data.name}, fold {fold} of {num_folds}"
-    folded: Splits = dataclasses.replace(
+    return dataclasses.replace(
         data, name=name, train=train, valid=valid, validates_on_test=False
     )
-    return folded

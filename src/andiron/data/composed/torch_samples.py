@@ -41,14 +41,15 @@ class SampleBySample:
 
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
-        return self._collated([self.dataset[index] for index in _as_list(indices)])
+        listed = torch.as_tensor(indices).tolist()
+        return self._collated([self.dataset[index] for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
         """The same, the generators seeded for each sample, and for the collation of a batch."""
         samples = []
-        counters = draws.indices.tolist()
+        listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
         with _generators_restored():
-            for index, counter in zip(_as_list(indices), counters, strict=True):
+            for index, counter in zip(listed, counters, strict=True):
                 _seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
                 samples.append(self.dataset[index])
             _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
@@ -84,11 +85,6 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
             f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
         )
     return SampleBySample(dataset, collate)
-
-
-def _as_list(indices: Indices) -> list[int]:
-    listed: list[int] = torch.as_tensor(indices).tolist()
-    return listed
 
 
 def _seed_generators(seed: int) -> None:

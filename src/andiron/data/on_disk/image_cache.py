@@ -25,7 +25,7 @@ log = logging.getLogger("andiron")
 
 def content_of(images: ImageFolderDataset, cache: Path) -> str:
     """SHA-256 over the names, sizes and bytes of all images; later runs need not read all files."""
-    return str(remembered(images, cache, "listing", lambda: {"sha256": _content(images)})["sha256"])
+    return remembered(images, cache, "listing", lambda: {"sha256": _content(images)})["sha256"]
 
 
 def remembered(
@@ -42,7 +42,7 @@ def remembered(
     )
     file = cache / f"{kind}-{listing[:16]}.json"
     if file.is_file():
-        return dict(files.read_json(file))
+        return files.read_json(file)
     before_ns = time.time_ns()
     found = find()
     if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:

@@ -44,8 +44,9 @@ def synthetic(
     if not shape:
         raise ValueError("input_shape=[]: should have one side at least; give [1, 28, 28]")
     each = math.prod(shape)  # the centre of a class is made in float32
-    _check_memory(num_samples, each * (1 if dtype == "uint8" else 4) + 8, "num_samples")
-    _check_memory(num_classes, each * 4, "num_classes")
+    of_sample = each * (1 if dtype == "uint8" else 4) + 8
+    memory.check(f"num_samples={num_samples}", num_samples * of_sample)
+    memory.check(f"num_classes={num_classes}", num_classes * each * 4)
     stream = randomness.stream(seed, "synthetic targets")
     targets = torch.randperm(num_samples, generator=stream) % num_classes
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)
@@ -72,10 +73,6 @@ def centers(
         num_classes, *input_shape, generator=randomness.stream(seed, "synthetic classes")
     )
     return torch.nn.functional.normalize(drawn.flatten(1)).view_as(drawn)
-
-
-def _check_memory(number: int, bytes_of_each: int, name: str) -> None:
-    memory.check(f"{name}={number}", number * bytes_of_each)
 
 
 def _inputs(

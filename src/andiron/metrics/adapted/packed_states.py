@@ -93,8 +93,7 @@ def _merged(state: State, rows: Tensor) -> Tensor:
         return rows[0]
     if state.reduction is dim_zero_sum and rows.is_floating_point():
         return rows.double().sum(0)  # many batches: as exact as sums without gathering
-    merged: Tensor = state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
-    return merged
+    return state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
 
 
 def _flat(values: Sequence[Tensor]) -> Tensor:
