@@ -9,7 +9,7 @@ True
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,13 +61,11 @@ class Cadence:
 
 
 class Ticker:
-    """A cadence, and when it was last met; `now` gives seconds."""
+    """A cadence, and when it was last met."""
 
-    def __init__(self, cadence: Cadence, now: Callable[[], float] = time.monotonic):
+    def __init__(self, cadence: Cadence):
         self.cadence = cadence
-        self._now = now
-        self._last_update = -1
-        self._last_time = now()
+        self.done(-1)
 
     def resolve(self, updates_per_epoch: int) -> None:
         """Counts a part of an epoch in updates from here on."""
@@ -93,7 +91,7 @@ class Ticker:
     @property
     def _is_time(self) -> bool:
         minutes = self.cadence.minutes
-        return minutes is not None and self._now() - self._last_time >= 60 * minutes
+        return minutes is not None and time.monotonic() - self._last_time >= 60 * minutes
 
     def was_done(self, updates: int) -> bool:
         """Whether it was last met after this update."""
@@ -101,7 +99,7 @@ class Ticker:
 
     def done(self, updates: int) -> None:
         """Counts from here on: it is not due again after the same update."""
-        self._last_update, self._last_time = updates, self._now()
+        self._last_update, self._last_time = updates, time.monotonic()
 
     def state_dict(self) -> dict[str, Any]:
         """The update at which it was last met."""
@@ -109,4 +107,4 @@ class Ticker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from `state_dict`; minutes count from now."""
-        self._last_update, self._last_time = state["last_update"], self._now()
+        self.done(state["last_update"])

@@ -37,8 +37,9 @@ def explain(error: Exception, what: str, remedy: str) -> None:
     raise errors.MismatchError(f"{what}: {errors.first_line(error)}; {remedy}") from error
 
 
-def shown(**values: Any) -> str:
-    """The values with a shape by name, as `inputs [64, 1, 8, 8] of torch.float32`."""
+def shown(holder: Any, *names: str) -> str:
+    """The attributes that have a shape, as `inputs [64, 1, 8, 8] of torch.float32`."""
+    values: dict[str, Any] = {name: getattr(holder, name, None) for name in names}
     return " and ".join(
         f"{name} {[*value.shape]} of {value.dtype}"
         for name, value in values.items()

@@ -2,11 +2,13 @@
 
 import ast
 import dataclasses
+import inspect
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from pydoc import locate
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -115,5 +117,9 @@ def test_the_writers_of_a_run_without_a_word_are_those_on_the_page():
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         config = OmegaConf.to_container(compose("train"))
 
-    assert config["writers"] == schema.DEFAULT_WRITERS
+    for node in (writers := config["writers"]).values():
+        constructor = inspect.signature(locate(node["_target_"])).parameters
+        for option in node.keys() - {"_target_"}:
+            assert node.pop(option) == constructor[option].default
+    assert writers == schema.DEFAULT_WRITERS
     assert yaml.safe_load((ROOT / "conf" / "train.yaml").read_text())["num_updates"] is None

@@ -28,11 +28,7 @@ PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options, given beside -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # no part of a run
 DEFAULT_WRITERS = {
-    "tensorboard": {
-        "_target_": "andiron.writers.TensorBoardWriter",
-        "graph": True,
-        "embeddings": None,
-    },
+    "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
     "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},
 }
 

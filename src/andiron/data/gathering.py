@@ -47,7 +47,7 @@ def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
     try:
         return augmentation(raw, draws)
     except Exception as error:
-        given = mismatch.shown(inputs=getattr(raw, "inputs", None)) or type(raw).__name__
+        given = mismatch.shown(raw, "inputs") or type(raw).__name__
         name = getattr(augmentation, "name", type(augmentation).__name__)
         what = f"augmentation: {name} cannot change {given}"
         mismatch.explain(error, what, "leave it out, or choose data that it is for")

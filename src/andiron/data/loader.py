@@ -78,7 +78,7 @@ class DataLoader:
         self._upcoming = _Upcoming()
         # in page-locked memory, from which a GPU copies during the step
         self._is_pinned = self.device.type == "cuda"
-        self._workers = self._started_workers() if num_workers else None
+        self._workers: Any = self._started_workers() if num_workers else None
 
     def __len__(self) -> int:
         return -(-self.num_items // self.batch_size)
@@ -119,7 +119,7 @@ class DataLoader:
             return self._here(epoch, first_batch)
         requests = self._requests(epoch, first_batch)
         if self._workers is not None:
-            raws = self._by_workers(self._workers, epoch, requests)
+            raws = self._by_workers(epoch, requests)
         elif self._is_seeded:  # a thread would share the generators with the step
             raws = map(self._gathered, requests)
         else:
@@ -171,7 +171,7 @@ class DataLoader:
             while gathered:
                 yield gathered.popleft().result()
 
-    def _gathered(self, request: "Request") -> Any:
+    def _gathered(self, request: Request) -> Any:
         raw = self._gather(request)
         return prefetch.pinned(raw) if self._is_pinned else raw
 
@@ -188,13 +188,11 @@ class DataLoader:
             worker_init_fn=_prepare_worker,
         )
 
-    def _by_workers(
-        self, workers: "torch.utils.data.DataLoader[Any]", epoch: int, requests: Iterator[Request]
-    ) -> Iterator[Any]:
+    def _by_workers(self, epoch: int, requests: Iterator[Request]) -> Iterator[Any]:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
-        for raw in self._iterated(workers):
+        for raw in self._iterated():
             if isinstance(raw, errors.DataError | errors.MismatchError):
                 raise raw
             yield raw
@@ -203,12 +201,12 @@ class DataLoader:
                     f"epoch {epoch} cannot continue: its worker processes have begun another"
                 )
 
-    def _iterated(self, workers: "torch.utils.data.DataLoader[Any]") -> Iterator[Any]:
+    def _iterated(self) -> Iterator[Any]:
         """An iterator over what the worker processes gather; all of them are started, or none."""
         before = multiprocessing.active_children()
         try:
             with _workers_deaf_to_sigterm():
-                return iter(workers)
+                return iter(self._workers)
         except OSError:
             for process in multiprocessing.active_children():
                 if process not in before:
@@ -218,7 +216,7 @@ class DataLoader:
     def close(self) -> None:
         """Ends the worker processes, if there are any; iterating starts new ones."""
         iterator = getattr(self._workers, "_iterator", None)
-        if self._workers is not None and iterator is not None:
+        if iterator is not None:
             # torch does so when the last reference goes, and an exception may hold one
             iterator._shutdown_workers()
             self._workers._iterator = None

@@ -174,8 +174,7 @@ def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
     Returns for an error of the user's own code, and for one that is clear already.
     """
     network = type(getattr(model, "network", model)).__name__
-    inputs, targets = getattr(batch, "inputs", None), getattr(batch, "targets", None)
-    given = mismatch.shown(inputs=inputs, targets=targets) or type(batch).__name__
+    given = mismatch.shown(batch, "inputs", "targets") or type(batch).__name__
     what = f"task {type(model).__name__} with model {network} cannot be computed for {given}"
     remedy = "choose a model, a task, a loss and data that fit each other"
     mismatch.explain(error, what, f"{remedy}; train_step returns a TrainOutput")

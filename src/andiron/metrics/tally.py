@@ -171,8 +171,7 @@ def _is_small(item: Any) -> bool:
 
 def _explain(error: Exception, metric: Metric, item: Any) -> None:
     """Raises a MismatchError for what the metric cannot measure, but for the user's own errors."""
-    output, targets = getattr(item, "output", None), getattr(item, "targets", None)
-    given = mismatch.shown(output=output, targets=targets)
+    given = mismatch.shown(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
     mismatch.explain(error, what, f"leave it out: ~metrics.{metric.name}")
 

@@ -9,6 +9,7 @@ Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,12 +27,12 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
     inner: list[int] = [0]  # and those of the modules inside it
     with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
 
-        def enter(module: nn.Module, inputs: Any, name: str) -> None:
+        def enter(name: str, module: nn.Module, inputs: Any) -> None:
             found.setdefault(name, Layer(name, type(module).__name__))
             started.append(counter.get_total_flops())
             inner.append(0)
 
-        def leave(module: nn.Module, output: Any, name: str) -> None:
+        def leave(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
             operations, layer = counter.get_total_flops() - started.pop(), found[name]
             layer.operations += operations - inner.pop()
             inner[-1] += operations
@@ -41,12 +42,8 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
 
         for name, module in model.named_modules():
             if name:
-                before = module.register_forward_pre_hook(
-                    lambda module, inputs, name=name: enter(module, inputs, name)
-                )
-                after = module.register_forward_hook(
-                    lambda module, inputs, output, name=name: leave(module, output, name)
-                )
+                before = module.register_forward_pre_hook(partial(enter, name))
+                after = module.register_forward_hook(partial(leave, name))
                 hooks.callback(before.remove)
                 hooks.callback(after.remove)
         forward()

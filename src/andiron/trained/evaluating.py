@@ -62,15 +62,20 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     """
     dataset, data, precision = _part(splits, part), run.preprocessing, run.precision
     metrics = configured_learner.measured(run.config, data.offered)
-    by_class, losses = ByClass(), SampleLosses(worst)
-    tally = Tally([*metrics, by_class, losses])
+    by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
+
+    def count(item: Any) -> None:
+        by_class.add(item)
+        losses.add(item)
+
     loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
     randomness.start_stream(run.config.seed, part)  # for networks that draw, such as a GAN
-    values = evaluation.measure(run.model, loader, tally, autocast=precision.autocast)
-    names = data.facts.get("class_names")
-    classes = by_class.read(values, names)
-    found = [_error(run, dataset, *each) for each in losses.read(values)]
+    values = evaluation.measure(
+        run.model, loader, tally, autocast=precision.autocast, after=count
+    )
+    classes = by_class.scores(data.facts.get("class_names"))
+    found = [_error(run, dataset, *each) for each in losses.worst(worst)]
     return Evaluation(
         part, len(dataset), values, classes, found, dict(tally.texts), dict(tally.images)
     )

@@ -82,9 +82,7 @@ def values(scalars: Mapping[str, float], tensors: Mapping[str, Tensor], updates:
 def text(tag: str, markdown: str, updates: int = 0) -> bytes:
     """A page of the Text tab."""
     # by hand: importing torch.utils.tensorboard would delay the first update
-    is_text = SummaryMetadata(plugin_data={"plugin_name": "text"})
-    tensor = tensor_util.make_tensor_proto([markdown])
-    return _shown(updates, tag=f"{tag}/text_summary", metadata=is_text, tensor=tensor)
+    return _for_plugin("text", f"{tag}/text_summary", [markdown], updates)
 
 
 def image(tag: str, pixels: Tensor, updates: int) -> bytes:
@@ -124,9 +122,7 @@ def session(tag: str, **info: Any) -> bytes:
 
 def charts(layout: bytes) -> bytes:
     """The layout of the Custom Scalars tab."""
-    is_layout = SummaryMetadata(plugin_data={"plugin_name": "custom_scalars"})
-    tensor = tensor_util.make_tensor_proto(layout)
-    return _shown(tag="custom_scalars__config__", metadata=is_layout, tensor=tensor)
+    return _for_plugin("custom_scalars", "custom_scalars__config__", layout)
 
 
 def graph(operations: Sequence[Operation]) -> bytes:
@@ -223,6 +219,12 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
         bucket_limit=limits,
         bucket=counts,
     )
+
+
+def _for_plugin(plugin: str, tag: str, content: Any, updates: int = 0) -> bytes:
+    described = SummaryMetadata(plugin_data={"plugin_name": plugin})
+    tensor = tensor_util.make_tensor_proto(content)
+    return _shown(updates, tag=tag, metadata=described, tensor=tensor)
 
 
 def _shown(updates: int = 0, **value: Any) -> bytes:

@@ -1,10 +1,9 @@
-"""Scores by class and the worst samples, as numbers of a pass that are read back."""
+"""Scores by class and the worst samples of a pass."""
 
 import math
 
 import torch
 
-from andiron.metrics import Tally
 from andiron.outputs import (
     AdversarialOutput,
     ClassificationOutput,
@@ -17,12 +16,10 @@ LOSS = torch.tensor(0.0)
 
 
 def read(item, count=2, names=("a", "b")):
-    tally = Tally([ByClass(), SampleLosses(count)])
-    tally.add(item)
-    values = tally.close_epoch()
-    read = ByClass().read(values, names), SampleLosses(count).read(values)
-    assert values == {}
-    return read
+    by_class, losses = ByClass(), SampleLosses()
+    by_class.add(item)
+    losses.add(item)
+    return by_class.scores(names), losses.worst(count)
 
 
 def test_scores_and_losses_of_classes():
