@@ -107,7 +107,7 @@ class Interrupted(KeyboardInterrupt):
     `outcome` says what became of the run, and how to continue it.
     """
 
-    def __init__(self, reason: str, exit_code: int):
+    def __init__(self, reason: str, exit_code: int = 130):
         self.exit_code = exit_code
         self.outcome = ""
         super().__init__(reason)

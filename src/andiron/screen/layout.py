@@ -46,9 +46,9 @@ def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
 
 def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
     """One column: metrics, then what there is room for."""
-    metrics, body = panels.metrics(view), []
+    metrics = panels.metrics(view)
     wanted = min(len(metrics) + 1, max(room, 0))
-    body += boxed("metrics", metrics, width, wanted)
+    body = boxed("metrics", metrics, width, wanted)
     room -= wanted
     if room >= SMALLEST_PLOT:
         extra = room - SMALLEST_PLOT

@@ -39,9 +39,16 @@ def pieces(
     task = _of_text(model)
     if length < 0:
         raise errors.DataError(f"length={length}: should be 0 tokens or more")
+    device = next(task.network.parameters()).device
+    generator = torch.Generator(device=device).manual_seed(seed)
+    settings = {"temperature": temperature, "top_k": top_k, "generator": generator}
+    draw: Any = getattr(task.network, "stream", task.network.generate)
     try:
-        start = encoded(prompt, task.vocabulary)
-        yield from _texts(_drawn(task, start, length, temperature, top_k, seed), task.vocabulary)
+        start = torch.tensor([encoded(prompt, task.vocabulary)], device=device)
+        drawn: Iterator[Tensor] | Tensor = draw(start, length, **settings)
+        several = [drawn] if isinstance(drawn, Tensor) else drawn
+        tokens = (token for some in several for token in some[0].tolist())
+        yield from _texts(tokens, task.vocabulary)
     except ValueError as error:
         raise errors.DataError(str(error)) from error
 
@@ -56,25 +63,6 @@ def _of_text(model: nn.Module) -> LanguageModel:
     if model.vocabulary is None and model.bytes_per_token is not None:
         raise errors.DataError("the data did not give the text of its tokens, only their lengths")
     return model
-
-
-def _drawn(
-    task: LanguageModel,
-    start: Sequence[int],
-    length: int,
-    temperature: float,
-    top_k: int | None,
-    seed: int,
-) -> Iterator[int]:
-    device = next(task.network.parameters()).device
-    generator = torch.Generator(device=device).manual_seed(seed)
-    network: Any = task.network
-    draw = getattr(network, "stream", network.generate)
-    settings = {"temperature": temperature, "top_k": top_k, "generator": generator}
-    prompt = torch.tensor([start], device=device)
-    found: Iterator[Tensor] | Tensor = draw(prompt, length, **settings)
-    for tokens in [found] if isinstance(found, Tensor) else found:
-        yield from tokens[0].tolist()
 
 
 def _texts(tokens: Iterator[int], vocabulary: Sequence[str] | None) -> Iterator[str]:

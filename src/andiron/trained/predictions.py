@@ -11,23 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from andiron import errors, inference
-from andiron.data import DataLoader
 from andiron.learner import update
 from andiron.learner.precision import Precision
 from andiron.metrics.classification import class_averages
 from andiron.tasks import (
-    Adversarial,
     BinaryClassifier,
     Classifier,
     LanguageModel,
     MultiLabelClassifier,
     Regressor,
 )
-from andiron.trained.raw_inputs import Samples
 
 THRESHOLD = 0.5  # of a probability that is a yes, as in the metrics
 Facts = Mapping[str, Any]
@@ -53,33 +49,6 @@ class Prediction:
     def probability(self) -> float | None:
         """That of `label`."""
         return None if self.label is None else self.probabilities[self.label]
-
-
-def of_samples(
-    task: nn.Module,
-    samples: Samples,
-    facts: Facts,
-    *,
-    batch_size: int,
-    device: torch.device,
-    precision: Precision,
-) -> Iterator[Prediction]:
-    """The prediction of every sample that can be read, in order.
-
-    Raises: MismatchError for a task that predicts nothing from inputs.
-    """
-    if isinstance(task, Adversarial):
-        raise errors.MismatchError("a GAN predicts nothing: run.model(latents) generates images")
-    batch_size = 1 if samples.comes_alone else batch_size
-    loader = DataLoader(samples.dataset, samples.batcher, batch_size=batch_size, device=device)
-    precision.apply()
-    for number, batch in enumerate(loader.epoch(0)):
-        outputs = outputs_of(task, batch, precision)
-        first = number * batch_size
-        names = samples.names[first : first + batch_size]
-        for place, each in enumerate(of_batch(task, outputs, facts, names), first):
-            if place not in samples.unreadable:
-                yield each
 
 
 def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:

@@ -12,12 +12,12 @@ from torch import nn
 from andiron import errors, logged_lines
 from andiron.build import components
 from andiron.config.schema import Train
-from andiron.data import Splits
+from andiron.data import DataLoader, Splits
 from andiron.data.described import Described
 from andiron.learner.precision import Precision
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.tasks import text_generation
+from andiron.tasks import Adversarial, text_generation
 from andiron.trained import predictions, raw_inputs
 from andiron.trained.predictions import Prediction
 from andiron.trained.raw_inputs import Samples
@@ -67,15 +67,26 @@ class Run:
         return raw_inputs.of(inputs, self.preprocessing, self.delimiter)
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
-        """As `predict`, one after the other; `samples.unreadable` tells which are left out."""
-        return predictions.of_samples(
-            self.model,
-            samples,
-            self.preprocessing.facts,
-            batch_size=self.batch_size if batch_size is None else batch_size,
-            device=self.device,
-            precision=self.precision,
-        )
+        """As `predict`, one after the other; `samples.unreadable` tells which are left out.
+
+        Raises: MismatchError for a task that predicts nothing from inputs.
+        """
+        if isinstance(self.model, Adversarial):
+            why = "a GAN predicts nothing: run.model(latents) generates images"
+            raise errors.MismatchError(why)
+        size = self.batch_size if batch_size is None else batch_size
+        size = 1 if samples.comes_alone else size
+        loader = DataLoader(samples.dataset, samples.batcher, batch_size=size, device=self.device)
+        facts, precision = self.preprocessing.facts, self.precision
+        precision.apply()
+        for number, batch in enumerate(loader.epoch(0)):
+            outputs = predictions.outputs_of(self.model, batch, precision)
+            first = number * size
+            names = samples.names[first : first + size]
+            found = predictions.of_batch(self.model, outputs, facts, names)
+            for place, prediction in enumerate(found, first):
+                if place not in samples.unreadable:
+                    yield prediction
 
     def generate(
         self,
@@ -91,8 +102,10 @@ class Run:
         Raises: DataError if the run is of no language model, or the prompt or a setting does not
         fit it.
         """
-        settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "seed": seed}
-        return "".join(text_generation.pieces(self.model, prompt, length, **settings))
+        pieces = text_generation.pieces(
+            self.model, prompt, length, temperature=temperature, top_k=top_k, seed=seed
+        )
+        return "".join(pieces)
 
     @property
     def precision(self) -> Precision:
