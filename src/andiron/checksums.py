@@ -36,7 +36,7 @@ def signed(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own(plain: Mapping[str, Any]) -> str:
-    """The SHA-256 of a record's other values, whatever their order and the spaces between them."""
+    """The SHA-256 of a record's other values, independent of their order and of white space."""
     others = {key: value for key, value in plain.items() if key != "sha256"}
     return _sha256(json.dumps(others, sort_keys=True).encode())
 

@@ -9,7 +9,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but t
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal would obey, as a file of somebody else may hold it."""
+    """Untrusted text without control characters, for a terminal."""
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

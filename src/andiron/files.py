@@ -126,7 +126,7 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
     except BaseException as error:
         if isinstance(error, OSError):
             error.filename = str(path)  # who reads it looks for this name
-        with suppress(OSError):  # what went wrong first is what is told
+        with suppress(OSError):  # report the first error
             partial.unlink(missing_ok=True)
         raise
     _sync(path.parent)
@@ -189,7 +189,7 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
         is_named = True
         _sync(path.parent)
     except BaseException:
-        with suppress(OSError):  # what went wrong first is what is told
+        with suppress(OSError):  # report the first error
             if is_named:
                 path.rename(partial)
             _remove(partial, contents)
@@ -199,7 +199,7 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
 def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
     """Removes these files of a folder, and the folder once empty; returns the names of other files.
 
-    The folder is renamed away first: whoever looks for it finds all of it or nothing.
+    The folder is renamed first: readers find all of it or nothing.
     """
     partial = _partial(path)
     path.rename(partial)

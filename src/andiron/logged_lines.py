@@ -1,4 +1,4 @@
-"""The lines of a run's metrics.jsonl, read back. The file is data, whoever wrote it.
+"""The lines of a run's metrics.jsonl, read back; the file is untrusted.
 
 >>> parsed(b'{"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5}')
 Line(split='train', updates=20, epoch=1, over='window', values={'loss': 0.5})

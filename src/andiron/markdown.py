@@ -1,4 +1,4 @@
-"""Tables and blocks of text as Markdown, whatever is in them.
+"""Tables and blocks of literal text as Markdown.
 
 >>> print(table(["class", "recall"], [["a|b", 0.5]]))
 | class | recall |

@@ -1,4 +1,4 @@
-"""Plain values of records that anybody may have written: numbers, times, text.
+"""Plain values of untrusted records: numbers, times, text.
 
 >>> is_number(True), is_number(10**400), is_finite(float("nan")), as_text([8, 16])
 (False, False, False, '[8,16]')
@@ -30,7 +30,7 @@ def as_text(value: Any) -> str:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time on record; None where it is none, or has no time zone."""
+    """A recorded time; None if it is not a time, or has no time zone."""
     try:
         found = datetime.fromisoformat(value)
     except (TypeError, ValueError):

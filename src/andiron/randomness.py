@@ -75,14 +75,14 @@ def _mixed(state: Word) -> Word:
 
 
 def _shifted(state: Word, bits: int) -> Word:
-    """Shifted to the right, zeros coming in, whatever stands above 64 bits."""
+    """Shifted to the right, filled with zeros; bits above 64 are dropped."""
     return (state >> bits) & ((1 << 64 - bits) - 1)
 
 
 def start_stream(seed: int, purpose: str, *counters: int) -> None:
     """Puts torch's default generators, CPU and GPU, at the start of the stream.
 
-    The learner does so at every update, so that dropout in anybody's network repeats after a resume
+    The learner does so at every update, so that dropout in any network repeats after a resume
     and nothing drawn in between (validation, a metric, a sampler) can disturb it.
     `torch.manual_seed` does the same but takes 0.2 ms on a CPU for the backends that are not there;
     these calls take 1 us.

@@ -268,7 +268,7 @@ class FileCheckpointer:
             self._forget([name])
 
     def _find_vanished(self) -> None:
-        """Notices checkpoints that somebody else removed."""
+        """Forgets checkpoints that were removed by others, with a warning."""
         vanished = self._written - set(directory.names(self.store))
         if vanished:
             log.warning(

@@ -36,7 +36,7 @@ class HostBuffers:
         self._free = collections.deque[Checkpoint](maxlen=MOST_FREE)
 
     def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
-        """The checkpoint's tensors and the `state` as they are now; nobody else changes them.
+        """The checkpoint's tensors and the `state` as they are now, unaffected by later changes.
 
         From a GPU the copy only begins here; later work in the same stream happens after it.
         """
@@ -57,12 +57,12 @@ class HostBuffers:
         return HostCopy(contents.from_files(copies, plain_copy(state)), tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
-        """Takes back the memory of a copy that nobody reads any more."""
+        """Takes back the memory of a copy that is no longer read."""
         self._free.append(copy.checkpoint)
 
 
 def plain_copy(value: Any) -> Any:
-    """A state with its own dictionaries and lists, since training goes on changing the original."""
+    """A copy of a state's dictionaries and lists: training keeps changing the original."""
     if isinstance(value, dict):
         return {name: plain_copy(inner) for name, inner in value.items()}
     return [plain_copy(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -27,7 +27,7 @@ class Store(Protocol):
     """
 
     def names(self) -> list[str]:
-        """The names of all folders, and of whatever else lies there."""
+        """The names of all folders, and of any other entries."""
 
     def write(self, name: str, pieces: Mapping[str, files.Pieces]) -> None:
         """Makes a folder with these files durably; they become ready one after the other.

@@ -1,7 +1,7 @@
 """A run as its folder tells: options, status, metrics; read without checking the manifest.
 
 What is damaged, missing or out of bounds becomes a line of `problems`, never an error: the folder
-may come from anybody.
+is untrusted.
 """
 
 import dataclasses
@@ -142,7 +142,7 @@ def _read(folder: RunFolder) -> Run:
 def _object(
     path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
 ) -> dict[str, Any]:
-    """The JSON object in a file; empty, and a problem, where there is none."""
+    """The JSON object in a file; empty, and a line in `problems`, if it cannot be read."""
     try:
         if path.is_symlink():
             raise ValueError("is a link")
@@ -160,8 +160,8 @@ def _object(
 def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """Every option by its dotted name, and which are a node's class, named without its package.
 
-    A schedule's copy of `lr` is left out, as nobody gave it. An option that is newer than the run
-    has its default.
+    A schedule's copy of `lr` is left out: the user did not set it. An option that is newer than the
+    run has its default.
     """
     _check_depth(config)
     flat: dict[str, Any] = {}

@@ -24,7 +24,7 @@ ORIGIN = ("andiron", "git", "python", "packages", "hardware", "data")  # of the 
 
 @dataclasses.dataclass(frozen=True)
 class Details:
-    """A run, and the files that it has on record as plain values; empty where there is none."""
+    """A run, and its recorded files as plain values; empty for a file that is missing."""
 
     run: Run
     config: Mapping[str, Any]

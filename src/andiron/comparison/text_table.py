@@ -37,7 +37,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value on one line, shortened, without what a terminal would obey."""
+    """A value on one line, shortened, without control characters."""
     if value is None:
         return NOTHING
     if isinstance(value, Path):  # whole, to be copied

@@ -38,7 +38,7 @@ def _bounds() -> list[tuple[int, str]]:
 
 
 def _limit(name: str) -> int | None:
-    """A limit of this process; None where there is none."""
+    """A resource limit of this process; None if it is unlimited."""
     if resource is None or not hasattr(resource, name):
         return None
     soft, _ = resource.getrlimit(getattr(resource, name))

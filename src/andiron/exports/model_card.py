@@ -198,7 +198,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without what Markdown or HTML would obey."""
+    """The text without the special characters of Markdown and HTML."""
     return re.sub(r"[^\w .,:;/()=+*-]", "?", text)
 
 

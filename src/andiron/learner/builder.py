@@ -212,7 +212,7 @@ class LearnerBuilder:
         return UpdateTrace(self._folder.profile, first, last, self._device)
 
     def _check_metrics(self, optimizer: GroupedOptimizer, whole: Schedule) -> None:
-        """Refuses early stopping, schedules and strategies that wait for what nobody measures.
+        """Refuses early stopping, schedules and strategies that wait for a metric not measured.
 
         Raises: ConfigError with all of them.
         """

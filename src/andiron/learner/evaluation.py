@@ -99,7 +99,7 @@ class Evaluator:
         self._measure_each(loader, split, state.metric_log.record_pass, weights or nullcontext())
         if split == "valid":
             if isinstance(state.model, Shows):
-                randomness.start_stream(state.position.seed, "samples")  # whatever the pass drew
+                randomness.start_stream(state.position.seed, "samples")  # the same after any pass
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
                     state.metric_log.show_samples(split, model.samples())
             for schedule in state.observers():
@@ -128,7 +128,7 @@ class Evaluator:
             if self.interrupter.at(split, at.updates, batch) and self.interrupter.asked:
                 raise self.interrupter.asked
 
-        randomness.start_stream(at.seed, split, at.updates)  # whatever was drawn before
+        randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
         autocast, tally = self.precision.autocast, metric_log.valid_tally
         model = self.state.model
         after = None

@@ -93,7 +93,7 @@ class MetricLog:
         return bool(values)
 
     def record_pass(self, split: str, values: Values) -> None:
-        """Records what a pass over `split` measured, with whatever else its metrics show."""
+        """Records the values of a pass over `split`, with the texts and pictures of its metrics."""
         tally = self.valid_tally
         shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
         self._record(split, values, {}, whole_epoch=True, **shown)

@@ -89,7 +89,7 @@ class Tally:
     ) -> None:
         """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 
-        Raises: MismatchError if the state is of other metrics; DataError if it is none of a tally.
+        Raises: MismatchError if the state is of other metrics; DataError if it is not a tally's.
         """
         names = [metric.name for metric in self.metrics]
         if plain["metrics"] != names:
@@ -103,7 +103,7 @@ class Tally:
         self._is_restored = True
 
     def _explained(self) -> AbstractContextManager[None]:
-        """While parts of a file are open, what fails is for parts that are no batch's of a run."""
+        """While parts from a file are open, blames an error on the file."""
         return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:

@@ -64,7 +64,7 @@ def check(
 
 @contextmanager
 def failures_explained() -> Iterator[None]:
-    """What fails within is for parts in a file that are none of the metrics that are measured.
+    """Within it an error is blamed on the file: its parts are not those of the metrics measured.
 
     Raises: DataError.
     """

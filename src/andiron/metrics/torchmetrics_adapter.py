@@ -127,7 +127,7 @@ class Torchmetrics:
 def _owners(metric: Any) -> list[Any]:
     """The metric, and the metrics inside a wrapper.
 
-    Raises: ValueError if it is none, or keeps more than its states.
+    Raises: ValueError if it is not a metric, or keeps more than its states.
     """
     from torchmetrics import Metric
     from torchmetrics.wrappers import MinMaxMetric, Running

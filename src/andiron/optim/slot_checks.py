@@ -80,7 +80,7 @@ def _of_optimizer(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
 def _keeps(optimizer: Optimizer) -> bool:
     """Whether a step leaves a state for the first parameter, which nothing but the step needs.
 
-    SGD begins its momentum wherever there is none, so that it may be switched on later.
+    SGD starts a missing momentum, so that it can be switched on later.
     """
     first = next(iter(optimizer.parameters.values()))
     return bool(_forms(optimizer, first)) and optimizer.name != "torch.optim.SGD"

@@ -42,7 +42,7 @@ def clip_value(limit: Positive) -> Transformation:
 def noise(std: Positive, decay: NonNegative = 0.0) -> Transformation:
     """Adds N(0, sigma_t^2) to every element, sigma_t^2 = std^2 / (1 + t)^decay after t updates.
 
-    The noise of a parameter is a function of (seed, t, its name), whatever else is drawn.
+    The noise of a parameter is a function of (seed, t, its name), independent of other draws.
     Source: Neelakantan et al. 2015, arXiv:1511.06807, equation 1 with eta = std^2 (0.01, 0.3 or 1
     there) and gamma = decay (0.55 there).
     """

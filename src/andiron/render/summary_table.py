@@ -82,7 +82,7 @@ def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -
 
 
 def _plain(content: str, **options: Any) -> Text:
-    """Text that may come from a file of somebody else: no markup, nothing a terminal would obey."""
+    """Untrusted text: without markup and without control characters."""
     return Text(errors.printable(content), **options)
 
 

@@ -1,6 +1,6 @@
 """The logged values in a run's metrics.jsonl, read as the file grows.
 
-The file is data, whoever wrote it: lines that are too long or of another form are passed over.
+The file is untrusted: lines that are too long or of another form are skipped.
 """
 
 import io

@@ -1,6 +1,6 @@
 """Rows of a screen: pieces of text with a style, fitted to a width in columns of a terminal.
 
-Every text passes `piece`, which leaves nothing in it that a terminal would obey.
+Every text passes `piece`, which removes control characters.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def style(name: str) -> Style:
 
 
 def piece(text: str, look: str = "") -> Segment:
-    """Text that may come from a file of somebody else, on one line and harmless."""
+    """Untrusted text on one line, without control characters."""
     plain = errors.printable(text.replace("\n", " ").replace("\t", " "))
     return Segment(plain, style(look) if look else None)
 

@@ -71,7 +71,7 @@ class Terminal:
             return True
 
     def take(self) -> None:
-        """Begins with an empty screen, unless it is taken and nobody changed its modes since."""
+        """Begins with an empty screen, unless it is taken and its modes are unchanged since."""
         with self._lock:
             is_taken = self in _taken and (not self._has_keys or self._now() == self._modes)
             if is_taken or self.is_lost:
@@ -159,7 +159,7 @@ class Terminal:
 
 
 def here() -> Terminal | None:
-    """The terminal of standard output; None where there is none that has a screen."""
+    """The terminal of standard output; None if standard output is no terminal with a screen."""
     console, encoding = Console(file=sys.stdout), getattr(sys.stdout, "encoding", None) or ""
     is_dumb = console.is_dumb_terminal or not os.environ.get("TERM")
     is_utf_8 = encoding.lower().replace("-", "") == "utf8"

@@ -24,7 +24,7 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
 
     `last` are those at the end of the run, or of its newest whole checkpoint; `best` those of its
     best checkpoint by the metric of `checkpoint`; other names are averages.
-    Raises: RunFolderError if there are none, with the names that there are; DataError for a file
+    Raises: RunFolderError, with the names to choose from, if there are none; DataError for a file
     that is damaged, was changed, or lies elsewhere.
     """
     store = configured_learner.checkpoint_store(config, folder.checkpoints)
@@ -54,7 +54,7 @@ def _exported(folder: RunFolder, name: str) -> Path | None:
 
 
 def _in_checkpoint(folder: RunFolder, store: Store, name: str) -> Path | None:
-    """The file in the newest whole checkpoint; None if it has no such file, or there is none."""
+    """The file in the newest whole checkpoint; None without such a checkpoint or file."""
     file = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
     for place, listed in _whole(folder, store):
         return place / file if file in listed.entries else None

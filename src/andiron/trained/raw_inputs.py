@@ -53,7 +53,7 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
     data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
     data stores them. `delimiter` is that of a CSV file; None is whichever gives its
     header the columns.
-    Raises: DataError for what is none of these, with all rows that are wrong.
+    Raises: DataError for inputs of any other kind, with all rows that are wrong.
     """
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
         inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")

@@ -32,7 +32,7 @@ class Reading:
     """How the values of a file are read."""
 
     text: Literal["one_hot", "codes", "refuse"] = "one_hot"
-    categories: Sequence[str] = ()  # columns of text whatever their values look like
+    categories: Sequence[str] = ()  # columns to read as text even if all values are numbers
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Literal[".", ","] = "."
     kinds: Mapping[str, Kind] = field(default_factory=dict)  # of other columns, if they are known
@@ -44,7 +44,7 @@ class ColumnValues:
     def __init__(self, name: str, decimal: str = "."):
         self.name = name
         self.decimal = decimal
-        self.numbers = array.array("d")  # NaN where there is none
+        self.numbers = array.array("d")  # NaN for a value that is not a finite number
         self.texts: dict[int, str] = {}  # by row, of the values that are no finite numbers
         self._pool: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""A table as named columns, from whatever file: its targets as numbers, or as classes.
+"""A table as named columns, independent of the file format: targets as numbers or as classes.
 
 A reader of another kind of file makes `Columns` and passes them to `table_splits.of_columns`.
 """

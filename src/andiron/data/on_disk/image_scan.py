@@ -36,7 +36,7 @@ def unreadable(images: ImageFolderDataset, *, most: int, cache: Path | None) -> 
 
 
 def _problems(images: ImageFolderDataset) -> dict[str, str]:
-    """Why each unreadable file is none, by its name."""
+    """Why each unreadable file cannot be read, by its name."""
     log.info("%s: decoding all %d images, to find unreadable ones", images.root, len(images))
 
     def problem(name: str) -> str | None:

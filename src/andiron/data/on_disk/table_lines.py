@@ -103,7 +103,7 @@ class TableLines:
             yield from ((row, name, why) for row, text in enumerate(texts) if not text)
 
     def _unusable(self, has_number_targets: bool) -> Iterator[Problem]:
-        """Every value that should be a number or a date and is none."""
+        """Every value that should be a number or a date and is not."""
         for name, column in self.values.items():
             for row, why in column.problems(self.kinds[name], self.reading).items():
                 yield row, name, why

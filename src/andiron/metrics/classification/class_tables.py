@@ -69,7 +69,7 @@ class PerClass(TopCounted):
 
 @dataclass(frozen=True)
 class ClassScores:
-    """How well one class is told from the others; `support` is how often it was the target."""
+    """The scores of one class against the others; `support` is how often it was the target."""
 
     name: str
     precision: float
