@@ -182,7 +182,7 @@ def judged(outcome: Outcome, is_signed: bool, same: bool) -> tuple[str, list[str
     faults = [each for each in outcome.faults() if each != "accepted it"]
     if same:
         return "same bits", faults
-    is_told = any(word in outcome.output for word in ("damaged", "changed", "missing", "not used"))
+    is_told = any(word in outcome.output for word in ("damaged", "changed", "missing", "ignored"))
     if not is_signed and not is_told:
         faults.append("other weights, in silence")
     return "other weights", faults

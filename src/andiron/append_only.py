@@ -102,7 +102,7 @@ class AppendOnlyFile:
                 self._is_new = size == 0
                 self._kept.clear()  # it would have come behind the end of the file
         if missing > 0:
-            log.warning("%s: %d bytes that were logged are missing", self.path, missing)
+            log.warning("%s: %d logged bytes are missing", self.path, missing)
 
     def close(self) -> str | None:
         """Tries once more to write what waits; warns of what is lost, and returns that in words."""
@@ -120,7 +120,7 @@ class AppendOnlyFile:
                     self._file.close()
             except OSError as error:  # a network's file system may report a failed write only now
                 self._lost += 1
-                self._warn(f": what was written last may be lost ({error.strerror})")
+                self._warn(f": the last values may be lost ({error.strerror})")
         self._say()
         return f"{self.path}: {self._lost} bytes of it" if self._lost else None
 
@@ -203,8 +203,8 @@ class AppendOnlyFile:
     def _failed(self, error: OSError) -> None:
         if not self._is_failing:
             self._warn(
-                f" cannot be written ({error.strerror or error}); training goes on; what is logged "
-                "is kept in memory and written as soon as it can be"
+                f" cannot be written ({error.strerror or error}); training continues; logged "
+                "values stay in memory and writing is retried"
             )
         self._is_failing = True
         excess = self.pending - KEPT_BYTES

@@ -69,7 +69,7 @@ class Gradients(dict[str, Tensor]):
         for name in names:
             if name not in self:
                 known = ", ".join(self)
-                raise KeyError(f"no gradient for parameter {name!r}; there are: {known}")
+                raise KeyError(f"no gradient for parameter {name!r}; available: {known}")
         return self.replaced({name: self.pop(name) for name in dict.fromkeys(names)})
 
     def replaced(self, tensors: Tensors) -> "Gradients":

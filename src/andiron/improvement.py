@@ -57,7 +57,7 @@ def measured(
             f"{split}/{metric}" for split, metrics in values.items() for metric in metrics
         )
         raise KeyError(
-            f"{waiting} waits for {split}/{metric}, which was not measured; there is: "
+            f"{waiting} needs {split}/{metric}, which is not measured; available: "
             f"{there or 'nothing'}; "
             "name one of these as split and metric"
         ) from None

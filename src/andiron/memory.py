@@ -41,7 +41,7 @@ def shortage(error: BaseException) -> str | None:
     requested = REQUEST.search(text)
     if requested:
         has = in_words(of_machine())
-        return f"asks for {in_words(int(requested[1]))} of memory at once, where there is {has}"
+        return f"requests {in_words(int(requested[1]))} of memory at once; there is {has}"
     is_size = isinstance(error, RuntimeError) and "overflow" in text.lower()
     if is_size or isinstance(error, MemoryError):
         return f"asks for more memory than the {in_words(of_machine())} of this machine"

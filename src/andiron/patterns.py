@@ -25,13 +25,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
         with _limited(pattern):
             return re.compile(pattern)
     except (re.error, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a valid regex: {error}") from error
 
 
 def searched(pattern: str, names: Iterable[str]) -> dict[str, re.Match[str]]:
     """The first match in each name that has one.
 
-    Raises: ValueError if `pattern` is no regular expression, or takes too long.
+    Raises: ValueError if `pattern` is not a valid regex, or takes too long.
     """
     expression = compiled(pattern)
     with _limited(pattern):

@@ -125,7 +125,7 @@ def test_bytes_that_are_not_there_to_be_kept_are_warned_of(tmp_path, said):
     file.append(b"6")
     file.close()
     assert (tmp_path / "log").read_bytes() == b"123456"
-    assert said() == [("WARNING", f"{tmp_path}/log: 7 bytes that were logged are missing")]
+    assert said() == [("WARNING", f"{tmp_path}/log: 7 logged bytes are missing")]
 
 
 def test_threads_never_mix_their_lines(tmp_path):

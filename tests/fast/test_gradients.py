@@ -264,7 +264,7 @@ def test_take_names_refuses_a_name_without_a_gradient_and_takes_nothing() -> Non
     rest = gradients.backward(model(torch.ones(5, 3)).sum(), model)
     with pytest.raises(KeyError) as error:
         rest.take_names("weight", "wieght")
-    assert error.value.args[0] == "no gradient for parameter 'wieght'; there are: weight, bias"
+    assert error.value.args[0] == "no gradient for parameter 'wieght'; available: weight, bias"
     assert list(rest) == ["weight", "bias"]
 
 

@@ -75,10 +75,10 @@ def test_what_was_not_measured_is_answered_by_what_was():
     with pytest.raises(KeyError) as raised:
         measured(values, "valid", "auroc", waiting="early stopping")
     assert raised.value.args[0] == (
-        "early stopping waits for valid/auroc, which was not measured; there is: train/loss, "
+        "early stopping needs valid/auroc, which is not measured; available: train/loss, "
         "valid/loss, "
         "valid/accuracy; "
         "name one of these as split and metric"
     )
-    with pytest.raises(KeyError, match="there is: nothing;"):
+    with pytest.raises(KeyError, match="available: nothing;"):
         measured({}, "valid", "loss", waiting="it")

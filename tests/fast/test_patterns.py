@@ -16,7 +16,7 @@ def test_an_expression_of_exponential_time_is_refused(pattern):
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(" * 100_000])
 def test_what_is_no_expression_is_refused(pattern):
-    with pytest.raises(ValueError, match="is no regular expression"):
+    with pytest.raises(ValueError, match="is not a valid regex"):
         patterns.compiled(pattern)
 
 

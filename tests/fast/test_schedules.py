@@ -494,8 +494,8 @@ def test_a_metric_that_was_not_measured_is_named_with_those_that_were():
             {"train": {"loss": 1.0}, "valid": {"loss": 1.0, "f1": 0.0}}
         )
     assert caught.value.args == (
-        "the learning rate waits for valid/accuracy, which was not measured; "
-        "there is: train/loss, valid/loss, valid/f1; name one of these as split and metric",
+        "the learning rate needs valid/accuracy, which is not measured; "
+        "available: train/loss, valid/loss, valid/f1; name one of these as split and metric",
     )
 
 
@@ -736,7 +736,7 @@ TWO = [Constant(0.1), Constant(0.2)]
         (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
         (
             lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
-            "milestones=[5, 5]: should rise from 1 up; put them in order, and",
+            "milestones=[5, 5]: should increase, from 1 on; sort them, and",
         ),
         (
             lambda: Sequential(TWO, [0]),

@@ -46,9 +46,8 @@ def test_a_full_disk_is_said_once_and_nothing_is_lost_when_there_is_space_again(
     assert 8192 - len(max(LINES, key=len)) < file.size <= 8192
     assert said() == [(
         "WARNING",
-        f"{small_disk}/log cannot be written (No space left on device); training goes on; "
-        "what is logged is kept in memory "
-        "and written as soon as it can be",
+        f"{small_disk}/log cannot be written (No space left on device); training continues; "
+        "logged values stay in memory and writing is retried",
     )]  # fmt: skip
 
     filler.unlink()

@@ -181,7 +181,7 @@ def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_ha
         said, last_words = process.output, process.errors
     shelf = run_dir / "checkpoints"
     assert (
-        f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest whole one there "
+        f"COULD NOT BE WRITTEN in {shelf} (Operation not permitted); the newest intact one there "
         "is step-" in said
     )
     assert saved and updates_saved(run_dir) == saved

@@ -248,7 +248,7 @@ def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_mod
 
 def test_the_log_tells_of_data_and_epochs(folder):
     text = (folder / "experiment.log").read_text()
-    assert "data digits: 1295 train, 143 valid, 359 test, in the memory of cpu" in text
+    assert "data digits: 1295 train, 143 valid, 359 test, in memory on cpu" in text
     assert [f"epoch {epoch}/3" in text for epoch in (1, 2, 3)] == [True] * 3
 
 
@@ -299,7 +299,7 @@ def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
         )
 
     assert caught.value.problems == (
-        "checkpoint.metric=f1: not measured on valid; there is: loss, accuracy",
+        "checkpoint.metric=f1: not measured on valid; available: loss, accuracy",
     )
     assert open_below(tmp_path) == []
 

@@ -12,12 +12,12 @@ PRICES = ["data=csv", "data.path=table.csv", "data.target=price"]
 REFUSED = {  # with the exit code 2, and nothing left
     "values as classes": (
         PRICES,
-        "task: Classifier is for num_classes, and table.csv has num_outputs; say task=regression, "
+        "task: Classifier is for num_classes, and table.csv has num_outputs; set task=regression, "
         "or task=multilabel, or data.kind=classification to read its target so",
     ),
     "classes as values": (
         ["task=regression"],
-        "task: Regressor is for num_outputs, and digits has num_classes; say task=classif",
+        "task: Regressor is for num_outputs, and digits has num_classes; set task=classif",
     ),
     "a loss of classes": (
         ["data=diabetes", "loss=cross_entropy"],
@@ -25,7 +25,7 @@ REFUSED = {  # with the exit code 2, and nothing left
     ),
     "a loss that none uses": (
         ["task=adversarial", "loss=cross_entropy"],
-        "loss=andiron.tasks.CrossEntropy: Adversarial has two",
+        "loss=andiron.tasks.CrossEntropy: Adversarial has its own two losses",
     ),
     "no metric": (
         ["+metrics.odd={_target_:torch.nn.Identity}"],

@@ -62,14 +62,14 @@ NOT_STARTED = {  # with the exit code 2, and nothing left
     "three as average": (["+averages.a={_target_:own.three}"], "averages.a._target_=own.three: "),
     "an average named as a path": (
         ["+averages={../a:{_target_:andiron.optim.Ema,decay:0.9}}"],
-        "averages.../a: names a file of every checkpoint, so it cannot hold a slash; rename it",
+        "averages.../a: is part of a file name and cannot contain a slash; rename it",
     ),
     "three as rule": (["+early_stopping.a={_target_:own.three}"], "early_stopping.a._target_=own"),
     "three as augmentation": (["+augmentation.a={_target_:own.three}"], "augmentation.a._target_="),
     "three as groups": (["+param_groups.a={_target_:own.three}"], "param_groups.a._target_=own.t"),
     "a plateau of nothing": (
         ["scheduler=plateau", "scheduler.metric=f1"],
-        "scheduler.metric=f1: not measured on valid; there is: loss, accuracy",
+        "scheduler.metric=f1: not measured on valid; available: loss, accuracy",
     ),
     "a group's plateau of nothing": (
         ["+param_groups.a={match:{tag:last},schedule:{_target_:andiron.schedules.Plateau,"

@@ -25,18 +25,18 @@ BLAS = {"OMP_NUM_THREADS": "1"}
 CONFIG_MISTAKES = {
     "unknown choice": (
         ["optimizer=adamm"],
-        [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"],
+        [f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}"],
     ),
     "no choice at all": (
         ["render=null"],
         [
-            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves "
+            "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves "
             "it out"
         ],
     ),
     "a number for a choice": (
         ["render=3"],
-        ["render=3: no such render; there is: auto, dashboard, live, plain"],
+        ["render=3: no such render; available: auto, dashboard, live, plain"],
     ),
     "unknown experiment": (
         ["experiment=convnet"],
@@ -107,7 +107,7 @@ CONFIG_MISTAKES = {
     "several at once": (
         ["optimizer=adamm", "lr=abc", "num_epoch=3", "seed=["],
         [
-            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
             "seed=[: cannot be read as option=value: no viable alternative",
             "lr=abc: should be a valid number",
             "num_epoch: no such option; did you mean 'num_epochs'?",
@@ -116,7 +116,7 @@ CONFIG_MISTAKES = {
     # from here on: found when the parts are built
     "split that is not measured": (
         ["checkpoint.split=test"],
-        ["checkpoint.split=test: nothing is measured on it; there is: train, valid"],
+        ["checkpoint.split=test: nothing is measured on it; available: train, valid"],
     ),
     "target not there": (
         ["model._target_=no_such.Net"],
@@ -203,7 +203,7 @@ CONFIG_MISTAKES = {
     "no regular expression": (
         ["+param_groups.head={match:'('}"],
         [
-            "param_groups.head.match.name='(' is no regular expression: missing ), unterminated "
+            "param_groups.head.match.name='(' is not a valid regex: missing ), unterminated "
             "subpattern at position 0"
         ],
     ),
@@ -251,7 +251,7 @@ CONFIG_MISTAKES = {
     ),
     "metric nobody measures": (
         ["checkpoint.metric=f1"],
-        ["checkpoint.metric=f1: not measured on valid; there is: loss, accuracy"],
+        ["checkpoint.metric=f1: not measured on valid; available: loss, accuracy"],
     ),
     "nothing to read": (
         ["data=csv"],
@@ -294,7 +294,7 @@ CONFIG_MISTAKES = {
     ),
     "waiting for what nobody measures": (
         ["early_stopping=patience", "early_stopping.patience.metric=f1"],
-        ["early_stopping.patience.metric=f1: not measured on valid; there is: loss, accuracy"],
+        ["early_stopping.patience.metric=f1: not measured on valid; available: loss, accuracy"],
     ),
     "negative padding": (
         ["augmentation=crop", "augmentation.crop.padding=-1"],
@@ -303,7 +303,7 @@ CONFIG_MISTAKES = {
     "no such loss": (["loss=hubber"], ["loss=hubber: no such loss; did you mean 'huber'?"]),
     "a task of other data": (
         ["task=regression"],
-        ["task: Regressor is for num_outputs, and digits has num_classes; say task=classification"],
+        ["task: Regressor is for num_outputs, and digits has num_classes; set task=classification"],
     ),
 }
 FAILURES = {
@@ -548,7 +548,7 @@ def test_a_sweep_over_a_choice_that_is_not_there_starts_no_job(command, here):
     said = command("-m", "optimizer=adam,adamm", "hydra.sweep.dir=sweep")
 
     assert said.problems == [
-        f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}"
+        f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}"
     ]
     assert said.code == 2
     assert list(here.rglob("status.json")) == []

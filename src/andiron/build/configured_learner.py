@@ -118,7 +118,7 @@ def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
     if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
         names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
         hint = errors.nearest(objective, names)
-        why = f"objective={objective}: not measured{hint}; there is: {', '.join(names)}"
+        why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
         raise errors.ConfigError([why])
 
 
@@ -138,7 +138,7 @@ def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
     if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
-        why = "names a file of every checkpoint, so it cannot hold a slash"
+        why = "is part of a file name and cannot contain a slash"
         raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
     rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
     for name, rule in rules.items():

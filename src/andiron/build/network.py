@@ -118,7 +118,7 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
         found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
         is_guess = "kind" in config.data and config.data["kind"] is None
         or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
-        raise errors.ConfigError([f"task: {found}; say {TASKS_OF[facts[0]]}{or_kind}"])
+        raise errors.ConfigError([f"task: {found}; set {TASKS_OF[facts[0]]}{or_kind}"])
     if config.loss is not None and kind is Adversarial:
-        problem = f"loss={config.loss['_target_']}: {title} has two of its own"
+        problem = f"loss={config.loss['_target_']}: {title} has its own two losses"
         raise errors.ConfigError([f"{problem}; leave it out with ~loss"])

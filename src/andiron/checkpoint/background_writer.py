@@ -29,7 +29,7 @@ class Background:
         """
         with self._changed:
             if self._is_closed:
-                raise RuntimeError("nothing is written after close(); make another checkpointer")
+                raise RuntimeError("closed; create another checkpointer")
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
                 self._thread.start()

@@ -149,7 +149,7 @@ class FileCheckpointer:
             self.store.remove_leftovers()
         except OSError as error:
             log.warning(
-                "%s: what a killed process left could not be removed (%s)",
+                "%s: leftovers of a killed process could not be removed (%s)",
                 self.store,
                 error.strerror,
             )
@@ -168,7 +168,7 @@ class FileCheckpointer:
     def _set_aside(self, names: Iterable[str], since: str) -> None:
         for name in names:
             log.warning(
-                "checkpoint %s is newer than %s, from which the run resumes; it is kept as %s",
+                "checkpoint %s is newer than %s, from which the run resumes; it was renamed to %s",
                 name,
                 since,
                 directory.set_aside(self.store, name, "unused"),
@@ -180,7 +180,7 @@ class FileCheckpointer:
         released = [each.name for each in self._known if each not in kept]
         if released:
             log.info(
-                "checkpoints that the present options would not keep: %s; they stay",
+                "checkpoints that the current options would delete are kept: %s",
                 ", ".join(released),
             )
             self._forget(released)
@@ -281,7 +281,7 @@ class FileCheckpointer:
     def _warn_loudly(self, name: str, problem: str) -> None:
         whole = [saved.name for saved in self._known if saved.name in self._written]
         log.warning(
-            "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest whole one there is %s. "
+            "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest intact one there is %s. "
             "Training continues, and its newest state is written as soon as possible: free space "
             "there, or make the folder writable",
             name,

@@ -74,7 +74,7 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
         file = AVERAGE.format(name)
         if not is_own(file):
             raise ValueError(
-                f"average {name!r}: names a file, so it cannot hold a slash; rename it"
+                f"average {name!r}: is part of a file name and cannot contain a slash; rename it"
             )
         files[file] = average
     return files | ({METRICS: checkpoint.metrics} if checkpoint.metrics else {})

@@ -25,16 +25,16 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
         try:
             owner = manifest.read(folder).run
             if run is not None and owner not in (None, run):
-                log.warning("checkpoint %s is of another run (%s), and not used", folder, owner)
+                log.warning("checkpoint %s is of another run (%s) and is ignored", folder, owner)
                 continue
             return folder, checkpoint_files.load(folder)
         except errors.DataError as error:
             aside.append(set_aside(store, name, "damaged"))
             kept = f"it is kept as {aside[-1]}"
-            log.warning("checkpoint %s is damaged and not used: %s; %s", name, error, kept)
+            log.warning("checkpoint %s is damaged and ignored: %s; %s", name, error, kept)
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
     raise errors.DataError(
-        f"no checkpoint in {store}{tried}: nothing to resume from; put one back there, or start "
+        f"no checkpoint in {store}{tried}: nothing to resume from; restore one there, or start "
         "again with overwrite=true"
     )
 
@@ -65,7 +65,7 @@ def set_aside(store: Store, name: str, ending: str) -> str:
     try:
         store.rename(name, new_name)
     except OSError as error:
-        message = "%s could not be renamed to %s (%s); it stays where it is"
+        message = "%s could not be renamed to %s (%s)"
         log.warning(message, store.fetch(name), new_name, error.strerror)
         return name
     return new_name
@@ -79,7 +79,7 @@ def remove(store: Store, name: str) -> None:
     folder = store.fetch(name)
     left = store.remove(name, [*manifest.read(folder).entries, contents.MANIFEST])
     if left:
-        log.warning("%s: removed, except what is not part of it: %s", folder, ", ".join(left))
+        log.warning("%s: removed, except for other files: %s", folder, ", ".join(left))
 
 
 def as_store(place: Store | Path) -> Store:

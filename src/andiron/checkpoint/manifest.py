@@ -66,7 +66,7 @@ def read(folder: Path) -> Manifest:
         raise _refused(path, f"damaged ({problem})")
     if contents.step_place(folder.name) and folder.name != plain["name"]:
         raise errors.DataError(
-            f"{path}: belongs to {plain['name']}: the folder was renamed; give it its own name back"
+            f"{path}: belongs to {plain['name']}: the folder was renamed; restore its name"
         )
     return Manifest(plain["name"], plain["updates"], plain["files"], plain.get("run"))
 

@@ -76,14 +76,14 @@ def _agreed(verb: str, runs: Sequence[Run]) -> bool:
     Raises: SelectionError where there is no terminal.
     """
     if not sys.stdin.isatty():
-        raise errors.SelectionError(f"--yes is needed to {verb} runs where nobody can be asked")
+        raise errors.SelectionError(f"give --yes to {verb} runs: standard input is not a terminal")
     for run in runs:
         print(f"{run.facts['status']:12} {run_list.named(run)}")
     print(f"{verb} {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}? [y/N] ", end="")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True
-    print("nothing was touched", file=sys.stderr)
+    print("nothing was changed", file=sys.stderr)
     return False
 
 

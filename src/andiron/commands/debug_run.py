@@ -55,8 +55,8 @@ def run(config: Train, run_dir: Path, train: Run, users: Interrupter) -> None:
         train(dataclasses.replace(again, resume="auto"), resumed, users)
     if found := _differences(straight, resumed):
         raise errors.AndironError(
-            f"debug: the run that was stopped and resumed is not the same: {found[0]}; "
-            f"{len(found) - 1:,} more; look for random numbers or state outside of the checkpoints"
+            f"debug: the stopped and resumed run differs from the uninterrupted one: {found[0]}; "
+            f"{len(found) - 1:,} more; look for random numbers or state that is not saved"
         )
     log.info("debug: everything ran, and a stopped and resumed run has the same bits")
 

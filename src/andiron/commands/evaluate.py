@@ -39,7 +39,7 @@ def evaluate(options: argparse.Namespace) -> None:
     else:
         splits = run.data
         if splits.fingerprint != provenance.read(folder).get("data", {}).get("sha256"):
-            log.warning("data %s: changed since the run was trained on them", splits.name)
+            log.warning("data %s: changed since the run was trained", splits.name)
     found = evaluating.evaluate(run, splits, part, worst=options.worst)
     if options.pictures is not None:
         _write_pictures(options.pictures, found)
@@ -74,7 +74,7 @@ def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
 
 def _check_outside(pictures: Path, folder: RunFolder) -> None:
     if pictures.resolve().is_relative_to(folder.path.resolve()):
-        why = "is inside the run's folder, which stays as it is; name another"
+        why = "is inside the run folder, which must not change; choose another folder"
         raise errors.ConfigError([f"--pictures {pictures}: {why}"])
 
 
@@ -148,7 +148,7 @@ def _write_pictures(folder: Path, found: Any) -> None:
     }
     named |= found.pictures
     if not named:
-        raise errors.DataError("--pictures: the data have no pictures of 1 or 3 channels; leave it")
+        raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, picture in named.items():

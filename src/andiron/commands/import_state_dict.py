@@ -50,7 +50,7 @@ def import_state_dict(
         hint = f"there are tensors under {', '.join(others)}: name one with --key"
         holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
-        raise errors.DataError(f"{source}: no plain state_dict{place}; {holds}")
+        raise errors.DataError(f"{source}: not a plain state_dict{place}; {holds}")
     _check_sizes(tensors, source)
     record = serialization.Record(module_file.renamed(tensors, rename or {}))
     serialization.Recorder().record(record, target)
@@ -81,7 +81,7 @@ def _is_zip(path: Path) -> bool:
             return False
         with zipfile.ZipFile(file) as archive:
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-                raise ValueError("its archive is compressed, which torch's never is")
+                raise ValueError("its archive is compressed, which torch never does")
         return True
 
 
@@ -130,8 +130,8 @@ def _remedy(message: str) -> str:
     if kind:
         return (
             f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
-            "the file; where it was made, write torch.save(model.state_dict(), path) and import "
-            "that"
+            "the file; in the program that made it, call torch.save(model.state_dict(), path), "
+            "and import that file"
         )
     if "TorchScript" in message:
         command = "torch.save(torch.jit.load(path).state_dict(), other)"
@@ -153,13 +153,13 @@ def _selected(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
         content, above = inner[part], f"{above}.{part}".lstrip(".")
     if not isinstance(content, Mapping):
         place = f" under {key!r}" if key else ""
-        raise errors.DataError(f"{path}: holds {_kind(content)}{place}, and no state_dict")
+        raise errors.DataError(f"{path}: holds {_kind(content)}{place}, not a state_dict")
     return content
 
 
 def _kind(value: Any) -> str:
     if isinstance(value, Tensor):
-        return "a tensor under a name that is no string"
+        return "a tensor whose name is not a string"
     return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 

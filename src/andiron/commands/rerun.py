@@ -24,9 +24,9 @@ SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code") 
 COMPARED = ("andiron", "python", "packages", "hardware", "data")  # of the provenance, beside code
 UNCHANGED = "nothing that is on record"
 IRREPRODUCIBLE = (
-    f"likely cause: {UNCHANGED} has changed, so the run is not reproducible: look for "
-    "nondeterministic kernels, more than one thread, uses of the time, and random generators of "
-    "your own"
+    f"likely cause: {UNCHANGED} changed, so the run is not reproducible: look for "
+    "nondeterministic kernels, more than one thread, the clock, and your own random "
+    "generators"
 )
 
 

@@ -126,7 +126,7 @@ def open_runs(options: Options) -> int:
     folders = [run.folder for run in _some(options)]
     shown = [folder for folder in folders if folder.tensorboard.is_dir()]
     if not shown:
-        raise errors.SelectionError("none of the runs has a folder tensorboard")
+        raise errors.SelectionError("none of the runs has a tensorboard folder")
     print(tensorboard_command.command(shown))
     return EXIT_DONE
 

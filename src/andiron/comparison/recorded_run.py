@@ -121,7 +121,7 @@ def _read(folder: RunFolder) -> Run:
         name: status[name] for name in TEXTS if isinstance(status.get(name), str)
     }
     if "status" not in facts:
-        problems.append(f"{folder.status.name}: says no status")
+        problems.append(f"{folder.status.name}: has no status")
     is_done = facts.get("status") == "done"
     summary = _object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
@@ -152,7 +152,7 @@ def _object(
         problems.append(f"{path.name}: {'is missing' if is_missing else files.reason(error)}")
         return {}
     if not isinstance(value, dict):
-        problems.append(f"{path.name}: holds no object")
+        problems.append(f"{path.name}: is not a JSON object")
         return {}
     return value
 
@@ -213,7 +213,7 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
         if is_named and is_number(last) and is_number(best):
             yield f"{split}/{metric}", Standing(last, last_epoch, best, epoch)
         else:
-            problems.append("summary.json: a metric is not as a run writes it")
+            problems.append("summary.json: a metric is malformed")
             return
 
 

@@ -79,7 +79,7 @@ def _held(folder: RunFolder) -> Iterator[None]:
             raise errors.RunFolderError(f"{folder.path}: {named}: a link; remove it yourself first")
         if folder.log.exists():
             if not stat.S_ISREG(folder.log.lstat().st_mode):
-                raise errors.RunFolderError(f"{folder.log}: is no file; remove it yourself first")
+                raise errors.RunFolderError(f"{folder.log}: is not a file; remove it first")
             try:
                 held.enter_context(locked(folder.log))
             except BlockingIOError as error:
@@ -92,14 +92,14 @@ def _removed(folder: RunFolder) -> list[str]:
     replaced_run.remove(folder)
     path = folder.path
     if folder.holds_run():
-        raise errors.RunFolderError(f"{path}: could not be removed; make it writable, then again")
+        raise errors.RunFolderError(f"{path}: could not be removed; make it writable and try again")
     found = (each for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
     return sorted(each.relative_to(path).as_posix() for each in found)
 
 
 def _refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
-        raise errors.RunFolderError(f"{path}: exists already; nothing was touched")
+        raise errors.RunFolderError(f"{path}: exists already; nothing was changed")
 
 
 def _regular(folder: Path) -> list[Path]:

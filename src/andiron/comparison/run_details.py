@@ -99,7 +99,7 @@ def as_text_of_differences(
 def _object(folder: RunFolder, path: Path) -> dict[str, Any]:
     value = run_record.read_json(folder, path)
     if not isinstance(value, dict):
-        raise errors.DataError(f"{path}: holds no object; restore it from a copy")
+        raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")
     return value
 
 

@@ -112,7 +112,7 @@ class _Parser:
         found = (value_of(run, name) for run in self._runs)
         known = [each for each in found if each is not None]
         if number is None and known and all(map(is_number, known)):
-            raise self._unreadable(f"{name} is a number, and {text!r} is none")
+            raise self._unreadable(f"{name} is a number, but {text!r} is not")
         order = ORDERS[sign]
 
         def holds(run: Run) -> bool:

@@ -22,7 +22,7 @@ def run_folders(roots: Iterable[Path]) -> list[RunFolder]:
     for root in roots:
         if not root.is_dir():
             raise errors.RunFolderError(
-                f"{root}: there is no such folder; name run folders, or folders that hold some"
+                f"{root}: no such folder; give run folders, or folders that contain runs"
             )
         for folder in _below(root):
             found.setdefault(os.path.realpath(folder.path), folder)

@@ -49,7 +49,7 @@ class Names:
         if len(found) == 1:
             return found[0]
         if found:
-            raise errors.SelectionError(f"{name}: could be {', '.join(found)}; give one of these")
+            raise errors.SelectionError(f"{name}: ambiguous; give one of {', '.join(found)}")
         raise errors.SelectionError(f"{name}: no run here has it; {self._nearest(name)}")
 
     def metric(self, name: str) -> str:
@@ -71,7 +71,7 @@ class Names:
         close = difflib.get_close_matches(name, [*self._all, *by_leaf], MOST_NEAREST, 0.5)
         nearest = list(dict.fromkeys(by_leaf.get(each, each) for each in close))
         listed = ", ".join(nearest or [*self.options, *self.metrics][:MOST_LISTED])
-        return f"did you mean {listed}?" if nearest else f"there is: {listed or 'nothing'}"
+        return f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
@@ -132,8 +132,8 @@ def direction_of(name: str, runs: Iterable[Run]) -> str:
     known = known_direction(name, runs)
     if known is None:
         raise errors.SelectionError(
-            f"{name}: no run here has on record which value is best; give --direction highest, or "
-            "lowest"
+            f"{name}: no run has recorded whether higher or lower is better; give "
+            "--direction highest or lowest"
         )
     return known
 

@@ -32,7 +32,7 @@ def command(folders: Sequence[RunFolder]) -> str:
     spec = ",".join(f"{_name(folder.path)}:{_path(folder)}" for folder in folders)
     if len(spec.encode()) > MOST_BYTES:
         raise errors.SelectionError(
-            f"{len(folders):,} runs are more than one command can name; choose fewer with --where, "
+            f"{len(folders):,} runs are too many for one command; choose fewer with --where, "
             "or use `tensorboard --logdir` with a folder that holds them"
         )
     return shlex.join(["tensorboard", "--logdir_spec", spec])

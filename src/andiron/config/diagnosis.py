@@ -151,7 +151,7 @@ def _group_problem(override: Override, known: Groups) -> str | None:
     for option in ("null" if value is None else str(value) for value in _values(override)):
         if option not in known[group]:
             hint = errors.nearest(option, known[group])
-            there = f"there is: {', '.join(known[group])}"
+            there = f"available: {', '.join(known[group])}"
             instead = f"; ~{group} leaves it out" if option == "null" else ""
             return f"{group}={option}: no such {group}{hint}; {there}{instead}"
     return None

@@ -134,7 +134,7 @@ def refusal(refused: Iterable[Option]) -> errors.ConfigError:
 def _remedy(option: str, name: str) -> str:
     package = name.partition(".")[0]
     if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
-        return f"; if you want it, say {option.partition('.')[0]}=... in this command"
+        return f"; to allow it, give {option.partition('.')[0]}=... in this command"
     return f"; trust=[{package}] trusts that package, as naming the class in conf/ does"
 
 

@@ -137,7 +137,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
-            f"{name}: is not as a run writes it ({why}); restore it from a copy"
+            f"{name}: is malformed ({why}); restore it from a copy"
         ) from error
     if known.input_shape is not None:
         facts["input_shape"] = known.input_shape  # a tuple, as data sets give it

@@ -57,12 +57,12 @@ class DataLoader:
         augmentations: Sequence[Augmentation] = (),
     ):
         if len(dataset) == 0:
-            raise ValueError("the data set is empty: there is no batch to make")
+            raise ValueError("the data set is empty: no batch can be formed")
         if too_many := worker_limits.problem(num_workers):
             raise ValueError(too_many)
         if augmentations and shuffle_seed is None:
             raise ValueError(
-                "augmentations draw from the shuffle seed: pass one, or leave them out"
+                "augmentations need the shuffle seed: pass one, or leave them out"
             )
         self.device = torch.device(device)
         self.dataset, self.in_memory = dataset, False
@@ -90,7 +90,7 @@ class DataLoader:
             noun = "processes" if self.num_workers > 1 else "process"
             return f"gathered by {self.num_workers} worker {noun}"
         if self.in_memory:
-            return f"in the memory of {self.device}"
+            return f"in memory on {self.device}"
         how = "between steps" if self._is_seeded else "by a thread ahead of the step"
         return f"{type(self.dataset).__name__}, gathered {how}"
 
@@ -198,7 +198,7 @@ class DataLoader:
             yield raw
             if self._upcoming.requests is not plain:
                 raise RuntimeError(
-                    f"epoch {epoch} cannot continue: its worker processes have begun another"
+                    f"epoch {epoch} cannot continue: its worker processes have started another"
                 )
 
     def _iterated(self) -> Iterator[Any]:

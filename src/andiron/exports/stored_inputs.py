@@ -52,7 +52,7 @@ def preprocessing(batcher: Any, stored: Shaped[Tensor, "batch ..."]) -> nn.Modul
         scale = batcher.scale if isinstance(batcher, ImageBatcher) else 1.0
         return Scaled(1 / (scale * std), -mean / std)
     raise errors.DataError(
-        f"{type(batcher).__name__}: preprocessing of your own is not exported; export without it"
+        f"{type(batcher).__name__}: your own batcher is not exported; leave out --preprocessing"
     )
 
 

@@ -20,13 +20,13 @@ def check(output: Path, kind: str, *, is_inside_allowed: bool = False) -> None:
         found = f"holds {there[0]}" + (f" and {len(there) - 1} more" if there[1:] else "")
         raise errors.RunFolderError(f"{output}: {found}; give --output another folder")
     if output.exists() and not output.is_dir():
-        raise errors.RunFolderError(f"{output}: is no folder; give --output another name")
+        raise errors.RunFolderError(f"{output}: is not a folder; give --output another name")
     real = output.resolve()
     run = next((each for each in (real, *real.parents) if RunFolder(each).holds_run()), None)
     if run is not None and not is_inside_allowed:
         raise errors.RunFolderError(
-            f"{output}: is inside {run}, which is the record of a run; give --output another "
-            "folder, or allow it with --inside-run"
+            f"{output}: is inside the run folder {run}; give --output another folder, or allow it "
+            "with --inside-run"
         )
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if kind == "onnx" and missing:

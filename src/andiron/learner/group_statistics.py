@@ -79,6 +79,6 @@ def histogram_names(chosen: bool | str, names: Iterable[str]) -> frozenset[str]:
     except ValueError as error:
         raise errors.ConfigError([f"histograms={error}"]) from error
     if not found:
-        hint = errors.nearest(chosen, known) or f"; there are: {', '.join(known)}"
-        raise errors.ConfigError([f"histograms={chosen}: in no parameter's name{hint}"])
+        hint = errors.nearest(chosen, known) or f"; available: {', '.join(known)}"
+        raise errors.ConfigError([f"histograms={chosen}: matches no parameter name{hint}"])
     return found

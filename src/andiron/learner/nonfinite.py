@@ -77,18 +77,18 @@ class Nonfinite:
             self.skipped += 1
             self.precision.overflowed()
             scale = self.precision.scale
-            message = "%s left out: gradients overflowed in fp16; the loss scale is now %g"
+            message = "%s skipped: gradients overflowed in fp16; the loss scale is now %g"
             log.warning(message, step, scale)
             return
         cause = diagnosis(step, model, rejected, batches)
         if self.policy != "stop" and not nonfinite_weights(model):  # or no other batch would pass
             self.skipped += 1
-            log.warning("%s left out: %s", step, cause)
+            log.warning("%s skipped: %s", step, cause)
             return
         saved = self._saved(step, rejected, snapshot)
         raise errors.NonFiniteError(
-            f"{step} was not made: {cause}. The weights are as they were before it. {saved}"
-            "lower lr or clip the gradients, or leave such updates out with on_nonfinite=skip"
+            f"{step} was not applied: {cause}. The weights are unchanged. {saved}"
+            "lower lr or clip the gradients, or skip such updates with on_nonfinite=skip"
         )
 
     def check_loss(self, split: str, values: Values, *, updates: int, epoch: int) -> None:
@@ -100,7 +100,7 @@ class Nonfinite:
         if self.policy == "stop" and not math.isfinite(loss):
             raise errors.NonFiniteError(
                 f"{split} loss is {loss} after update {updates} (epoch {epoch}); the weights are "
-                "useless from there on: lower lr, or look at the batches just before"
+                "unusable from then on: lower lr, or inspect the batches just before"
             )
 
     def readings(self) -> Values:
@@ -141,7 +141,7 @@ def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequen
     """What is not finite, from cause to effect: weights, batch, loss, gradients."""
     weights = nonfinite_weights(model)
     if weights:
-        return f"parameter {weights[0]!r} itself holds nan or inf"
+        return f"parameter {weights[0]!r} itself has NaN or infinity"
     cause = _nonfinite_samples(step, batches) or "weights and batch are finite"
     loss = "" if rejected.loss is None else f"; the loss is {float(rejected.loss)}"
     names = gradients.not_finite(rejected)
@@ -167,7 +167,7 @@ def _nonfinite_samples(step: Step, batches: Sequence[Any]) -> str | None:
                 places = bad.nonzero().flatten().tolist()
                 is_known = len(indices) == len(bad)
                 names += [str(indices[p]) if is_known else f"{p} of its batch" for p in places]
-    return f"sample {', '.join(dict.fromkeys(names))} holds nan or inf" if names else None
+    return f"sample {', '.join(dict.fromkeys(names))} has NaN or infinity" if names else None
 
 
 def _shortened(samples: Sequence[Sequence[int]]) -> str:

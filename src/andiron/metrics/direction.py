@@ -27,11 +27,11 @@ def check_measured(
         better = improvement.direction_of(metric, directions)
         if split not in measured:
             hint = errors.nearest(split, measured)
-            there = f"there is: {', '.join(measured)}"
+            there = f"available: {', '.join(measured)}"
             problems.append(f"{option}.split={split}: nothing is measured on it{hint}; {there}")
         elif better is None:
             hint = errors.nearest(metric, directions)
-            there = f"there is: {', '.join(directions) or 'nothing'}"
+            there = f"available: {', '.join(directions) or 'nothing'}"
             problems.append(f"{option}.metric={metric}: not measured on {split}{hint}; {there}")
         elif better != direction:
             why = f"{metric} is better the other way; leave it null, or give {better}"

@@ -72,7 +72,7 @@ def failures_explained() -> Iterator[None]:
         yield
     except FAILURES as error:
         raise errors.DataError(
-            f"{WHERE}: the sums in the checkpoint are none of the metrics that are measured "
+            f"{WHERE}: the sums in the checkpoint do not fit the configured metrics "
             f"({errors.one_line(error)}); resume from another checkpoint"
         ) from error
 

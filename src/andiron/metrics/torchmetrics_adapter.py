@@ -153,6 +153,6 @@ def _direction(metric: Any, innermost: Any, given: bool | None) -> bool:
     own = innermost if isinstance(metric, WrapperMetric) else metric
     better = own.higher_is_better if given is None else given
     if better is None and not computed_values.is_picture(metric):
-        problem = f"{type(metric).__name__} does not say; give true or false"
+        problem = f"{type(metric).__name__} does not define it; give true or false"
         raise ValueError(f"higher_is_better: {problem}")
     return bool(better)

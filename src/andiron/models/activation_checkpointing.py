@@ -19,7 +19,7 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
     same bits, dropout included; names of the state stay, and buffers (batch norm's statistics) are
     updated once. A module that reads a buffer after changing it (spectral norm) would recompute
     another result: leave it out. The first forward pass imports torch's compiler, for 1.3 s.
-    Raises: ValueError if no submodule matches, or the pattern is no regular expression or takes too
+    Raises: ValueError if no submodule matches, or the pattern is not a valid regex or takes too
     long.
     Source: Chen et al. 2016, arXiv:1604.06174, section 4.
     """
@@ -35,7 +35,7 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
         if name in found and not is_inside and module not in chosen.values():
             chosen[name] = module
     if not chosen:
-        hint = errors.nearest(pattern, known) or f"; there are: {', '.join(known) or 'none'}"
+        hint = errors.nearest(pattern, known) or f"; available: {', '.join(known) or 'none'}"
         kind = type(model).__name__
         raise ValueError(f"no submodule of {kind} has {pattern!r} in its name{hint}")
     for module in chosen.values():

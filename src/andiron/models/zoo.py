@@ -69,14 +69,14 @@ def _weights(name: str, weights: str | None) -> Any:
 
     known = models.list_models(module=models)
     if name not in known:
-        hint = errors.nearest(name, known) or f"; there are: {', '.join(known)}"
+        hint = errors.nearest(name, known) or f"; available: {', '.join(known)}"
         problem = "torchvision has no classification network of that name"
         raise ValueError(f"name={name}: {problem}{hint}")
     if weights is None:
         return None
     sets = models.get_model_weights(name).__members__
     if weights not in sets:
-        hint = errors.nearest(weights, sets) or f"; there are: {', '.join(sets) or 'none'}"
+        hint = errors.nearest(weights, sets) or f"; available: {', '.join(sets) or 'none'}"
         problem = f"torchvision has no such weights for {name} (null starts from random ones)"
         raise ValueError(f"weights={weights}: {problem}{hint}")
     return sets[weights]
@@ -151,7 +151,7 @@ def _load(network: nn.Module, state: dict[str, Tensor], *, weights: Any) -> None
     head = {f"{layers[-1]}.weight", f"{layers[-1]}.bias"}
     for name in head:
         state.pop(name, None)
-    problem = f"{weights}: the file holds weights of another network"
+    problem = f"{weights}: the file has weights of another network"
     try:
         keys = network.load_state_dict(state, strict=False)
     except RuntimeError as error:

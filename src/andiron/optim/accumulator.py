@@ -49,7 +49,7 @@ class GradientsAccumulator:
         self._sum, self._weights = None, []
         if mean is None:
             raise ValueError(
-                "no micro-batch was added: there is no mean; add the gradients of one first"
+                "no micro-batch was added, so there is no mean; add gradients first"
             )
         if len(weights) > 1:  # multiplying and dividing the only one would round
             total = sum(weights[1:], start=weights[0])

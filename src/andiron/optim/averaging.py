@@ -122,7 +122,7 @@ class WeightAverage:
 
         Raises: ValueError if names or shapes are not this model's; nothing is then loaded.
         """
-        problem = "saved averages are not of this model"
+        problem = "saved averages belong to another model"
         model_weights.check_names(state, self._tensors, problem)
         for name, tensor in state.items():
             if tensor.shape != self._tensors[name].shape:

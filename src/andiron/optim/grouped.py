@@ -190,7 +190,7 @@ class GroupedOptimizer:
             if tensor.requires_grad and (not names or names[0] in self._frozen):
                 why = f"its group {names[0]!r} is frozen" if names else "no group claims it"
                 raise errors.OwnershipError(
-                    f"parameter {name!r} is trained but has no owner: {why}; "
+                    f"parameter {name!r} is trained but belongs to no group: {why}; "
                     "give it to a group, or freeze it (requires_grad=False)"
                 )
 
@@ -271,7 +271,7 @@ class GroupedOptimizer:
     def _known(self, names: Iterable[str]) -> set[str]:
         for name in names:
             if name not in self.groups:
-                raise KeyError(f"no group is named {name!r}; there is: {', '.join(self.groups)}")
+                raise KeyError(f"no group is named {name!r}; available: {', '.join(self.groups)}")
         return {*names}
 
 

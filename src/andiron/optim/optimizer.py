@@ -191,8 +191,8 @@ class Optimizer:
         missing = [name for name, each in self.parameters.items() if each not in held]
         if missing:
             raise ValueError(
-                f"this {type(model).__name__} is not the model the optimizer was made for: it does "
-                f"not hold {', '.join(missing)}; make an optimizer for it"
+                f"this {type(model).__name__} is not the model of this optimizer: it lacks "
+                f"{', '.join(missing)}; create an optimizer for it"
             )
 
     def state_dict(self) -> dict[str, Tensor]:

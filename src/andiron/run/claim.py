@@ -132,7 +132,7 @@ def _refuse_foreign(folder: RunFolder) -> None:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         raise errors.RunFolderError(
             f"{folder.path}: holds files that no run wrote ({', '.join(names[:5])}{more}), and "
-            "nothing there was touched; choose another hydra.run.dir"
+            "nothing there was changed; choose another hydra.run.dir"
         )
 
 

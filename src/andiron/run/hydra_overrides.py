@@ -39,7 +39,7 @@ def read(path: Path) -> list[str]:
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise ValueError("holds something else than a list of text")
+        raise ValueError("is not a list of strings")
     return listed
 
 
@@ -67,7 +67,7 @@ def _parsed(text: str, groups: Groups) -> tuple[Override | None, str | None]:
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
-        return None, "is no override of Hydra's grammar"
+        return None, "is not a valid Hydra override"
     key = str(override.key_or_group)
     if override.package is not None and override.package.startswith(("hydra", "_global_")):
         return None, "sets options outside its group"

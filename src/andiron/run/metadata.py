@@ -66,16 +66,16 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
     if recorded != splits.fingerprint:
         raise errors.DataError(
             f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
-            f"was trained on {recorded}: it cannot be resumed with other data; restore them, or "
-            "start another run, with start_from=<run folder> for its weights"
+            f"was trained on {recorded}: it cannot be resumed with other data; restore the data, "
+            "or start another run from its weights with start_from=<run folder>"
         )
     newest = [each["data"] for each in (origin, *origin["resumes"]) if "data" in each][-1]
     sizes, now = newest.get("sizes") if isinstance(newest, dict) else None, _sizes(splits)
     is_asked = any(name.partition(".")[0] == "data" for name in changes)
     if sizes not in (None, now) and not is_asked:
         raise errors.DataError(
-            f"data {splits.name}: its parts have {now} samples, and the run in {folder.path} was "
-            f"trained with {sizes}; split them as then"
+            f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
+            f"trained with {sizes}; use the same split options"
         )
 
 

@@ -57,7 +57,7 @@ def read(folder: RunFolder) -> dict[str, Any]:
     origin.setdefault("resumes", [])
     if not _is_as_written(origin):
         raise errors.DataError(
-            f"{path}: damaged: data, git or resumes are not as a run writes them; restore it"
+            f"{path}: damaged: data, git or resumes are malformed; restore it"
         )
     return origin
 

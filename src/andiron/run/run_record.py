@@ -64,7 +64,7 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
     entries = plain["files"]
     is_sound = isinstance(plain["run"], str) and isinstance(entries, dict)
     if not is_sound or not all(map(_are_entries, entries, entries.values())):
-        raise _damaged(folder.manifest, "run or files are not as a run writes them")
+        raise _damaged(folder.manifest, "run or files are malformed")
     return Manifest(plain["run"], entries)
 
 

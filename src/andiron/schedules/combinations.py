@@ -149,7 +149,7 @@ def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
         )
     if any(later <= earlier for earlier, later in itertools.pairwise([0, *milestones])):
         raise ValueError(
-            f"{shown}: should rise from 1 up; put them in order, and give each schedule an update"
+            f"{shown}: should increase, from 1 on; sort them, and give each schedule an update"
         )
 
 

@@ -78,7 +78,7 @@ def _check_tensors(own: dict[str, Tensor]) -> None:
     hollow = [name for name, tensor in own.items() if is_lazy(tensor) or tensor.is_meta]
     if hollow:
         raise errors.MismatchError(
-            f"{', '.join(hollow)}: without memory, so there is nothing to save or to load into; "
+            f"{', '.join(hollow)}: on the meta device, without data; "
             "call module.to_empty(device=...) first, or run a lazy module once"
         )
 

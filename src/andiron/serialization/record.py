@@ -69,7 +69,7 @@ def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
     if type(version) is not int:
         raise ValueError(f"it has no version of {VERSION_KEY}")
     if version != VERSION:
-        raise ValueError(f"it is {VERSION_KEY} {version}, and this andiron reads {VERSION}")
+        raise ValueError(f"it has {VERSION_KEY} {version}; this andiron reads {VERSION}")
     if (
         not isinstance(dtypes, dict)
         or not isinstance(values, dict)

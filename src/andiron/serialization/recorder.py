@@ -138,7 +138,7 @@ def _kind(path: Path) -> tuple[str, bool]:
         if path.name.endswith((suffix, f"{suffix}.gz")):
             return format, path.name.endswith(".gz")
     raise errors.DataError(
-        f"{path}: the suffix is of no record format; "
+        f"{path}: no record format has this suffix; "
         f"use one of {', '.join(SUFFIXES.values())}, with .gz if compressed"
     )
 
@@ -152,7 +152,7 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
     if problems:
         allowed = ", ".join(record.NAMED_DTYPES)
         raise errors.DataError(
-            f"{'; '.join(problems)}; a record has dense tensors of {allowed}: convert it first"
+            f"{'; '.join(problems)}; records store dense tensors of {allowed}: convert it first"
         )
     record.check_plain(found.values)
     record.check_plain(list(found.tensors), "tensors")

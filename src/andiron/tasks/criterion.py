@@ -202,7 +202,7 @@ def _check_loss(loss: Any) -> None:
         raise ValueError(f"loss.reduction={reduction}: {remedy}")
     names = dict(loss.named_parameters()) if isinstance(loss, nn.Module) else {}
     if names:
-        remedy = "that nothing would train; put them in the network"
+        remedy = "that would not be trained; put them in the network"
         raise ValueError(f"loss has parameters ({', '.join(names)}) {remedy}")
 
 

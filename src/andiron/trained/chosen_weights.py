@@ -36,7 +36,7 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
         there = ", ".join(_names(folder, config, store, data)) or "none yet"
         raise errors.RunFolderError(
             f"weights={name}: {folder.path} has no such weights{_why(name, config)}; "
-            f"there are: {there}"
+            f"available: {there}"
         )
     if not found.resolve().is_relative_to(folder.path.resolve()):
         why = "a link leads out of the run's folder"
@@ -95,7 +95,7 @@ def _whole(folder: RunFolder, store: Store) -> Iterator[tuple[Path, manifest.Man
         try:
             listed = manifest.verified(place)
         except errors.DataError as error:
-            log.warning("checkpoint %s is damaged and not used: %s", place, error)
+            log.warning("checkpoint %s is damaged and ignored: %s", place, error)
             continue
         if run is None or listed.run in (None, run):
             yield place, listed

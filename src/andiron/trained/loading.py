@@ -76,7 +76,7 @@ def _described(folder: RunFolder, config: Train) -> Described:
     plain = run_record.read_json(folder, folder.data)
     name = str(config.data["_target_"]).rpartition(".")[2]
     if not isinstance(plain, dict):
-        raise errors.DataError(f"{folder.data}: holds no object of facts; restore it from a copy")
+        raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
     found = described.from_plain(f"{folder.data}", plain)
     if found is not None:
         return dataclasses.replace(found, name=name)

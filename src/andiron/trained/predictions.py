@@ -132,7 +132,7 @@ def named(names: Sequence[str] | None, number: int) -> list[str]:
     try:
         return class_averages.named(names, number)
     except ValueError as error:
-        raise errors.MismatchError(f"{error}: the model is not of these data") from error
+        raise errors.MismatchError(f"{error}: the model does not fit these data") from error
 
 
 def _byte(token: int) -> str:

@@ -74,7 +74,7 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(several[0]).__name__
         raise errors.DataError(
-            f"inputs of type {kind} are no samples of {data.name} ({error}); "
+            f"inputs of type {kind} are not samples of {data.name} ({error}); "
             f"give {_wanted(data)}"
         ) from error
 
@@ -102,7 +102,7 @@ def _arrays(inputs: Tensor, data: Described) -> Samples:
         inputs = inputs[None]
     if inputs.dim() != len(shape) + 1 or not (is_text or inputs.shape[1:] == shape):
         raise errors.DataError(
-            f"inputs of shape {[*inputs.shape]} are no samples of {data.name}; "
+            f"inputs of shape {[*inputs.shape]} are not samples of {data.name}; "
             f"give {_wanted(data)}"
         )
     if not len(inputs):
@@ -121,7 +121,7 @@ def _pictures(inputs: Sequence[Any], data: Described) -> Samples:
     is_known = isinstance(data.batcher, ImageBatcher) or data.input_dtype == "uint8"
     if not (len(shape) == 3 and shape[0] in image_decoding.MODES and is_known):
         raise errors.DataError(
-            f"pictures are no samples of {data.name}, of shape {[*shape]} and type "
+            f"pictures are not samples of {data.name}, of shape {[*shape]} and type "
             f"{data.input_dtype}; give {_wanted(data)}"
         )
     found: list[Any] = []

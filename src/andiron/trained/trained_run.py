@@ -72,7 +72,7 @@ class Run:
         Raises: MismatchError for a task that predicts nothing from inputs.
         """
         if isinstance(self.model, Adversarial):
-            why = "a GAN predicts nothing: run.model(latents) generates images"
+            why = "a GAN cannot predict; run.model(latents) generates images"
             raise errors.MismatchError(why)
         size = self.batch_size if batch_size is None else batch_size
         size = 1 if samples.comes_alone else size

@@ -113,6 +113,6 @@ def _whole_lines(path: Path, size: int) -> int:
         file.seek(start)
         end = file.read(size - start).rfind(b"\n") + 1
     if start and not end:
-        why = f"its last {MOST_IN_A_LINE:,} bytes are no line of a run"
+        why = f"its last {MOST_IN_A_LINE:,} bytes are not a valid line"
         raise errors.DataError(f"{path}: damaged ({why}); restore it from a copy, or remove it")
     return start + end

@@ -147,7 +147,7 @@ class TensorBoardWriter:
             for name, size in position.get("files", {}).items()
         )
         if missing:
-            log.warning("%s: %d bytes that were logged are missing", self._folder, missing)
+            log.warning("%s: %d logged bytes are missing", self._folder, missing)
         self._restart = updates + 1
         for file in self._files.values():
             file.append(event_file.restarted(self._restart))

@@ -342,7 +342,7 @@ def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, cap
     assert names(tmp_path) == {"step-10", "step-20"}
     assert names(tmp_path / "step-10") == {"notes.txt"}
     assert (
-        f"{tmp_path / 'step-10'}: removed, except what is not part of it: notes.txt" in caplog.text
+        f"{tmp_path / 'step-10'}: removed, except for other files: notes.txt" in caplog.text
     )
     assert newest_whole(tmp_path)[0].name == "step-20"
 
@@ -368,7 +368,7 @@ def test_a_state_of_another_update_is_refused(tmp_path):
 
 def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    with pytest.raises(ValueError, match="average '../ema': names a file"):
+    with pytest.raises(ValueError, match="average '../ema': is part of a file name"):
         saver.save(10, Checkpoint({}, {}, {"updates": 10}, {"../ema": {}}), {})
     assert saver.saved == [] and saver.close()
 
@@ -392,7 +392,7 @@ def test_closing_ends_the_thread(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     assert saver.close()
     assert names(tmp_path) == set()
-    with pytest.raises(RuntimeError, match="nothing is written after close"):
+    with pytest.raises(RuntimeError, match="closed; create another"):
         save(saver, 10)
 
 
@@ -448,7 +448,7 @@ def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
     again = FileCheckpointer(tmp_path, KeepLast(1))
     again.adopt(*newest_whole(tmp_path))
     assert (
-        "checkpoints that the present options would not keep: step-10, step-20, step-30; they stay"
+        "checkpoints that the current options would delete are kept: step-10, step-20, step-30"
         in caplog.messages
     )
     save(again, 50)
@@ -494,7 +494,7 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
     again = FileCheckpointer(tmp_path, KeepLast(3))
     again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
     assert (
-        "checkpoint step-30 is newer than step-10, from which the run resumes; it is kept as "
+        "checkpoint step-30 is newer than step-10, from which the run resumes; it was renamed to "
         "step-30.unused" in caplog.text
     )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"

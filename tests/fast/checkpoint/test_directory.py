@@ -43,7 +43,7 @@ def test_a_damaged_newer_one_is_told_set_aside_and_kept(folder, caplog):
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(told) == 2
     file = folder / "step-10.10" / "model.safetensors"
-    assert told[0].startswith(f"checkpoint step-10.10 is damaged and not used: {file}: has 0")
+    assert told[0].startswith(f"checkpoint step-10.10 is damaged and ignored: {file}: has 0")
     assert told[0].endswith("use another checkpoint; it is kept as step-10.10.damaged")
     caplog.clear()
     assert newest_whole(folder)[0].name == "step-10"
@@ -69,7 +69,7 @@ def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):
     monkeypatch.setattr(type(folder), "rename", refuse)
     assert newest_whole(folder)[0].name == "step-10.2"
     assert (
-        "could not be renamed to step-10.10.damaged (Read-only file system); it stays where it is"
+        "could not be renamed to step-10.10.damaged (Read-only file system)"
         in caplog.text
     )
 
@@ -78,7 +78,7 @@ def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         newest_whole(tmp_path / "checkpoints")
     assert str(raised.value) == (
-        f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to resume from; put one back there, "
+        f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to resume from; restore one there, "
         "or start again with overwrite=true"
     )
 

@@ -53,8 +53,7 @@ def test_a_manifest_laid_out_otherwise_says_the_same(folder):
 def test_a_folder_that_was_renamed_is_refused_by_the_name_it_had(folder):
     renamed = folder.rename(folder.with_name("step-20"))
     assert refusal(renamed) == (
-        f"{renamed / 'manifest.json'}: belongs to step-10: the folder was renamed; give it its "
-        "own name back"
+        f"{renamed / 'manifest.json'}: belongs to step-10: the folder was renamed; restore its name"
     )
 
 

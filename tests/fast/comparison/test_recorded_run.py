@@ -42,7 +42,7 @@ def test_runs_are_found_at_any_depth_and_not_through_links(tmp_path):
     assert [each.path.relative_to(tmp_path).as_posix() for each in found] == [
         "a", "a/inside", "b/2026/x",
     ]  # fmt: skip
-    with pytest.raises(errors.RunFolderError, match="there is no such folder"):
+    with pytest.raises(errors.RunFolderError, match="no such folder"):
         run_search.run_folders([tmp_path / "nowhere"])
 
 

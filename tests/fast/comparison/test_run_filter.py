@@ -75,7 +75,7 @@ def test_a_condition_chooses(condition, names):
         ("lr=1)", "unexpected ')'"),
         ("lr(1", "'(' where an operator such as = or < should be"),
         ("and lr=1", "and: no run here has it"),
-        ("lr<abc", "lr is a number, and 'abc' is none"),
+        ("lr<abc", "lr is a number, but 'abc' is not"),
         ("lr='a", "cannot be read at"),
         ("!lr", "cannot be read at '!lr'"),
         ("__import__('os').system('x')=1", "no run here has it"),
@@ -92,7 +92,7 @@ def test_a_condition_that_cannot_be_read_says_why(condition, words):
 
 def test_a_name_with_several_meanings_is_not_guessed():
     runs = [run("0", model__dropout=0.1, loss__dropout=0.2)]
-    with pytest.raises(errors.SelectionError, match="could be model.dropout, loss.dropout"):
+    with pytest.raises(errors.SelectionError, match="give one of model.dropout, loss.dropout"):
         chosen(runs, "dropout=0.1")
 
 
@@ -108,5 +108,5 @@ def test_the_best_comes_first_and_what_has_no_value_last():
     nan = run("3", accuracy=float("nan"))
     assert best_first([nan, *RUNS], "valid/accuracy")[-2:] == [nan, RUNS[1]]
     without = Run(RunFolder(Path("4")), {}, metrics={"valid/f1": Standing(0.5, 1, 0.5, 1)})
-    with pytest.raises(errors.SelectionError, match="give --direction highest, or lowest"):
+    with pytest.raises(errors.SelectionError, match="give --direction highest or lowest"):
         best_first([without], "valid/f1")

@@ -29,16 +29,16 @@ def problems(*overrides):
     [
         (
             "optimizer=adamm",
-            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
         ),
         (
             "optimizer=lyon,adam",
-            f"optimizer=lyon: no such optimizer; did you mean 'lion'?; there is: {OPTIMIZERS}",
+            f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}",
         ),
-        ("render=3", "render=3: no such render; there is: auto, dashboard, live, plain"),
+        ("render=3", "render=3: no such render; available: auto, dashboard, live, plain"),
         (
             "render=null",
-            "render=null: no such render; there is: auto, dashboard, live, plain; ~render leaves "
+            "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves "
             "it out",
         ),
         ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
@@ -84,7 +84,7 @@ def test_every_mistake_is_told_in_one_go():
 
     assert sorted(explained(*arguments)) == sorted(
         [
-            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; there is: {OPTIMIZERS}",
+            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
             "lr=abc: should be a valid number",
             "batch_size=0: should be greater than or equal to 1",
             "num_epoch: no such option; did you mean 'num_epochs'?",
@@ -111,8 +111,8 @@ def test_a_file_of_a_config_dir_of_the_users_own_is_no_mistake(tmp_path):
         "seed=abc: should be a valid integer"
     ]
     (told,) = explained("--config-dir", str(tmp_path), "experiment=mien")
-    assert told.startswith("experiment=mien: no such experiment; did you mean 'mine'?; there is: ")
-    assert {"convnet_mnist", "mine"} <= set(told.split("there is: ")[1].split(", "))
+    assert told.startswith("experiment=mien: no such experiment; did you mean 'mine'?; available: ")
+    assert {"convnet_mnist", "mine"} <= set(told.split("available: ")[1].split(", "))
 
 
 def test_the_default_configuration_has_no_problems():

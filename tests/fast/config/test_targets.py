@@ -394,7 +394,7 @@ def test_what_a_constructor_of_the_users_own_refuses_keeps_its_own_words(own):
 @pytest.mark.parametrize(
     ("milestones", "words"),
     [
-        ([20, "1epoch"], "milestones=[20, 10]: should rise from 1 up"),
+        ([20, "1epoch"], "milestones=[20, 10]: should increase, from 1 on"),
         (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_damaged_header_is_refused(tmp_path, header):
 def test_a_type_that_cannot_be_read_is_named(tmp_path):
     message = refused(written(tmp_path, {"a": entry([4], 0, 4, "F8_E4M3")}, bytes(4)))
     assert message.startswith(
-        "FILE: 'a' is of type F8_E4M3, which cannot be read here; store it as one of BOOL, U8, "
+        "FILE: 'a' has type F8_E4M3, which is not supported; store it as one of BOOL, U8, "
     )
 
 

@@ -166,7 +166,7 @@ def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
         splits = load(path, "y")
     assert splits.facts.get("class_names") == class_names
     has = "classes" if kind == "classification" else "numbers to predict"
-    assert caplog.messages == [f"{path}: target y taken for {has} (data.kind decides)"]
+    assert caplog.messages == [f"{path}: target y read as {has} (data.kind changes it)"]
 
 
 def test_kind_decides_against_what_the_targets_look_like(file, caplog):

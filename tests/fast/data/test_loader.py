@@ -108,7 +108,7 @@ def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_w
 
 def test_augmentations_without_a_seed_are_refused():
     with pytest.raises(
-        ValueError, match="^augmentations draw from the shuffle seed: pass one, or leave them out$"
+        ValueError, match="^augmentations need the shuffle seed: pass one, or leave them out$"
     ):
         DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
 
@@ -148,7 +148,7 @@ def test_an_error_of_the_thread_comes_at_the_batch_concerned():
 
 
 def test_the_path_is_told_in_words():
-    assert loader().path == "in the memory of cpu"
+    assert loader().path == "in memory on cpu"
     assert loader(Stored()).path == "Stored, gathered by a thread ahead of the step"
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
@@ -229,7 +229,7 @@ def test_a_shuffled_loader_cannot_be_iterated_without_an_epoch():
 
 def test_an_empty_data_set_is_refused():
     empty = ArrayDataset(INPUTS[:0], torch.arange(0))
-    with pytest.raises(ValueError, match="^the data set is empty: there is no batch to make$"):
+    with pytest.raises(ValueError, match="^the data set is empty: no batch can be formed$"):
         loader(empty)
 
 

@@ -153,8 +153,8 @@ def test_targets_that_are_no_classes_are_parted_by_chance_alone_and_ignored_ones
         ([1, -0.5], "weight 1 is -0.5: should be finite and at least 0; 0 is never drawn"),
         ([math.nan, 1], "weight 0 is nan: should be finite and at least 0; 0 is never drawn"),
         ([1, math.inf], "weight 1 is inf: should be finite and at least 0; 0 is never drawn"),
-        ([0, 0], "no weight is above 0: there is nothing to draw"),
-        ([], "no weight is above 0: there is nothing to draw"),
+        ([0, 0], "no weight is above 0, so no sample can be drawn"),
+        ([], "no weight is above 0, so no sample can be drawn"),
     ],
 )
 def test_weights_that_are_no_probabilities_are_refused(weights, message):
@@ -171,7 +171,7 @@ def test_weights_that_are_no_probabilities_are_refused(weights, message):
         ),
         (
             lambda: balanced_weights(torch.tensor([-100, -1])),
-            "no sample has a class: there is nothing to balance",
+            "no sample has a class, so there is nothing to balance",
         ),
         (
             lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),

@@ -165,7 +165,7 @@ class Endless(IterableDataset):
         ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
         ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
         ({"train": []}, "data.train: list is empty; give it samples"),
-        ({"train": Numbers()}, "data.train: Numbers does not say how many classes its targets"),
+        ({"train": Numbers()}, "data.train: Numbers has no number of classes"),
         ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
         ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
         ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),

@@ -121,7 +121,7 @@ def test_text_becomes_an_input_for_each_category_and_dates_become_days(file, cap
     with caplog.at_level(logging.INFO, "andiron"):
         splits = load(path, missing="median")
     assert caplog.messages == [
-        f"{path}: columns taken for categories: town", f"{path}: columns taken for dates: sold"
+        f"{path}: columns read as categories: town", f"{path}: columns read as dates: sold"
     ]  # fmt: skip
     assert splits.facts["columns"] == ["area", "rooms", "town", "sold"]
     assert splits.facts["encoding"]["columns"][2]["categories"] == tuple(sorted(TOWNS))

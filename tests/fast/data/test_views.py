@@ -206,7 +206,7 @@ def test_a_mask_is_no_indices():
 @pytest.mark.parametrize(
     "datasets, message",
     [
-        ([], "there is no data set to concatenate; give one or more"),
+        ([], "no data set to concatenate; give at least one"),
         ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
         (
             [WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],

@@ -34,5 +34,5 @@ def test_a_batcher_of_the_users_own_is_refused():
     with pytest.raises(errors.DataError) as error:
         preprocessing(lambda raw, device: raw, PIXELS)
     assert str(error.value) == (
-        "function: preprocessing of your own is not exported; export without it"
+        "function: your own batcher is not exported; leave out --preprocessing"
     )

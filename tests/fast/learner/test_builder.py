@@ -85,7 +85,7 @@ def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_
     )
     with pytest.raises(
         errors.ConfigError,
-        match="checkpoint.metric=loss: not measured on valid; there is: accuracy",
+        match="checkpoint.metric=loss: not measured on valid; available: accuracy",
     ):
         built(builder)
     assert not (tmp_path / "run").exists()

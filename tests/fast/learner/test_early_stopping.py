@@ -159,8 +159,8 @@ def test_the_metric_is_read_from_the_split_that_is_named():
     assert stop == Stop("valid-ema auroc has not improved for 1 validation (best 2 at epoch 1)")
     with pytest.raises(
         KeyError,
-        match="early stopping waits for valid-ema/auroc, which was not measured; "
-        "there is: valid/auroc",
+        match="early stopping needs valid-ema/auroc, which is not measured; "
+        "available: valid/auroc",
     ):
         rule.observe({"valid": {"auroc": 3.0}}, 3)
 

@@ -456,9 +456,9 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_p
         made.fit(train_loader(), measuring_loader())
     samples = ", ".join(map(str, train_loader().indices(1, 3)))
     assert str(raised.value).startswith(
-        f"update 11 (epoch 2, batch 4, samples {samples}) was not made: parameter "
+        f"update 11 (epoch 2, batch 4, samples {samples}) was not applied: parameter "
         "'network.features.0.weight' itself "
-        "holds nan or inf. The weights are as they were before it. "
+        "has NaN or infinity. The weights are unchanged. "
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["split"], line["updates"]) for line in lines] == [

@@ -114,15 +114,14 @@ def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_name
     message = str(stopped.value)
     assert message.startswith(
         f"update {number + 1} (epoch 1, batch {number + 1}, samples "
-        f"{', '.join(map(str, indices))}) was not "
-        "made: "
-        f"sample {BAD_SAMPLE} holds nan or inf; the loss is "
+        f"{', '.join(map(str, indices))}) was not applied: "
+        f"sample {BAD_SAMPLE} has NaN or infinity; the loss is "
     )
     assert "; the first parameter with a gradient of nan or inf is 'network.0.weight' (" in message
     assert message.endswith(
-        f". The weights are as they were before it. `python scripts/replay.py {folder}` runs the "
+        f". The weights are unchanged. `python scripts/replay.py {folder}` runs the "
         "step again; "
-        "lower lr or clip the gradients, or leave such updates out with on_nonfinite=skip"
+        "lower lr or clip the gradients, or skip such updates with on_nonfinite=skip"
     )
     assert made.updates == number and number > 0
     assert same(model.state_dict(), by_hand([*loader().epoch(0)][:number]).state_dict())
@@ -142,7 +141,7 @@ def test_weights_that_are_no_numbers_end_the_run_and_are_told_from_a_batch_that_
         model.network[3].bias[1] = math.nan
     with pytest.raises(
         errors.NonFiniteError,
-        match="parameter 'network.3.bias' itself holds nan or inf[.] The weights are",
+        match="parameter 'network.3.bias' itself has NaN or infinity[.] The weights are",
     ):
         learner(tmp_path, model, policy=policy).fit(loader(), loader())
 
@@ -220,7 +219,7 @@ def test_a_bad_sample_among_micro_batches_is_found_in_its_own(tmp_path):
     batches = ", ".join(str(first + each) for each in range(min(3, len(loader()) - first + 1)))
     assert f"(epoch 1, batch {batches}, samples " in str(
         stopped.value
-    ) and f": sample {BAD_SAMPLE} holds nan" in str(stopped.value)
+    ) and f": sample {BAD_SAMPLE} has NaN" in str(stopped.value)
 
 
 def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_policy(tmp_path, caplog):
@@ -238,14 +237,14 @@ def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_polic
             and made.updates == len(loader()) - skipped
         )
         assert (
-            f"left out: gradients overflowed in fp16; the loss scale is now {2.0**29:g}"
+            f"skipped: gradients overflowed in fp16; the loss scale is now {2.0**29:g}"
             in caplog.messages[0]
         )
         caplog.clear()
 
 
 def test_a_loss_that_is_no_number_is_no_overflow_in_fp16_either(tmp_path):
-    with pytest.raises(errors.NonFiniteError, match=f"sample {BAD_SAMPLE} holds nan or inf"):
+    with pytest.raises(errors.NonFiniteError, match=f"sample {BAD_SAMPLE} has NaN or infinity"):
         learner(tmp_path, classifier(), precision="fp16").fit(loader(bad=math.nan), loader())
 
 
@@ -283,8 +282,8 @@ def test_a_loader_that_does_not_tell_its_samples_leaves_their_places(tmp_path):
     with pytest.raises(errors.NonFiniteError) as stopped:
         learner(tmp_path, classifier()).fit(Silent(loader(bad=math.nan)), loader())
     assert str(stopped.value).startswith(
-        f"update {number + 1} (epoch 1, batch {number + 1}) was not made: sample "
-        f"{indices.index(BAD_SAMPLE)} of its batch holds nan"
+        f"update {number + 1} (epoch 1, batch {number + 1}) was not applied: sample "
+        f"{indices.index(BAD_SAMPLE)} of its batch has NaN"
     )
 
 
@@ -292,7 +291,7 @@ def test_a_step_that_cannot_be_saved_does_not_hide_what_ended_the_run(tmp_path):
     (tmp_path / "nonfinite").write_text("in the way")
     with pytest.raises(errors.NonFiniteError) as stopped:
         learner(tmp_path, classifier()).fit(loader(bad=math.nan), loader())
-    assert f"sample {BAD_SAMPLE} holds nan or inf" in str(stopped.value)
+    assert f"sample {BAD_SAMPLE} has NaN or infinity" in str(stopped.value)
     assert (
         f"The step could not be saved in {tmp_path / 'nonfinite' / 'update-2'} (File exists); "
         "lower lr" in str(stopped.value)

@@ -133,7 +133,7 @@ def test_the_weights_of_another_model_are_refused_by_name():
     improve()
     other, _ = restoring(nn.Linear(3, 5))
     with pytest.raises(
-        ValueError, match="^the best weights are not of this model: .*'stem.weight'"
+        ValueError, match="^the best weights belong to another model: .*'stem.weight'"
     ):
         other.load_state_dict(stopping.state_dict(), stopping.weights())
 
@@ -261,10 +261,10 @@ def test_all_rules_for_unmeasured_metrics_are_refused_at_once():
         direction.check_measured(wrong, MEASURED)
     assert raised.value.problems == (
         "early_stopping.one.metric=los: not measured on valid; did you mean 'loss'?; "
-        "there is: loss, accuracy, recall",
-        "early_stopping.two.metric=accuracy: not measured on train; there is: loss",
+        "available: loss, accuracy, recall",
+        "early_stopping.two.metric=accuracy: not measured on train; available: loss",
         "early_stopping.three.split=test: nothing is measured on it; "
-        "there is: train, valid, valid-ema",
+        "available: train, valid, valid-ema",
         "early_stopping.four.direction=lowest: accuracy is better the other way; "
         "leave it null, or give highest",
     )

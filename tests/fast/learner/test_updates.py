@@ -114,7 +114,7 @@ def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
     weights = {name for name, _ in model.named_parameters() if name.endswith("weight")}
     drawn = {f"{kind}/{name}" for kind in ("weights", "gradients") for name in weights}
     assert weights and {*kept[0].histograms} == drawn
-    for pattern, words in (("wieght", "in no parameter's name"), ("(", "no regular expression")):
+    for pattern, words in (("wieght", "matches no parameter name"), ("(", "not a valid regex")):
         with pytest.raises(errors.ConfigError, match=words):
             made.histograms(pattern).build(model, two_optimizers(model), LR)
 

@@ -210,7 +210,7 @@ def test_bits_per_byte_needs_the_number_of_bytes():
     with pytest.raises(errors.DataError) as caught:
         BitsPerByte(name="bits")(with_loss(0.5, count=3))
     assert str(caught.value) == (
-        "bits: SequenceOutput does not say how many bytes its targets have; "
+        "bits: SequenceOutput has no number of bytes of its targets; "
         "give it num_bytes, or leave the metric out: ~metrics.bits"
     )
 

@@ -284,7 +284,7 @@ def first_logit_and_target(item):
 
 def test_a_metric_without_a_direction_needs_higher_is_better():
     assert problems("regression.PearsonCorrCoef", higher_is_better=None) == (
-        "higher_is_better: PearsonCorrCoef does not say; give true or false"
+        "higher_is_better: PearsonCorrCoef does not define it; give true or false"
     )
 
 

@@ -225,7 +225,7 @@ def test_a_pattern_without_a_match_is_refused_with_the_names() -> None:
         activation_checkpointing.apply(model, "transformer")
     assert (
         str(error.value)
-        == "no submodule of Sequential has 'transformer' in its name; there are: 0, 1"
+        == "no submodule of Sequential has 'transformer' in its name; available: 0, 1"
     )
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(network(), "haed")
@@ -234,7 +234,7 @@ def test_a_pattern_without_a_match_is_refused_with_the_names() -> None:
     )
     with pytest.raises(ValueError) as error:
         activation_checkpointing.apply(nn.Linear(3, 2), ".*")
-    assert str(error.value) == "no submodule of Linear has '.*' in its name; there are: none"
+    assert str(error.value) == "no submodule of Linear has '.*' in its name; available: none"
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
@@ -242,5 +242,5 @@ def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
         activation_checkpointing.apply(network(), "blocks(")
     assert (
         str(error.value)
-        == "'blocks(' is no regular expression: missing ), unterminated subpattern at position 6"
+        == "'blocks(' is not a valid regex: missing ), unterminated subpattern at position 6"
     )

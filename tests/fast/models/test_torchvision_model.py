@@ -241,7 +241,7 @@ def test_weights_of_another_network_are_refused(other: str, words: str, checkpoi
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
     assert str(error.value).startswith(
-        "ResNet18_Weights.IMAGENET1K_V1: the file holds weights of another network: "
+        "ResNet18_Weights.IMAGENET1K_V1: the file has weights of another network: "
     )
     assert words in str(error.value)
 
@@ -255,7 +255,7 @@ def test_an_unknown_name_is_answered_by_the_nearest_or_all() -> None:
     )
     with pytest.raises(
         ValueError,
-        match="has no classification network of that name; there are: alexnet, convnext_base, ",
+        match="has no classification network of that name; available: alexnet, convnext_base, ",
     ):
         torchvision(
             "fcn", (3, 32, 32), 7
@@ -270,7 +270,7 @@ def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
         "random ones); did you mean "
         "'IMAGENET1K_V2'?"
     )
-    with pytest.raises(ValueError, match="; there are: IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT$"):
+    with pytest.raises(ValueError, match="; available: IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT$"):
         torchvision("resnet50", (3, 32, 32), 7, weights="best")
 
 

@@ -98,7 +98,7 @@ def test_the_next_mean_starts_anew():
 def test_there_is_no_mean_of_nothing():
     with pytest.raises(
         ValueError,
-        match="no micro-batch was added: there is no mean; add the gradients of one first",
+        match="no micro-batch was added, so there is no mean; add gradients first",
     ):
         GradientsAccumulator().mean()
 

@@ -351,7 +351,7 @@ def test_a_state_of_another_model_is_refused_and_nothing_is_loaded() -> None:
     for state, words in cases:
         with pytest.raises(ValueError) as error:
             average.load_state_dict(state, 7)
-        assert str(error.value) == f"saved averages are not of this model: {words}"
+        assert str(error.value) == f"saved averages belong to another model: {words}"
         assert (average.count, differing(average.state_dict(), before)) == (0, [])
 
 

@@ -329,7 +329,7 @@ def test_a_parameter_unfrozen_by_hand_is_refused():
 
     with pytest.raises(
         errors.OwnershipError,
-        match="parameter '3.weight' is trained but has no owner: no group claims it",
+        match="parameter '3.weight' is trained but belongs to no group: no group claims it",
     ):
         optimizer.prove()
     with pytest.raises(KeyError, match="'3.weight' has a gradient but no owner"):
@@ -343,7 +343,7 @@ def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
     model[0].weight.requires_grad_(True)
     with pytest.raises(
         errors.OwnershipError,
-        match="'0.weight' is trained but has no owner: its group 'body' is frozen",
+        match="'0.weight' is trained but belongs to no group: its group 'body' is frozen",
     ):
         optimizer.prove()
 
@@ -361,13 +361,13 @@ def test_a_parameter_in_two_groups_or_in_none_is_refused():
             ],
         )
     with pytest.raises(
-        errors.OwnershipError, match="parameter '0.weight' is trained but has no owner"
+        errors.OwnershipError, match="parameter '0.weight' is trained but belongs to no group"
     ):
         GroupedOptimizer(model, [group(model, "a", torch.optim.SGD, BIASES)])
 
 
 def test_a_group_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(KeyError, match="no group is named 'head'; there is: body, rest"):
+    with pytest.raises(KeyError, match="no group is named 'head'; available: body, rest"):
         two_groups(network()).freeze("head")
 
 

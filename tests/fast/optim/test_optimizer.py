@@ -463,7 +463,7 @@ def test_another_model_is_refused_and_a_wrapper_is_not():
     before = own.weight.clone()
     with pytest.raises(
         ValueError,
-        match="is not the model the optimizer was made for: it does not hold weight, bias",
+        match="is not the model of this optimizer: it lacks weight, bias",
     ):
         optimizer.step(0.5, other, gradients.backward(own(torch.ones(1, 3)).sum(), own))
     assert torch.equal(own.weight, before)

@@ -195,7 +195,7 @@ def test_names_are_changed_in_the_order_given(tmp_path):
         ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
         (
             {"(": "x"},
-            "rename '(' to 'x': '(' is no regular expression: missing ), unterminated subpattern "
+            "rename '(' to 'x': '(' is not a valid regex: missing ), unterminated subpattern "
             "at position 0; correct it",
         ),
         (
@@ -301,7 +301,7 @@ def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
     serialization.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
     for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
         told = (
-            "weight, bias: without memory, so there is nothing to save or to load into; call "
+            "weight, bias: on the meta device, without data; call "
             "module.to_empty"
         )
         with pytest.raises(errors.MismatchError, match=told):

@@ -187,7 +187,7 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
 @pytest.mark.parametrize("name", ["model", "model.pt", "mpk", "model.gz", ".gz"])
 def test_a_name_that_says_no_format_is_refused(name, tmp_path):
     told = (
-        f"{tmp_path / name}: the suffix is of no record format; "
+        f"{tmp_path / name}: no record format has this suffix; "
         "use one of .safetensors, .mpk, .json, with .gz if compressed"
     )
     assert refusal(serialization.load, tmp_path / name) == told
@@ -346,8 +346,8 @@ def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path)
 
     told = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
     assert told.startswith(
-        "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; a record has dense "
-        "tensors of bool,"
+        "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; "
+        "records store dense tensors of bool,"
     )
     assert told.endswith(": convert it first")
 
@@ -420,7 +420,7 @@ ENTRY = {"dtype": "int8", "shape": [2], "data": [1, 2]}
 WRONG = {
     "of a later version": (
         {**GOOD, "andiron_record": 2},
-        "it is andiron_record 2, and this andiron reads 1",
+        "it has andiron_record 2; this andiron reads 1",
     ),
     "of no version": ({"tensors": {}}, "it has no version of andiron_record"),
     "of no tensors": ({**GOOD, "tensors": []}, "with tensors"),

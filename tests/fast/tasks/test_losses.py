@@ -291,7 +291,7 @@ def test_a_class_is_no_loss():
 def test_a_loss_with_parameters_is_refused():
     with pytest.raises(
         ValueError,
-        match=r"^loss has parameters \(weight, bias\) that nothing would train; put them in the",
+        match=r"^loss has parameters \(weight, bias\) that would not be trained; put them in the",
     ):
         Criterion(nn.Linear(3, 1))
 

@@ -81,7 +81,7 @@ def test_rows_are_encoded_as_in_the_training(tmp_path):
     with pytest.raises(errors.DataError, match="^row 0, column 'sold': 'soon' is not a date YYYY"):
         raw_inputs.of([{"area": 1, "town": "", "sold": "soon"}], table, None)
     columns[0]["kind"] = "lambda"
-    with pytest.raises(errors.DataError, match="^encoding: is not as a run records it"):
+    with pytest.raises(errors.DataError, match="^encoding: is malformed"):
         raw_inputs.of(rows, table, None)
 
 
@@ -104,11 +104,11 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     ("given", "data", "told"),
     [
         ([], GREY, "there are no inputs"),
-        (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are no samples of houses"),
+        (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are not samples of houses"),
         (torch.zeros(0, 2), TABLE, "there are no inputs"),
         ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
         (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
-        (["a.png"], FLOATS, "pictures are no samples of arrays"),
+        (["a.png"], FLOATS, "pictures are not samples of arrays"),
         (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
         ([""], TEXT, "text: should have at least one character"),
     ],

@@ -96,7 +96,7 @@ def test_an_endless_last_line_is_refused_and_not_searched_for_its_beginning(tmp_
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b"{}\n")
     os.truncate(path, 10**11)  # takes no room on the disk
-    with pytest.raises(errors.DataError, match="its last 4,194,304 bytes are no line of a run"):
+    with pytest.raises(errors.DataError, match="its last 4,194,304 bytes are not a valid line"):
         JsonLinesWriter(path)
     assert path.stat().st_size == 10**11
 
@@ -118,4 +118,4 @@ def test_lines_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     writer.rewind({"bytes": 80}, 4)
     writer.close()
-    assert caplog.messages == [f"{tmp_path}/metrics.jsonl: 80 bytes that were logged are missing"]
+    assert caplog.messages == [f"{tmp_path}/metrics.jsonl: 80 logged bytes are missing"]

@@ -247,7 +247,7 @@ def test_bytes_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):
     resumed(tmp_path, position, 7, 9).close()
     cut = position["files"][f"valid/{valid.name}"] - valid.stat().st_size
     assert 7 < cut < 200
-    assert caplog.messages == [f"{tmp_path}: {lost + cut} bytes that were logged are missing"]
+    assert caplog.messages == [f"{tmp_path}: {lost + cut} logged bytes are missing"]
     assert all_steps(tmp_path / "train") == [8, 9]
 
 

@@ -57,7 +57,7 @@ def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_s
     assert said and set(said) == {
         f"checkpoint step-{updates} COULD NOT BE WRITTEN in {small_disk / 'checkpoints'} "
         "(No space left on device); the newest "
-        "whole one there is step-10. Training continues, and its newest state is written as soon "
+        "intact one there is step-10. Training continues, and its newest state is written as soon "
         "as possible: free space there, or make the folder writable"
         for updates in (20, 30)
     }
@@ -94,7 +94,7 @@ def test_a_disk_that_only_reads_is_told_and_what_is_there_stays(small_disk, capl
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     save(saver, 20)
     assert not saver.wait()
-    assert "(Read-only file system); the newest whole one there is step-10." in caplog.text
+    assert "(Read-only file system); the newest intact one there is step-10." in caplog.text
     (small_disk / "step-10" / "model.safetensors").stat()
     assert equal(newest_whole(small_disk)[1], checkpoint(10))
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
@@ -125,7 +125,7 @@ def test_a_file_where_the_folder_should_be_is_told_until_it_is_gone(tmp_path, ca
     saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
     save(saver, 10)
     assert not saver.wait()
-    assert "(Not a directory); the newest whole one there is none." in caplog.text
+    assert "(Not a directory); the newest intact one there is none." in caplog.text
     (tmp_path / "checkpoints").unlink()
     save(saver, 20)
     assert saver.close()
@@ -242,7 +242,7 @@ def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
     assert {"step-10", "step-20.damaged"} <= names(tmp_path) and "step-20" not in names(tmp_path)
     assert (
         "(reading it back gives something else: " in caplog.text
-        and "the newest whole one there is step-10" in caplog.text
+        and "the newest intact one there is step-10" in caplog.text
     )
     assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     assert saver.close()  # tried again

@@ -177,7 +177,7 @@ def test_a_gan_predicts_nothing(here):
     options = ("task=adversarial", "model.width=8")
     assert called(train.main, *options, *SHORT, FOLDER, cwd=here).code == 0
 
-    with pytest.raises(MismatchError, match="a GAN predicts nothing"):
+    with pytest.raises(MismatchError, match="a GAN cannot predict"):
         andiron.load("run").predict(torch.zeros(1, 1, 8, 8))
 
 

@@ -48,7 +48,7 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
     (here / "link").symlink_to(finished_digits)
     (here / "file").touch()
     monkeypatch.setattr(target_folder, "ONNX_PACKAGES", ("onnx_of_nobody",))
-    inside = f"is inside {finished_digits.resolve()}, which is the record of a run; give --output "
+    inside = f"is inside the run folder {finished_digits.resolve()}; give --output "
 
     def refused(output, kind="torch"):
         ended = exported(finished_digits, output, "--format", kind)
@@ -56,7 +56,7 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
         return ended.errors.removeprefix(f"error: {here}/")
 
     assert refused("full") == "full: holds notes.txt; give --output another folder\n"
-    assert refused("file") == "file: is no folder; give --output another name\n"
+    assert refused("file") == "file: is not a folder; give --output another name\n"
     assert refused("link/a") == f"link/a: {inside}another folder, or allow it with --inside-run\n"
     expected = "error: --format onnx needs onnx_of_nobody: pip install andiron[onnx]\n"
     assert refused("new", "onnx") == expected

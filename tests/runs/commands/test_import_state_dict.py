@@ -87,7 +87,7 @@ def test_a_key_leads_into_nested_dicts_and_what_is_no_tensor_is_listed(imported)
         "out.safetensors: 1 tensors",
         "left out: epoch (a int)",
         "left out: deeper (a dict of 1)",
-        "left out: 7 (a tensor under a name that is no string)",
+        "left out: 7 (a tensor whose name is not a string)",
     ]
 
 
@@ -111,18 +111,18 @@ def test_names_are_changed_in_the_order_given(imported):
         (
             {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
             [],
-            "no plain state_dict; there are tensors under model.net: name one with --key",
+            "not a plain state_dict; there are tensors under model.net: name one with --key",
         ),
         (
             {"epoch": 1, "best": {"a": 2}},
             [],
-            "no plain state_dict; it holds epoch (a int), best (a dict of 1)",
+            "not a plain state_dict; it holds epoch (a int), best (a dict of 1)",
         ),
-        ({}, [], "no plain state_dict; it holds nothing"),
+        ({}, [], "not a plain state_dict; it holds nothing"),
         (
             {"model": {"epoch": 1}},
             ["--key", "model"],
-            "no plain state_dict under 'model'; it holds epoch (a int)",
+            "not a plain state_dict under 'model'; it holds epoch (a int)",
         ),
         (
             {"model": {}},
@@ -130,8 +130,8 @@ def test_names_are_changed_in_the_order_given(imported):
             "no key 'modle' in it; there are model; did you mean 'model'?",
         ),
         ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
-        ({"model": [1]}, ["--key", "model"], "holds a list under 'model', and no state_dict"),
-        ([torch.ones(1)], [], "holds a list, and no state_dict"),
+        ({"model": [1]}, ["--key", "model"], "holds a list under 'model', not a state_dict"),
+        ([torch.ones(1)], [], "holds a list, not a state_dict"),
     ],
 )
 def test_what_is_no_plain_state_dict_is_told_with_what_there_is(value, arguments, told, imported):
@@ -149,7 +149,8 @@ def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
     )
     assert told.startswith("error: weights.pt: holds more than tensors (")
     assert told.endswith(
-        "; where it was made, write torch.save(model.state_dict(), path) and import that"
+        "; in the program that made it, call torch.save(model.state_dict(), path), "
+        "and import that file"
     )
 
 
@@ -159,9 +160,8 @@ def test_a_whole_model_is_refused_with_its_class(imported):
     assert told == (
         "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which "
         "cannot be read "
-        "without running code from the file; where it was made, write "
-        "torch.save(model.state_dict(), path) "
-        "and import that"
+        "without running code from the file; in the program that made it, call "
+        "torch.save(model.state_dict(), path), and import that file"
     )
 
 
@@ -196,7 +196,7 @@ def test_a_file_that_is_not_there_is_told(here, capsys):
         (
             [],
             "weights.pt",
-            "weights.pt: the suffix is of no record format; "
+            "weights.pt: no record format has this suffix; "
             "use one of .safetensors, .mpk, .json, with .gz if compressed",
         ),
     ],
@@ -217,7 +217,7 @@ def test_a_dtype_that_safetensors_has_not_is_told(imported):
     _, _, told = imported({"w": torch.ones(1, dtype=torch.complex128)})
 
     assert told.startswith(
-        "error: tensor 'w' is torch.complex128; a record has dense tensors of bool,"
+        "error: tensor 'w' is torch.complex128; records store dense tensors of bool,"
     )
 
 

@@ -33,7 +33,7 @@ def failed_run(folder, *options):
     """The folder of the non-finite update that ended a run."""
     ended = called(train.main, f"hydra.run.dir={folder}", *DIVERGES, *options)
     assert ended.code == 1
-    assert "was not made" in ended.errors
+    assert "was not applied" in ended.errors
     (left,) = (folder / "nonfinite").iterdir()
     assert f"`python scripts/replay.py {left}` runs the step again" in ended.errors
     assert json.loads((folder / "status.json").read_text())["status"] == "failed"

@@ -206,8 +206,8 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
         (folder / "provenance.json").write_text(json.dumps(damaged))
         assert (
             refusal(folder)
-            == f"{folder / 'provenance.json'}: damaged: data, git or resumes are not as a run "
-            "writes them; restore it"
+            == f"{folder / 'provenance.json'}: damaged: "
+            "data, git or resumes are malformed; restore it"
         )
     (folder / "provenance.json").write_text('{"git')
     assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")

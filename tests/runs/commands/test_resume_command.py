@@ -611,7 +611,7 @@ def test_other_parts_of_the_same_data_are_refused(train_py, stopped):
     path.write_text(json.dumps(config))
     run_record.accept(RunFolder(stopped))
     code, _, error = train_py("resume=run")
-    assert code == 1 and "split them as then" in error
+    assert code == 1 and "use the same split options" in error
 
 
 def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monkeypatch):

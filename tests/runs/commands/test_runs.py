@@ -84,7 +84,7 @@ def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
     columns = "--columns", "seed,valid/accuracy,accuracy.last,status"
     rows = told("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
     assert [row.split()[1] for row in rows.splitlines()] == ["seed", "2", "1"]
-    assert "could be train/accuracy.last" in told("list", *columns, cwd=trained, code=2)
+    assert "give one of train/accuracy.last" in told("list", *columns, cwd=trained, code=2)
     best = json.loads(told("list", "--sort", "valid/accuracy", "--json", cwd=trained))
     values = [row["metrics"]["valid/accuracy"]["best"] for row in best]
     assert values == sorted(values, reverse=True)  # accuracy is better the higher it is
@@ -197,7 +197,7 @@ def test_only_what_the_run_wrote_is_removed(here):
     (here / "outputs/sgd-2/tensorboard/more").symlink_to(here / "outside")
 
     assert "name the runs to remove" in told("rm", cwd=here, code=2)
-    assert "--yes is needed" in told("rm", "outputs", cwd=here, code=2)
+    assert "give --yes" in told("rm", "outputs", cwd=here, code=2)
     damaged = here / "outputs/sgd-1/checkpoints/step-1"
     damaged.mkdir()
     (damaged / "manifest.json").write_text('{"files": {"a\\u0000b": {}}}')

@@ -65,7 +65,7 @@ def test_weights_are_the_last_the_best_or_an_average(finished_digits):
 
 def test_weights_that_are_not_there_are_refused_with_those_that_are(finished_digits, tmp_path):
     for name in ("swa", "../../model", ""):
-        with pytest.raises(errors.RunFolderError, match=r"there are: last, best, ema$"):
+        with pytest.raises(errors.RunFolderError, match=r"available: last, best, ema$"):
             andiron.load(finished_digits, weights=name)
     with pytest.raises(errors.RunFolderError, match="no such folder; name a run's folder"):
         andiron.load(tmp_path / "none")
@@ -164,7 +164,7 @@ def test_preprocessing_that_no_run_writes_is_refused(wrong):
     plain = described.as_plain(digits(valid=0.1, split_seed=0))
     of_facts = plain if wrong.keys() & {"input_shape", "num_classes"} else plain["preprocessing"]
     of_facts |= wrong
-    with pytest.raises(errors.DataError, match="data.json: is not as a run writes it"):
+    with pytest.raises(errors.DataError, match="data.json: is malformed"):
         described.from_plain("data.json", plain)
 
 

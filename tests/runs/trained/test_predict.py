@@ -77,7 +77,7 @@ def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_p
     for arguments, code, told in (
         ((tmp_path / "none", "x"), 1, "holds no run: there is no such folder"),
         ((finished_digits.parent.parent, "x"), 1, "name one of its "),
-        ((finished_digits, pictures, "--weights", "swa"), 1, "there are: last, best, ema"),
+        ((finished_digits, pictures, "--weights", "swa"), 1, "available: last, best, ema"),
         ((finished_digits, pictures, "--top", "0"), 2, "invalid count value: '0'"),
         ((finished_digits, pictures, "--output", tmp_path / "no" / "x"), 1, "cannot be written"),
         ((finished_digits, tmp_path / "empty"), 1, "there is no such file"),

@@ -93,7 +93,7 @@ class Concatenated:
 
     def __init__(self, datasets: Sequence[Dataset]):
         if not datasets:
-            raise ValueError("there is no data set to concatenate; give one or more")
+            raise ValueError("no data set to concatenate; give at least one")
         for number, dataset in enumerate(datasets):
             if not len(dataset):
                 raise ValueError(

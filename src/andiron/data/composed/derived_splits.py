@@ -38,7 +38,7 @@ def draws(weights: Weights, number: int, *, seed: int) -> Int[Tensor, " number"]
             "0 is never drawn"
         )
     if not weights.any():
-        raise ValueError("no weight is above 0: there is nothing to draw")
+        raise ValueError("no weight is above 0, so no sample can be drawn")
     ends = weights.cpu().double().cumsum(0)
     stream = randomness.stream(seed, "sampling")
     places = torch.rand(number, dtype=torch.float64, generator=stream)  # at most 1 - 2^-53
@@ -53,7 +53,7 @@ def balanced_weights(targets: Classes) -> Weights:
     """
     is_class = targets >= 0
     if not is_class.any():
-        raise ValueError("no sample has a class: there is nothing to balance")
+        raise ValueError("no sample has a class, so there is nothing to balance")
     counts = torch.bincount(targets[is_class])
     return torch.where(is_class, 1 / counts[targets.clamp(min=0)].double(), 0.0)
 

@@ -129,7 +129,7 @@ def _facts(
         return {**facts, "num_outputs": num_outputs}
     if num_classes is None and class_names is None:
         raise errors.DataError(
-            f"data.train: {name} does not say how many classes its targets are of; set "
+            f"data.train: {name} has no number of classes; set "
             "data.num_classes, or data.num_outputs for a regression"
         )
     names = [str(each) for each in class_names or ()]

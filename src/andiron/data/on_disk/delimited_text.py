@@ -48,7 +48,7 @@ def delimiter_of(path: Path, wanted: Sequence[str]) -> str:
     if not fitting:
         return max(headers, key=lambda each: len(headers[each]), default=DELIMITERS[0])
     if fitting[0] != DELIMITERS[0]:
-        log.info("%s: columns are divided by %r", path, fitting[0])
+        log.info("%s: columns are separated by %r", path, fitting[0])
     return fitting[0]
 
 

@@ -186,7 +186,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
         dtype = safetensors_codec.DTYPES[entry.dtype]
         if dtype not in READABLE:
             raise errors.DataError(
-                f"{file.path}: {name!r} is of type {dtype}, which cannot be read here; "
+                f"{file.path}: {name!r} has type {dtype}, which is not supported; "
                 f"store it as one of {', '.join(READABLE)}"
             )
     return {

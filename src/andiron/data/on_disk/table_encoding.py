@@ -118,7 +118,7 @@ class TableEncoding:
         except ValidationError as error:
             why = errors.one_line(error)[:200]
             raise errors.DataError(
-                f"encoding: is not as a run records it ({why}); restore data.json from a copy"
+                f"encoding: is malformed ({why}); restore data.json from a copy"
             ) from error
         return found
 

@@ -176,7 +176,7 @@ class TableLines:
     def _log_kinds(self, texts: Sequence[str], dates: Sequence[str]) -> None:
         for what, names in (("categories", texts), ("dates", dates)):
             if names:
-                log.info("%s: columns taken for %s: %s", self.source, what, ", ".join(names))
+                log.info("%s: columns read as %s: %s", self.source, what, ", ".join(names))
 
 
 def read(

@@ -36,7 +36,7 @@ def of_columns(
         kind = columns.inferred_kind(table, targets)
         has = "numbers to predict" if kind == "regression" else "classes"
         names = ", ".join(targets)
-        log.info("%s: target %s taken for %s (data.kind decides)", table.source, names, has)
+        log.info("%s: target %s read as %s (data.kind changes it)", table.source, names, has)
     if kind == "regression":
         numbers = columns.target_numbers(table, targets)
         return split(table, numbers, target_columns=targets, **options)
