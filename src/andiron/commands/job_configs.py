@@ -10,7 +10,7 @@ from andiron import errors
 from andiron.config import composition
 from andiron.config.schema import Train
 
-SECONDS_AHEAD = 1.0  # about as long as the process that jobs are forked from imports torch
+SECONDS_AHEAD = 1.2  # about as long as the process that jobs are forked from imports torch
 Composed = tuple[DictConfig, Train] | None
 
 
