@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -16,12 +17,13 @@ from andiron.commands import command_line, debug_run, process
 from andiron.commands.signals import Signals
 from andiron.config import arguments as command_arguments
 from andiron.config import leaves
-from andiron.config.composition import Returned
+from andiron.config.composition import SWEEPS, Returned
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
+from andiron.sweep import shares
 
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
 log = logging.getLogger("andiron")
@@ -211,6 +213,19 @@ def _import_experiment(interrupter: Interrupter) -> Any:
     return experiment
 
 
+def _start_clean_process_early(arguments: list[str]) -> None:
+    """Starts what the jobs of a sweep are forked from while Hydra composes: 0.2 s earlier.
+
+    Only where the configuration cannot decide how many threads it gets.
+    """
+    is_sweep = not SWEEPS.isdisjoint(arguments) and hasattr(os, "fork")
+    has_launcher = any("launcher" in each for each in arguments)
+    if is_sweep and not has_launcher and shares.THREADS in os.environ:
+        from andiron.sweep import job_process  # a single run needs no processes
+
+        job_process.start_clean_process()
+
+
 @dataclasses.dataclass(frozen=True)
 class Training:
     """What this command does with a configuration; `signals` are those of the process."""
@@ -254,6 +269,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """
     signals, arguments = Signals(Interrupter(), until_exit=until_exit), sys.argv[1:]
     training = Training(arguments, signals)
+    _start_clean_process_early(arguments)
     return command_line.main(training, conf_dir, arguments, signals=signals, resumes=True)
 
 
