@@ -64,7 +64,7 @@ class ArrayDataset:
         return ArrayDataset(*self.__getitems__(indices))
 
     def to(self, device: torch.device) -> "ArrayDataset":
-        """The same samples in the memory of `device`."""
+        """The same samples on `device`."""
         return ArrayDataset(self.inputs.to(device), self.targets.to(device))
 
 

@@ -36,7 +36,7 @@ ALIGNED_FLOATS = 16  # 64 bytes: a matrix product may round differently at anoth
 
 
 class DataLoader:
-    """`dataset` in batches, turned by `batcher(raw, device)` into what the model takes.
+    """Batches of `dataset`; `batcher(raw, device)` converts stored samples to model inputs.
 
     The order is `randomness.permutation(len(dataset), shuffle_seed, epoch)`, without `shuffle_seed`
     the data set's own. An ArrayDataset is moved to the device and gathered there; torch's data sets

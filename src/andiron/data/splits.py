@@ -26,10 +26,10 @@ TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 
 @dataclass(frozen=True)
 class Splits:
-    """What a data set gives a run. `test` is measured once, after training, and selects nothing.
+    """A data set: its splits, batcher and facts. `test` is measured once, after training.
 
-    `facts` are plain values that networks, tasks and metrics receive by parameter name, and that
-    the run folder keeps as data.json: `input_shape` (of one sample), `num_classes` or
+    `facts` are plain values that networks, tasks and metrics receive by parameter name; the run
+    folder records them in data.json: `input_shape` (of one sample), `num_classes` or
     `num_outputs`, `class_names`, `vocabulary_size`, ...
     """
 

@@ -1,4 +1,4 @@
-"""LearnerBuilder: a learner put together by name, in Burn's manner."""
+"""LearnerBuilder: builds a Learner step by step, like Burn's."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -38,9 +38,9 @@ OPTIONS = [field.name for field in dataclasses.fields(LearnerOptions)]
 
 
 class LearnerBuilder:
-    """Collects a learner's parts; `build` checks that they fit.
+    """Collects the components of a Learner; `build` checks that they fit together.
 
-    Every field of `LearnerOptions` is a method too: `.num_epochs(3).clip(1.0)` sets two of them.
+    Every field of `LearnerOptions` is also a method: `.num_epochs(3).clip(1.0)` sets two of them.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
     """
 
@@ -66,17 +66,17 @@ class LearnerBuilder:
         return lambda value=True: self.options(dataclasses.replace(self._options, **{name: value}))
 
     def options(self, options: LearnerOptions) -> "LearnerBuilder":
-        """Sets all plain options at once."""
+        """Sets all options at once."""
         self._options = options
         return self
 
     def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
-        """Measures these on the training data."""
+        """Adds metrics of the training data."""
         self._train_metrics += metrics
         return self
 
     def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
-        """Measures these on the validation data, and on the test data at the end."""
+        """Adds metrics of the validation data, and of the test data at the end."""
         self._valid_metrics += metrics
         return self
 
@@ -87,9 +87,10 @@ class LearnerBuilder:
         store: Callable[[Path], Store] = LocalStore,
         run: str | None = None,
     ) -> "LearnerBuilder":
-        """Saves in `run_dir`/checkpoints; by default after each epoch the last two and the best.
+        """Saves checkpoints in `run_dir`/checkpoints, by default after each epoch.
 
-        The checkpoints carry the identity `run`, by which a resume knows them.
+        The default strategy keeps the last two and the best. `run` is the identity recorded in the
+        checkpoints; resuming ignores checkpoints of another run.
         """
         self._strategy = strategy
         self._checkpointer = lambda: FileCheckpointer(
@@ -98,18 +99,18 @@ class LearnerBuilder:
         return self
 
     def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
-        """Sends every logged value to these; one without a name goes by its class and place."""
+        """Sets the writers of logged values; unnamed ones are named by class and position."""
         numbered = {f"{type(w).__name__}-{number}": w for number, w in enumerate(writers)}
         self._writers = numbered | named
         return self
 
     def renderer(self, renderer: Renderer) -> "LearnerBuilder":
-        """Shows progress with this."""
+        """Sets the renderer that shows progress."""
         self._renderer = renderer
         return self
 
     def devices(self, devices: Sequence[torch.device | str]) -> "LearnerBuilder":
-        """Trains on this device.
+        """Sets the device to train on.
 
         Raises: DeviceError unless there is exactly one.
         """
@@ -120,32 +121,32 @@ class LearnerBuilder:
         return self
 
     def gradient_transforms(self, *transforms: Transformation) -> "LearnerBuilder":
-        """Applies these in order to the mean gradients of every update, before `clip`."""
+        """Adds transformations of the mean gradients of every update, applied before `clip`."""
         self._transforms += transforms
         return self
 
     def averages(self, **rules: Rule) -> "LearnerBuilder":
-        """Keeps averages of the weights by name, and measures the model with them too."""
+        """Adds averages of the weights by name; validation also measures the model with them."""
         self._averages |= rules
         return self
 
     def early_stopping(self, **rules: EarlyStopping) -> "LearnerBuilder":
-        """Ends the run as soon as one of these rules decides so."""
+        """Adds early stopping rules; the run stops when one of them applies."""
         self._early_stopping |= rules
         return self
 
     def interrupter(self, interrupter: Interrupter) -> "LearnerBuilder":
-        """Lets this ask the run to stop, saved."""
+        """Sets the interrupter, whose `stop` ends the run after an update, with its state saved."""
         self._interrupter = interrupter
         return self
 
     def build(
         self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
     ) -> Learner:
-        """The learner, its model moved to the device; a single optimizer owns all parameters.
+        """The learner, with its model moved to the device; a single optimizer owns all parameters.
 
         Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
-        stopping waits for a metric that is not measured.
+        stopping needs a metric that is not measured.
         """
         if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
             remedy = "wrap it in a task, such as Classifier(network)"

@@ -62,12 +62,12 @@ class Learner(AbstractContextManager["Learner"]):
 
     @property
     def is_over(self) -> bool:
-        """Whether no update is left to make."""
+        """Whether all updates are completed."""
         return self._agenda.is_length_reached(self.position) or bool(self.early_stopping.decision)
 
     @property
     def updates(self) -> int:
-        """Completed updates."""
+        """The number of completed updates."""
         return self.position.updates
 
     @property
@@ -269,7 +269,7 @@ class Learner(AbstractContextManager["Learner"]):
     def resume(
         self, found: tuple[Path, Checkpoint] | None = None, *, is_changed: bool = False
     ) -> Path:
-        """Continues from the newest whole checkpoint and cuts the log back; returns its folder.
+        """Continues from the newest intact checkpoint and truncates the log; returns its folder.
 
         `found` is that checkpoint if it is known; `fit` saves it again if it `is_changed`.
         Raises: DataError if there is none; what `load` raises, and then nothing was cut back.

@@ -53,7 +53,7 @@ class Group:
 
 
 class GroupedOptimizer:
-    """The owners of a model's parameters; `step` updates the groups that are given a rate.
+    """Several optimizers as one; `step` updates the groups for which it gets a learning rate.
 
     Raises: OwnershipError if a trained parameter has no owner or two.
     """

@@ -26,11 +26,11 @@ TRAINED = "training_weights"  # slot of the weights that are stepped, where othe
 
 
 class Optimizer:
-    """A `torch.optim` class, or one with its interface, that is given gradients and learning rate.
+    """A `torch.optim` class, or one like it, whose `step` takes gradients and learning rate.
 
-    It owns the parameters called `names`, by default every trainable one of `model`. Options not
-    given are torch's defaults, but the implementation is torch's fastest: fused, else foreach.
-    Raises: ValueError for a name that no parameter has, or for parameters that the class refuses.
+    It owns the parameters `names`, by default every trainable one of `model`. Other options have
+    torch's defaults, except that torch's fastest implementation is used: fused, else foreach.
+    Raises: ValueError for an unknown parameter name, or for parameters that the class refuses.
     """
 
     def __init__(

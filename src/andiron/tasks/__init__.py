@@ -1,4 +1,4 @@
-"""Tasks: modules that put a training and a validation step around a network."""
+"""Tasks: modules that add training and validation steps to a network."""
 
 from andiron.tasks.adversarial import Adversarial
 from andiron.tasks.classifier import (

@@ -74,7 +74,7 @@ class Adversarial(nn.Module):
         return self.generator(latents)
 
     def train_step(self, batch: Batch) -> TrainOutput:
-        """The gradients of both networks for one batch, and its output; targets play no part."""
+        """The gradients of both networks for one batch, and its output; targets are not used."""
         latents = torch.randn(len(batch.inputs), self.latent, device=batch.inputs.device)
         return self.train_on(self._images(batch), latents)
 
@@ -137,12 +137,12 @@ def discriminator_loss(item: AdversarialOutput) -> tuple[Tensor, Weight]:
 
 
 def judged_real(item: AdversarialOutput) -> Tensor:
-    """Whether the discriminator judges each real image to be real."""
+    """Whether the discriminator classifies each real image as real."""
     return item.real > 0
 
 
 def judged_generated(item: AdversarialOutput) -> Tensor:
-    """Whether the discriminator judges each generated image to be generated."""
+    """Whether the discriminator classifies each generated image as generated."""
     return item.generated < 0
 
 

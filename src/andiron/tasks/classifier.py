@@ -1,4 +1,4 @@
-"""Classification: one class a sample, yes or no, or any of several labels; losses and steps.
+"""Classification: multi-class, binary and multi-label tasks, and their losses.
 
 >>> import torch
 >>> from andiron.data import Batch
@@ -132,11 +132,11 @@ class BinaryCrossEntropy:
 
 
 class Classifier(Supervised):
-    """`network`, any module from inputs to logits, with the steps of classification.
+    """Multi-class classification with `network`, any module from inputs to logits.
 
-    Targets are class indices [batch], or probabilities [batch classes] as mixup and distillation
-    give them; metrics then get the likeliest class. `class_counts`, the number of training samples
-    of each class, is for balanced class weights. The loss has no part in `state_dict()`.
+    Targets are class indices [batch], or probabilities [batch classes], as from mixup and
+    distillation; metrics then use the most likely class. `class_counts`, the number of training
+    samples per class, is for balanced class weights. The loss is not part of `state_dict()`.
     """
 
     wanted_fact = "num_classes"
@@ -174,7 +174,7 @@ class Classifier(Supervised):
 
 
 class YesOrNo(Supervised):
-    """`network` with the steps of yes-or-no answers; abstract. Targets may be probabilities."""
+    """Abstract base of binary and multi-label classification; targets may be probabilities."""
 
     item: type[outputs.SupervisedOutput]
     num_dims: int  # of the logits, and of the targets
@@ -184,9 +184,9 @@ class YesOrNo(Supervised):
         super().__init__(network, Criterion(loss or BinaryCrossEntropy()))
 
     def predict(self, batch: Batch) -> Any:
-        """The mean loss over all answers, and the logits of one batch.
+        """The mean loss over all targets, and the logits of one batch.
 
-        Probabilities become answers for the metrics: 0.5 is a yes.
+        For the metrics, target probabilities of 0.5 and more become 1, others 0.
         Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
         """
         logits, targets, ignored = self(batch.inputs), batch.targets, self.loss.ignored_index
@@ -202,9 +202,9 @@ class YesOrNo(Supervised):
 
 
 class BinaryClassifier(YesOrNo):
-    """`network`, which gives one logit a sample, [batch] or [batch 1], with the steps of yes or no.
+    """Binary classification with `network`, one logit per sample, [batch] or [batch 1].
 
-    Targets [batch] are 0, 1 or a probability. The loss has no part in `state_dict()`.
+    Targets [batch] are 0, 1 or a probability. The loss is not part of `state_dict()`.
     """
 
     item = outputs.BinaryClassificationOutput
@@ -219,10 +219,10 @@ class BinaryClassifier(YesOrNo):
 
 
 class MultiLabelClassifier(YesOrNo):
-    """`network`, which gives a logit for each label, with the steps of yes or no to each label.
+    """Multi-label classification with `network`, which returns one logit per label.
 
     Targets [batch labels] are 0, 1 or a probability; a loss with an `ignored_index` ignores single
-    labels of a sample. The loss has no part in `state_dict()`.
+    labels of a sample. The loss is not part of `state_dict()`.
     """
 
     item = outputs.MultiLabelClassificationOutput

@@ -28,11 +28,11 @@ from andiron.tasks.criterion import Criterion, Loss, Supervised, total_weight
 
 
 class LanguageModel(Supervised):
-    """`network`, from tokens [batch time] to logits [batch time classes], with the steps of LMs.
+    """A language model with `network`, from tokens [batch time] to logits [batch time classes].
 
     `vocabulary` is the text of each token; without one a token is a byte. `bytes_per_token` is the
-    number of bytes that each token stands for, by default its length in UTF-8. Neither they nor the
-    loss have a part in `state_dict()`. `samples` continues `prompt` by `sample_length` tokens, if
+    number of bytes of each token, by default its length in UTF-8. They and the loss are not part
+    of `state_dict()`. `samples` continues `prompt` by `sample_length` tokens, if
     the network has `generate(tokens, number, temperature=..., top_k=..., generator=...)`.
     Raises: ValueError for a prompt outside the vocabulary, or a `top_k` above its size.
     """

@@ -1,4 +1,4 @@
-"""`andiron.load`: a run folder, which is data, as a `Run` with its network."""
+"""`andiron.load`: a run folder, loaded as a `Run` with its network; nothing in it is executed."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ def load(
     trust: Sequence[str] = (),
     device: str | None = None,
 ) -> Run:
-    """The run in the folder `path`, or the newest run for `latest`; its network has its weights.
+    """The run in the folder `path`, or the newest run for `latest`, with its trained network.
 
-    `weights` are the `last` ones, those of the `best` checkpoint, or the name of an average such as
-    `ema`. `trust` names packages whose classes the folder may name, beside those that `conf/`
-    names. `device` is by default the one that the run was configured with. Nothing is written,
+    `weights` is `last`, `best` (those of the best checkpoint), or the name of an average such as
+    `ema`. `trust` lists packages whose classes the folder may name, in addition to the classes
+    that `conf/` names. `device` is by default that of the run's configuration. Nothing is written,
     downloaded or cached.
     Raises: RunFolderError if there is no such run, or no such weights; DataError for damaged files;
     ConfigError for a configuration with classes that are not trusted; DeviceError.

@@ -1,4 +1,4 @@
-"""A run that was trained, with its network ready to call; what takes time is read when it is used.
+"""A trained run with its network, ready to call; data, metrics and summary are read on first use.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,12 +25,12 @@ from andiron.trained.raw_inputs import Samples
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What `andiron.load` gives.
+    """A trained run, as `andiron.load` returns it.
 
-    `model` is the task around the network, in evaluation mode, with the `weights` that were asked
-    for: `model(inputs)` gives logits of preprocessed inputs, or values in the targets' own unit.
-    `preprocessing` has the facts of the data and the batcher of the training; `folder` names the
-    run's files, and `folder.path` is where they are.
+    `model` is the task with its network, in evaluation mode, with the requested `weights`:
+    `model(inputs)` returns logits for preprocessed inputs, or predictions in the targets' unit.
+    `preprocessing` has the facts of the data and the batcher; `folder` has the paths of the run's
+    files, and `folder.path` is the run folder.
     """
 
     folder: RunFolder
@@ -45,12 +45,12 @@ class Run:
         return f"Run({str(self.folder.path)!r}, weights={self.weights!r}, model={name})"
 
     def predict(self, inputs: Any, *, batch_size: int | None = None) -> list[Prediction]:
-        """What the network says of each of the `inputs`, one or several, prepared as in training.
+        """The predictions for one or several raw `inputs`, preprocessed as in training.
 
         Pictures are files, folders of files, or PIL images; rows of a table are mappings by column,
         a data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as
-        the data stores them. Batches are as large as in validation by default: then predictions of
-        the validation inputs are the same bits.
+        the data set stores them. By default the batch size is that of validation; predictions for
+        the validation inputs then have the same bits as in validation.
         Raises: DataError with all inputs that cannot be read.
         """
         samples = self.samples(inputs)
@@ -60,9 +60,9 @@ class Run:
         return found
 
     def samples(self, inputs: Any) -> Samples:
-        """The inputs as samples of the kind that the run was trained on; pictures are read later.
+        """The inputs as samples like those of the run's data set; pictures are read later.
 
-        Raises: DataError for what is no such input, with all rows that are wrong.
+        Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
         return raw_inputs.of(inputs, self.preprocessing, self.delimiter)
 
@@ -99,7 +99,7 @@ class Run:
     ) -> str:
         """The text of the next `length` tokens after `prompt`, without it.
 
-        Raises: DataError if the run is of no language model, or the prompt or a setting does not
+        Raises: DataError if the model is not a language model, or the prompt or a setting does not
         fit it.
         """
         pieces = text_generation.pieces(
@@ -109,24 +109,24 @@ class Run:
 
     @property
     def precision(self) -> Precision:
-        """That of the run's forward passes."""
+        """The precision of the run's forward passes."""
         return Precision(self.config.precision, self.device)
 
     @property
     def delimiter(self) -> str | None:
-        """That of the CSV files; None is whichever gives the header its names."""
+        """The delimiter of the CSV files; None if it is detected from the header."""
         return _delimiter(self.config.data)
 
     @property
     def batch_size(self) -> int:
-        """That of the run's validation."""
+        """The batch size of the run's validation."""
         return max(self.config.batch_size, self.preprocessing.evaluation_batch_size)
 
     @cached_property
     def metrics(self) -> logged_lines.Table:
         """Every logged value: columns split, updates, epoch, over (window or epoch), and values.
 
-        `pandas.DataFrame(run.metrics)` and `polars.DataFrame(run.metrics)` take it as it is.
+        `pandas.DataFrame(run.metrics)` and `polars.DataFrame(run.metrics)` accept it.
         """
         return logged_lines.as_table(self.folder.metrics)
 
@@ -142,9 +142,9 @@ class Run:
 
     @cached_property
     def data(self) -> Splits:
-        """The data that the run was trained on, in its parts; nothing is downloaded or cached.
+        """The data set that the run was trained on, with its splits; never downloaded or cached.
 
-        Raises: DataError if they are not there any more.
+        Raises: DataError if its files are missing.
         """
         with components.unwritten():
             return components.data(self.config)
