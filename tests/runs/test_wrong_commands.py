@@ -180,7 +180,7 @@ def test_the_version_is_andirons(arguments, command, here):
 def test_a_step_that_never_comes_is_told(command, here):
     said = command("hydra.run.dir=run", "num_epochs=1", "scheduler=step")
 
-    assert "scheduler.step_size=1000: the first step lies after the 21 updates" in said.output
+    assert "scheduler.step_size=1000: the first step comes after all 21 updates" in said.output
 
 
 def test_the_table_names_the_epoch_whose_weights_were_tested(command, here):

@@ -57,7 +57,7 @@ def build(config: Train, trusted: Trust | None = None, most: Most | None = None)
 
 def unwritten() -> AbstractContextManager[None]:
     """Within it, what a run folder names is built without a download, and no file is cached."""
-    return files.writing_refused("a run folder's config.json cannot make files elsewhere")
+    return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
 def _built(config: Train, most: Most | None) -> Components:

@@ -88,8 +88,8 @@ def build(option: str, node: Node, **offered: Any) -> Any:
     made = _called(option, node, function, _with_objects(option, arguments, offers))
     if isinstance(made, schedules.Step) and made.step_size >= offered["num_updates"]:
         log.warning(
-            "%s.step_size=%d: the first step lies after the %d updates that it has, so that its "
-            "rate stays as it is; give fewer updates, or epochs (0.5epochs)",
+            "%s.step_size=%d: the first step comes after all %d updates, so the learning rate "
+            "never changes; give fewer updates, or epochs (0.5epochs)",
             option, made.step_size, offered["num_updates"],
         )  # fmt: skip
     return made
@@ -215,7 +215,7 @@ def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
         raise refused(option, node, str(error)) from error
     except URLError as error:
         why = f"downloads weights, and that failed ({error.reason})"
-        raise refused(option, node, f"{why}; start the run where there is a network") from error
+        raise refused(option, node, f"{why}; start the run with internet access") from error
     except (RuntimeError, MemoryError) as error:
         shortage = memory.shortage(error)
         if shortage is None:

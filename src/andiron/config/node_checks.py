@@ -45,7 +45,7 @@ def problems(path: str, node: Any) -> Problems:
     place, places = trust.place_of(path), trust.places_of(target)
     if places and place not in places:
         option, there = f"{path}._target_", trust.listed_at(place)
-        why = f"is of the place {' or '.join(places)}; {place} takes {there}, or one of your own"
+        why = f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
         return {option: f"{option}={target}: {why}"}
     own = ("_target_", "_partial_")
     arguments = {key: value for key, value in node.items() if key not in own}

@@ -188,7 +188,7 @@ def problems(plain: Options) -> Problems:
         for name, node in chosen.items():
             path = f"{group}.{name}"
             if isinstance(node, dict) and node and "_target_" not in node:
-                why = f"has options and no _target_; say {group}={name} too, or give it one"
+                why = f"has options but no _target_; give {group}={name} too, or a _target_"
                 found[path] = f"{path}: {why}"
             else:
                 found |= node_checks.problems(path, node)

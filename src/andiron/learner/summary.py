@@ -70,5 +70,5 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
             [each["class"], str(each["samples"]), f"{each['recall']:.4f}", found]
             for each, found in zip(summary["worst_classes"], taken, strict=True)
         ]
-        parts.append(table(["class", "samples", "recall", "taken for"], lines))
+        parts.append(table(["class", "samples", "recall", "predicted as"], lines))
     return "\n\n".join(parts)

@@ -53,7 +53,7 @@ def _at_the_end(summary: dict[str, Any]) -> dict[str, Any]:
 
 def _worst_classes(found: list[dict[str, Any]]) -> Table:
     """A row for each class: how many samples, how many of them right, and what others were."""
-    rows = Table("class", right("samples"), right("recall"), "taken for", title="worst classes")
+    rows = Table("class", right("samples"), right("recall"), "predicted as", title="worst classes")
     for each in found:
         taken = ", ".join(f"{name} ({count})" for name, count in each["taken_for"].items())
         recall = number(each["recall"])

@@ -313,8 +313,7 @@ def test_an_option_of_a_named_part_that_was_not_chosen_says_how_to_choose_it():
     told = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
 
     assert told == [
-        "averages.ema: has options and no _target_; say averages=ema too, or give it one",
-        "early_stopping.patience: has options and no _target_; say early_stopping=patience too, "
-        "or give it "
-        "one",
+        "averages.ema: has options but no _target_; give averages=ema too, or a _target_",
+        "early_stopping.patience: has options but no _target_; give early_stopping=patience too, "
+        "or a _target_",
     ]

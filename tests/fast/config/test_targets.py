@@ -179,7 +179,7 @@ def test_a_package_that_a_constructor_lacks_is_said_at_the_option(own):
 
 
 def test_weights_that_cannot_be_downloaded_are_an_error_of_the_option(own):
-    words = r"downloads weights, and that failed \(no route to host\); start the run where"
+    words = r"downloads weights, and that failed \(no route to host\); start the run with"
     with pytest.raises(errors.ConfigError, match=words):
         targets.build("metrics.mine", {"_target_": f"{own}.offline"})
 
