@@ -1,5 +1,5 @@
-"""Kills the process of a sweep at random moments: none of its jobs is left, and the same command
-completes it, with the bits of a sweep that nobody disturbed.
+"""Ends a sweep at random moments, by SIGKILL or by two Ctrl-C: none of its jobs is left, and the
+same command completes it, with the bits of a sweep that nobody disturbed.
 
     python -m proofs.sweep_kills --trials 20 --also jobs=1 hydra/sweeper=asha
 """
@@ -20,17 +20,21 @@ from pathlib import Path
 
 PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
 SWEEP = (
-    "-m", "seed=1,2,3,4", "jobs=2", "num_epochs=4", "model.hidden=[32]", "batch_size=20",
+    "-m", "seed=1,2,3", "jobs=2", "num_epochs=3", "model.hidden=[32]", "batch_size=20",
     "checkpoint.every_updates=1", "device=cpu", "render=plain",
 )  # fmt: skip
 MARK = "ANDIRON_SWEEP_KILLED"  # in the environment of every process of a trial
+# signals to the process of the sweep, one shortly after the other
+WAYS = ((signal.SIGKILL,), (signal.SIGINT, signal.SIGINT))
+SECONDS_BETWEEN_SIGNALS = 0.02
 SECONDS_AT_MOST = 120.0  # until the last process is gone, or a command has ended
 
 
 @dataclass(frozen=True)
 class Killed:
-    """What became of a sweep that was killed after so many seconds."""
+    """What became of a sweep that was ended after so many seconds."""
 
+    by: str
     after: float
     gone_after: float | None  # None: processes were left
     jobs_ended: int
@@ -70,13 +74,19 @@ def processes(mark: str) -> list[int]:
 
 
 def trial(
-    folder: Path, after: float, weights: dict[str, bytes], also: Sequence[str] = ()
+    folder: Path,
+    after: float,
+    way: tuple[signal.Signals, ...],
+    weights: dict[str, bytes],
+    also: Sequence[str] = (),
 ) -> Killed:
-    """A sweep that is killed after so many seconds, and repaired."""
+    """A sweep that is ended after so many seconds, and repaired."""
     mark = secrets.token_hex(8)
     process = started(folder, mark, also)
     time.sleep(after)
-    process.send_signal(signal.SIGKILL)
+    for number in way:
+        process.send_signal(number)
+        time.sleep(SECONDS_BETWEEN_SIGNALS)
     process.wait()
     killed = time.monotonic()
     while processes(mark) and time.monotonic() - killed < SECONDS_AT_MOST:
@@ -85,7 +95,8 @@ def trial(
     ledger = folder / "sweep.jsonl"
     ended = ledger.read_text().count('"event": "ended"') if ledger.exists() else 0
     code = started(folder, mark, also).wait(timeout=SECONDS_AT_MOST)
-    return Killed(after, gone_after, ended, code, trained(folder) == weights)
+    by = ", ".join(each.name for each in way)
+    return Killed(by, after, gone_after, ended, code, trained(folder) == weights)
 
 
 def trained(folder: Path) -> dict[str, bytes]:
@@ -111,7 +122,8 @@ def main() -> int:
     length, weights = time.monotonic() - begun, trained(folder / "whole")
     sound = 0
     for number in range(1, options.trials + 1):
-        found = trial(folder / str(number), chance.uniform(0.1, 1) * length, weights, also)
+        after, way = chance.uniform(0.1, 1) * length, WAYS[number % len(WAYS)]
+        found = trial(folder / str(number), after, way, weights, also)
         sound += found.is_sound
         print(f"{number}: {'sound' if found.is_sound else 'BROKEN'} {found}", flush=True)
     print(f"{sound} of {options.trials} sound")

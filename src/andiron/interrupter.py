@@ -24,7 +24,7 @@ class Interrupter:
         self.asked: errors.Interrupted | None = None
         self.is_heard = False  # while a learner asks: it finishes its update and saves
         self.is_paused = False
-        self.cleanups: list[Callable[[], None]] = []  # for an exit at once: they never wait
+        self.cleanups: list[Callable[[], None]] = []  # for an exit at once: a second at most
         self._wishes: deque[str] = deque()
 
     def stop(self, reason: str, exit_code: int = 130) -> None:

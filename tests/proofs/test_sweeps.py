@@ -111,8 +111,8 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
     assert str(recorded["hardware"]["threads"]) == again["none"].threads
 
 
-def test_a_sweep_whose_process_is_killed_leaves_no_job_and_is_completed(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--trials", "1", "--seed", "3"])
+def test_a_sweep_that_is_ended_at_once_leaves_no_job_and_is_completed(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--trials", "2", "--seed", "3"])
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
 
     assert sweep_kills.main() == 0

@@ -26,7 +26,6 @@ from andiron.sweep.ledger import Job, Ledger, Sweep
 from andiron.sweep.scheduling import Limits, Planned, Schedule, Supply
 
 MOST_GROUPS = 20  # in the table at the end
-OUTPUT = "output"  # folder in that of the sweep, for what each job prints
 Supplied = Callable[[Iterable[Job]], Supply]
 
 
@@ -166,7 +165,7 @@ class Launcher:
             pause_at=each.pause_at,
         )
         surroundings = Surroundings(
-            folder / OUTPUT / f"{each.number}.txt",
+            folder / ledger.OUTPUT / f"{each.number}.txt",
             {**os.environ, **threads, **own},
             None if gib is None else int(gib * 2**30),
         )

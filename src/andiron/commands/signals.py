@@ -47,6 +47,7 @@ class Signals:
                 self.last_words(f"{name} for the second time: ended at once")
             for cleanup in self.interrupter.cleanups:
                 cleanup()
+            streams.show_cursor()
             os._exit(128 + number)
 
     def _in_worker(self, number: int) -> None:

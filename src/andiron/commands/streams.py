@@ -92,6 +92,13 @@ def notify(text: str) -> None:
                 discard(descriptor)
 
 
+def show_cursor(descriptor: int = 1) -> None:
+    """Shows a terminal's cursor, which a live display hides; for a process that exits at once."""
+    with suppress(OSError):
+        if os.isatty(descriptor) and _has_room(descriptor):
+            os.write(descriptor, b"\x1b[?25h\n")
+
+
 def discard(descriptor: int) -> None:
     """Whatever is written to the descriptor goes nowhere from here on."""
     with suppress(OSError):  # no descriptor is left

@@ -73,10 +73,12 @@ class JobProcess:
             self._process.close()
         return code
 
-    def send(self, number: int) -> None:
-        """Sends it a signal."""
+    def send(self, number: int) -> bool:
+        """Sends it a signal; whether it was still there. Signal 0 is none."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
+            return True
+        return False
 
     def kill(self) -> None:
         """Kills it and the processes that it has started."""

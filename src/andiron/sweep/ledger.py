@@ -5,6 +5,7 @@ Folder and ledger may come from anybody: what is not as a sweep writes it is pas
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,12 +15,16 @@ from typing import Any
 from andiron import errors, files
 from andiron.append_only import AppendOnlyFile
 from andiron.config.schema import INSTRUCTIONS
+from andiron.plain_values import is_finite
 from andiron.run import log_file, status
 from andiron.run_folder import RunFolder
 
 NAME = "sweep.jsonl"
-MOST_BYTES = 256 * 2**20
-MOST_VALUES = 10_000  # in a line
+OUTPUT = "output"  # folder in that of the sweep, for what each job prints
+MOST_BYTES = 64 * 2**20  # 1,000 jobs have 0.5 MB
+MOST_JOBS = 100_000
+MOST_IN_LINE, MOST_VALUES = 2**20, 10_000  # bytes and values
+MOST_IN_TEXT = 10_000  # characters of a reason
 MOST_RUNGS = 64  # of a job: each is at least twice as long as the one before
 DONE, FAILED, KILLED = "done", "failed", "killed"
 TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
@@ -58,10 +63,14 @@ class Sweep:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def folder_of(self, job: Job) -> RunFolder | None:
-        """The folder of the job's run, if it is known and inside that of the sweep."""
-        if not job.folder or Path(job.folder).is_absolute() or ".." in Path(job.folder).parts:
+        """The folder of the job's run, if it is known and inside that of the sweep, by no link."""
+        path = self.folder / (job.folder or "")
+        try:
+            if path.resolve() != self.folder.resolve() / (job.folder or "/"):
+                return None
+        except ValueError:  # no name of a file
             return None
-        return RunFolder(self.folder / job.folder)
+        return RunFolder(path)
 
     def is_done(self, job: Job) -> bool:
         """Whether the job is done, and its run is still there."""
@@ -87,7 +96,7 @@ def of_the_run(overrides: Iterable[str]) -> list[str]:
 def read(folder: Path) -> Sweep:
     """The sweep in a folder; without jobs if there is no ledger.
 
-    Raises: DataError for a ledger that is too large, or no file.
+    Raises: DataError for a ledger that is too large, or no file, or has too many jobs.
     """
     found = Sweep(folder)
     try:
@@ -96,19 +105,36 @@ def read(folder: Path) -> Sweep:
         return found
     except (OSError, ValueError) as error:
         raise errors.DataError(f"{folder / NAME}: cannot be read ({error})") from error
-    for line in content.split(b"\n")[:-1]:  # the last may be half written
+    for line in io.BytesIO(content):
+        if len(line) > MOST_IN_LINE or not line.endswith(b"\n"):  # the last may be half written
+            continue
         try:
             event = files.parsed_json(line, MOST_VALUES)
         except ValueError:
             continue
         if isinstance(event, dict):
             _take(found, event)
+        if len(found.jobs) > MOST_JOBS:
+            raise errors.DataError(f"{folder / NAME}: has more than {MOST_JOBS:,} jobs")
     return found
 
 
 def is_in(folder: Path) -> bool:
     """Whether a folder is that of a sweep."""
     return (folder / NAME).is_file()
+
+
+def check_folder(folder: Path) -> None:
+    """Checks that a sweep that continues in a folder writes through nothing in it.
+
+    Raises: SweepError for a link, a pipe or a device.
+    """
+    for path in (*folder.glob("*"), *folder.glob(f"{OUTPUT}/*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise errors.SweepError(
+                f"{path}: is a link, a pipe or a device; a sweep writes to files and folders of "
+                "its own only; remove it, or choose another sweep_name"
+            )
 
 
 class Ledger:
@@ -130,8 +156,12 @@ class Ledger:
             raise errors.SweepError(f"{self.path} cannot be written ({error.strerror})") from error
 
     def add(self, event: str, **facts: Any) -> None:
-        """Adds an event, with the time; facts that are None are left out."""
-        known = {name: value for name, value in facts.items() if value is not None}
+        """Adds an event, with the time; facts that are None are left out, long texts cut off."""
+        known = {
+            name: value[:MOST_IN_TEXT] if isinstance(value, str) else value
+            for name, value in facts.items()
+            if value is not None
+        }
         line = {"event": event, "at": status.now(), **known}
         self._file.append((json.dumps(line) + "\n").encode())
 
@@ -153,7 +183,7 @@ def _take(sweep: Sweep, event: dict[str, Any]) -> None:
     name = event.get("event")
     if name == "sweep":
         sweep.facts = event
-    elif name == "job" and isinstance(event.get("number"), int):
+    elif name == "job" and _of(event, "number", int) in range(MOST_JOBS):
         overrides = event.get("overrides")
         texts = tuple(map(str, overrides)) if isinstance(overrides, list) else ()
         key = str(event.get("job"))
@@ -174,7 +204,9 @@ def after(job: Job, event: Mapping[str, Any]) -> Job:
         return replace(
             job, status=None, reason=None, starts=starts, pause_at=at, rungs=before, **kept
         )
-    objective, seconds = _of(event, "objective", int | float), _of(event, "seconds", int | float)
+    objective, seconds = (
+        value if is_finite(value := event.get(name)) else None for name in ("objective", "seconds")
+    )
     status, rungs = _of(event, "status", str), job.rungs
     if status == PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
         rungs = (*rungs, (job.pause_at, objective))

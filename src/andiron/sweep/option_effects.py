@@ -21,8 +21,12 @@ def picture(
 
     `options` has the values by the identity of the job. None if no option was varied.
     """
-    shown = [name for name in options if name not in LEFT_OUT][:MOST_PANELS]
-    if not shown or not objectives:
+    shown = [
+        name
+        for name, values in options.items()
+        if name not in LEFT_OUT and not values.keys().isdisjoint(objectives)
+    ][:MOST_PANELS]
+    if not shown:
         return None
     from matplotlib.figure import Figure  # imports for half a second, and only here
 

@@ -19,6 +19,7 @@ from andiron.sweep.job_process import JobProcess
 from andiron.sweep.ledger import Job, Ledger
 
 SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
 # not tried again
 FINAL = (ledger.DONE, ledger.PAUSED, ledger.INTERRUPTED, ledger.PRUNED, ledger.DIVERGED)
 EXIT_USAGE = 2  # of a configuration that no attempt can train
@@ -218,9 +219,15 @@ class Schedule:
         return again
 
     def _end_at_once(self) -> None:
-        """After a second Ctrl-C, which each job takes as one of its own."""
-        for running in self._running:
-            running.process.send(signal.SIGINT)
+        """After a second Ctrl-C, which each job takes as one of its own; or it is killed."""
+        deadline = time.monotonic() + SECONDS_TO_EXIT
+        processes = [each.process for each in self._running]
+        left = [each for each in processes if each.send(signal.SIGINT)]
+        while left and time.monotonic() < deadline:
+            time.sleep(0.01)
+            left = [each for each in left if each.send(0)]
+        for process in left:
+            process.kill()
 
 
 def _first(objective: float | list[float | None] | None) -> float | None:

@@ -4,6 +4,7 @@
 ({'CUDA_VISIBLE_DEVICES': '0'}, {})
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def threads(jobs: int, environment: Mapping[str, str]) -> str | None:
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     """The GPUs that jobs may use, by what names them to CUDA; found without CUDA."""
     if GPUS in environment:
-        return [each.strip() for each in environment[GPUS].split(",") if each.strip()]
+        names = filter(None, (each.strip() for each in environment[GPUS].split(",")))
+        return list(itertools.takewhile(lambda name: name != "-1", names))  # as CUDA reads it
     return sorted(
         (each.name.removeprefix("nvidia") for each in Path("/dev").glob("nvidia[0-9]*")), key=int
     )

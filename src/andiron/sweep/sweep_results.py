@@ -21,6 +21,7 @@ from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, option_effects, settled, shares
 from andiron.sweep.ledger import Job
 
+MOST_OPTIONS = 200
 SUMMARY, PICTURE = "summary.csv", "objective.png"
 FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folder", "reason")
 
@@ -38,7 +39,7 @@ class Results:
     def write(self) -> None:
         """Writes the summary and, where an option was varied, the picture."""
         options = varied(self.jobs)
-        files.write(self.folder / SUMMARY, as_csv(self.jobs, options).encode())
+        files.write(self.folder / SUMMARY, errors.printable(as_csv(self.jobs, options)).encode())
         known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         picture = option_effects.picture(options, known, self.metric)
         if picture is not None:
@@ -106,12 +107,14 @@ def as_csv(jobs: Sequence[Job], options: Mapping[str, Mapping[str, Any]]) -> str
 
 
 def varied(jobs: Sequence[Job]) -> dict[str, dict[str, float | str]]:
-    """The values of each option in which jobs differ, by the identity of the job."""
+    """The values of each option in which jobs differ, by the job's identity; of so many options."""
     found: dict[str, dict[str, float | str]] = {}
     for identity, texts in settled.differing(jobs).items():
         for text in texts:
             option, _, value = text.partition("=")
-            found.setdefault(option.lstrip("+~"), {})[identity] = _number_or_text(value)
+            name = option.lstrip("+~")
+            if name in found or len(found) < MOST_OPTIONS:
+                found.setdefault(name, {})[identity] = _number_or_text(value)
     return found
 
 

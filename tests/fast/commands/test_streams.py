@@ -2,6 +2,7 @@
 
 import io
 import os
+import pty
 import sys
 
 import pytest
@@ -66,3 +67,15 @@ def test_a_pipe_without_a_reader_is_discarded_with_what_it_buffers(monkeypatch):
         print("lost", flush=True)
         print("lost too")
     pipe.close()  # else it would fail here, at the process's end
+
+
+def test_the_cursor_of_a_terminal_is_shown_again_and_a_pipe_gets_nothing():
+    ours, theirs = pty.openpty()
+    reader, writer = os.pipe()
+    for descriptor in theirs, writer:
+        streams.show_cursor(descriptor)
+    os.close(writer)
+
+    assert os.read(ours, 99).startswith(b"\x1b[?25h") and os.read(reader, 99) == b""
+    for descriptor in ours, theirs, reader:
+        os.close(descriptor)
