@@ -1,13 +1,14 @@
 """Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 
 class AndironSweeper(BasicSweeper):
@@ -21,6 +22,13 @@ class AndironSweeper(BasicSweeper):
         if self.launcher is not None:
             failures = getattr(task_function, "failures", [])
             self.launcher = _Noting(self.launcher, config, failures)
+
+    def sweep(self, arguments: list[str]) -> None:
+        """As BasicSweeper, in a folder that is safe to write."""
+        from andiron.sweep import ledger
+
+        ledger.check_folder(Path(str(OmegaConf.select(self.config, "hydra.sweep.dir"))))
+        super().sweep(arguments)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Composes as many jobs as it takes for every option and every choice of a group."""

@@ -1,5 +1,6 @@
 """What the launcher does: jobs that the ledger does not know as done, each in its own process."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -131,6 +132,7 @@ class Launcher:
             return self._start(folder, each, place, given[each.identity])
 
         interrupter = self.training.signals.interrupter
+        gc.enable()  # the configuration of each job becomes garbage of 1 MB
         try:
             with shown, interrupter.held_back():
                 schedule = Schedule(start, self.limits, book, folder, shown)
