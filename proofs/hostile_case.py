@@ -19,19 +19,21 @@ DIFF, OPEN, REMOVE, PACK = "runs diff", "runs open", "runs rm", "runs archive"
 LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "generate"
 EXPORT, PROGRAM = "export --format safetensors", "export --format torch"
 START, PLAN, IMPORT, CONFIGURED = "start_from", "plan", "import_state_dict", "--config-dir"
-WATCH, ACCEPT = "watch", "accept_changes"
+WATCH, ACCEPT, SWEEP = "watch", "accept_changes", "runs compare of a sweep"
 
 
 class Case(NamedTuple):
     """A hostile change of a finished run's folder, and the commands that must refuse it.
 
     The others may also answer as for the honest folder; any answer is right if `is_another_run`.
+    With `only`, no other command is tried.
     """
 
     name: str
     change: Change
     commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
     is_another_run: bool = False
+    only: tuple[str, ...] = ()
 
 
 def config(options: Callable[[], dict[str, Any]]) -> Change:

@@ -15,7 +15,8 @@ from andiron.run_folder import RunFolder
 from proofs.attempt import CONF
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE, IMPORT,
-    LIST, LOAD, OPEN, PACK, PLAN, PREDICT, PROGRAM, REMOVE, REPLAY, RESUME, SHOW, START, WATCH,
+    LIST, LOAD, OPEN, PACK, PLAN, PREDICT, PROGRAM, REMOVE, REPLAY, RESUME, SHOW, START, SWEEP,
+    WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
@@ -119,6 +120,7 @@ COMMANDS = {
         runs.main, lambda at: ["archive", at.folder, "--into", at.into, "--yes"],
         "any", is_writing=True,
     ),
+    SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),
     ACCEPT: Command(accept_changes.main, lambda at: [at.folder], "any", is_writing=True),
 }  # fmt: skip
 

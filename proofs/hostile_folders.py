@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib.backends.backend_agg  # noqa: F401
+import matplotlib.figure  # noqa: F401
 import torch
 import torch._dynamo
 import torch.export
@@ -26,10 +28,12 @@ from andiron import experiment  # noqa: F401
 from andiron.exports import checked_export, programs  # noqa: F401
 from andiron.run_folder import RunFolder
 from andiron.trained import evaluating, other_data  # noqa: F401
-from proofs import hostile_bytes, hostile_configs, hostile_facts, hostile_records
+from proofs import (
+    hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_sweeps,
+)  # fmt: skip
 from proofs.attempt import Outcome, attempt, made_run
 from proofs.hostile_bytes import Runs
-from proofs.hostile_case import ACCEPT, CONFIGURED, IMPORT, PACK, PLAN, START, Case
+from proofs.hostile_case import ACCEPT, CONFIGURED, IMPORT, PACK, PLAN, START, SWEEP, Case
 from proofs.hostile_commands import COMMANDS, PICTURE, Place, answer, called
 
 MOST_MEGABYTES = 200  # of memory beyond what the command takes on the honest folder
@@ -39,7 +43,7 @@ pathlib.Path(__file__).with_name('executed').touch()
 def f(*a, **k): pass
 """
 FILES_ALONE = {START, PLAN, IMPORT, CONFIGURED}  # of these it may be given in a folder of no run
-KINDS = (hostile_configs, hostile_records, hostile_bytes, hostile_facts)
+KINDS = (hostile_configs, hostile_records, hostile_bytes, hostile_facts, hostile_sweeps)
 
 
 class Honest(NamedTuple):
@@ -53,14 +57,15 @@ def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
     """Every n-th case whose name has this text, with every command that it is for."""
     cases = itertools.chain.from_iterable(kind.cases() for kind in KINDS)
     for case in itertools.islice((each for each in cases if only in each.name), 0, None, folders):
-        for name in case.commands if _is_of_files(case) else COMMANDS:
-            if name in case.commands or not _is_no_business(case, name):
+        of_files = case.commands if _is_of_files(case) else None
+        for name in case.only or of_files or COMMANDS:
+            if name in (*case.only, *case.commands) or not _is_no_business(case, name):
                 yield case, name
 
 
 def _is_no_business(case: Case, name: str) -> bool:
     """Packing and hashing take as long as the file is; --config-dir is the user's own word."""
-    return name == CONFIGURED or (name in (PACK, ACCEPT) and "sparse" in case.name)
+    return name in (CONFIGURED, SWEEP) or (name in (PACK, ACCEPT) and "sparse" in case.name)
 
 
 def _is_of_files(case: Case) -> bool:

@@ -8,7 +8,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 
 class AndironSweeper(BasicSweeper):
@@ -27,7 +27,8 @@ class AndironSweeper(BasicSweeper):
         """As BasicSweeper, in a folder that is safe to write."""
         from andiron.sweep import ledger
 
-        ledger.check_folder(Path(str(OmegaConf.select(self.config, "hydra.sweep.dir"))))
+        if self.config is not None:
+            ledger.check_folder(Path(str(self.config.hydra.sweep.dir)))
         super().sweep(arguments)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:

@@ -3,7 +3,8 @@
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
@@ -19,6 +20,7 @@ from andiron.search.search_options import SearchOptions
 from andiron.search.search_space import SearchSpace
 
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
+MOST_BYTES = 256 * 2**20
 STUDY = "sweep"  # its name in the storage
 SEARCHED, AGAIN = "searched", "again"  # attributes: what the study is of; of a repeated trial
 OPTUNAS = {"lowest": "minimize", "highest": "maximize"}
@@ -36,7 +38,8 @@ class SweepStudy:
     ):
         """Opens the study, or makes one; trials that failed or were cut off wait for another start.
 
-        Raises: ConfigError for options that do not fit, or another search in the folder.
+        Raises: ConfigError for options that do not fit, or another search in the folder; DataError
+        for a damaged study.
         """
         self._space, self._options = space, options
         self.objectives = tuple(objectives)
@@ -48,30 +51,35 @@ class SweepStudy:
                 [f"hydra.sweeper.pruner={options.pruner}: {why}; leave it out"]
             )
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.optuna = optuna.create_study(
-            storage=_storage(folder, options.storage),
-            study_name=STUDY,
-            directions=[OPTUNAS[each.direction] for each in objectives],
-            pruner=pruner,
-            load_if_exists=True,
-        )
-        self._check_same(folder)
-        self._requeue()
         most = options.n_trials
         if options.sampler == "grid":
             most = min(most, math.prod(map(len, space.grid().values())))
-        self.left = max(0, most - len(self.trials(TrialState.COMPLETE, TrialState.PRUNED)))
+        self._path = folder / FILES[options.storage]
+        with _explained(self._path):
+            self.optuna = optuna.create_study(
+                storage=_storage(self._path, options.storage),
+                study_name=STUDY,
+                directions=[OPTUNAS[each.direction] for each in objectives],
+                pruner=pruner,
+                load_if_exists=True,
+            )
+            self._check_same(folder)
+            self._requeue()
+            self.left = max(0, most - len(self.trials(TrialState.COMPLETE, TrialState.PRUNED)))
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         """The trials in these states, or in any, in their order."""
         return self.optuna.get_trials(deepcopy=False, states=states or None)
 
     def ask(self) -> tuple[Trial, list[str]]:
-        """A new trial, and the overrides of its run."""
+        """A new trial, and the overrides of its run.
+
+        Raises: DataError for a damaged study.
+        """
         self.left -= 1
         number = len([each for each in self.trials() if AGAIN not in each.user_attrs])
         self.optuna.sampler = samplers.sampler(self._options, self._space, number)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _explained(self._path):
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             trial = self.optuna.ask({**self._space.options})
         return trial, self._space.overrides(trial.params)
@@ -133,8 +141,23 @@ class SweepStudy:
                 self.optuna.enqueue_trial(trial.params, user_attrs={AGAIN: True})
 
 
-def _storage(folder: Path, kind: str) -> BaseStorage:
-    path = folder / FILES[kind]
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Says which file it was that optuna could not read: it may come from anybody."""
+    try:
+        yield
+    except errors.AndironError:
+        raise
+    except Exception as error:  # whatever the damage made of the types within optuna
+        raise errors.DataError(
+            f"{path}: is no study that can be continued ({type(error).__name__}: "
+            f"{errors.first_line(error)}); restore it, or choose another sweep_name"
+        ) from error
+
+
+def _storage(path: Path, kind: str) -> BaseStorage:
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        raise errors.DataError(f"{path}: has more than {MOST_BYTES:,} bytes")
     if kind == "journal":
         return JournalStorage(JournalFileBackend(str(path)))
     return RDBStorage(f"sqlite:///{path}")

@@ -64,13 +64,14 @@ class Sweep:
 
     def folder_of(self, job: Job) -> RunFolder | None:
         """The folder of the job's run, if it is known and inside that of the sweep, by no link."""
-        path = self.folder / (job.folder or "")
+        if not job.folder or Path(job.folder).is_absolute():
+            return None
+        path = self.folder / job.folder
         try:
-            if path.resolve() != self.folder.resolve() / (job.folder or "/"):
-                return None
+            is_inside = path.resolve() == self.folder.resolve() / job.folder
         except ValueError:  # no name of a file
             return None
-        return RunFolder(path)
+        return RunFolder(path) if is_inside else None
 
     def is_done(self, job: Job) -> bool:
         """Whether the job is done, and its run is still there."""

@@ -1,7 +1,9 @@
 """The study of a sweep: what is proposed, what is continued, and what is refused."""
 
+import contextlib
 import dataclasses
 import math
+import sqlite3
 
 import optuna
 import pytest
@@ -225,3 +227,36 @@ def test_options_that_optuna_does_not_take_are_refused(tmp_path, given, problem)
 
     assert refused.value.problems[0].startswith(problem)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "damage"),
+    {
+        "a line that is no JSON": ("journal", "nonsense\n{}\n"),
+        "an unknown event": ("journal", '{"op_code": 99, "worker_id": "x"}\n'),
+        "a class": ("sqlite", 'UPDATE trial_params SET distribution_json = \'{"name": "os.system"}\''),
+        "a pickle": ("sqlite", "UPDATE study_user_attributes SET value_json = x'80049529'"),
+        "another schema": ("sqlite", "ALTER TABLE trials RENAME COLUMN state TO x"),
+    }.values(),
+)
+def test_a_study_that_somebody_changed_is_refused_by_its_name(storage, damage, tmp_path):
+    options = dataclasses.replace(JOURNAL, storage=storage)
+    searched(opened(tmp_path, options=options), 1)
+    if storage == "journal":
+        with (tmp_path / "study.jsonl").open("a") as file:
+            file.write(damage)
+    else:
+        with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as database:
+            database.execute(damage)
+            database.commit()
+
+    with pytest.raises(errors.DataError, match="study.*: is no study that can be continued"):
+        searched(opened(tmp_path, options=options))
+
+
+def test_a_study_of_any_size_is_not_read(tmp_path):
+    with (tmp_path / "study.jsonl").open("wb") as file:
+        file.truncate(2**40)
+
+    with pytest.raises(errors.DataError, match="study.jsonl: has more than"):
+        opened(tmp_path)

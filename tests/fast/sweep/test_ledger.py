@@ -7,7 +7,7 @@ import pytest
 
 from andiron import errors
 from andiron.sweep import ledger, settled
-from andiron.sweep.ledger import Ledger
+from andiron.sweep.ledger import Job, Ledger
 
 
 def planned(folder, *jobs):
@@ -66,4 +66,50 @@ def test_a_ledger_that_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / ledger.NAME)
 
     with pytest.raises(errors.DataError, match="cannot be read"):
+        ledger.read(tmp_path)
+
+
+def test_a_folder_behind_a_link_is_not_looked_at_and_nothing_is_written_through_one(tmp_path):
+    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    book = planned(tmp_path, job)
+    book.add("ended", job=job.identity, status="done", folder="0")
+    book.close()
+    ledger.check_folder(tmp_path)
+    (tmp_path / "0").symlink_to(tmp_path.parent)
+    sweep = ledger.read(tmp_path)
+
+    assert sweep.folder_of(sweep.jobs[job.identity]) is None
+    with pytest.raises(errors.SweepError, match="0: is a link, a pipe or a device"):
+        ledger.check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["multirun.yaml", f"{ledger.OUTPUT}/0.txt"])
+def test_a_sweep_does_not_start_where_it_would_write_through_a_link(place, tmp_path):
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).symlink_to("/dev/null")
+
+    with pytest.raises(errors.SweepError, match=place):
+        ledger.check_folder(tmp_path)
+
+
+def test_values_out_of_bounds_are_passed_over_and_long_texts_cut_off(tmp_path):
+    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    book = planned(tmp_path, job)
+    for number in (-1, True, 10**400, ledger.MOST_JOBS):
+        book.add("job", job=f"{number}"[:9], number=number, overrides=[])
+    book.add("ended", job=job.identity, status="failed", reason="x" * 10**5, objective=10**400)
+    book.close()
+    with (tmp_path / ledger.NAME).open("a") as file:
+        file.write(f'{{"event": "job", "job": "b", "number": 1, "x": "{"x" * 2**20}"}}\n')
+
+    (found,) = ledger.read(tmp_path).jobs.values()
+
+    assert found.objective is None and len(found.reason) == ledger.MOST_IN_TEXT
+
+
+def test_a_ledger_with_more_jobs_than_any_sweep_has_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "MOST_JOBS", 3)
+    planned(tmp_path, *(Job(f"{number}", 0, ()) for number in range(4))).close()
+
+    with pytest.raises(errors.DataError, match="has more than 3 jobs"):
         ledger.read(tmp_path)

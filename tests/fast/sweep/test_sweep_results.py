@@ -43,3 +43,10 @@ def test_the_picture_has_numbers_and_names_and_nothing_of_the_seed():
     assert option_effects.picture(options, objectives, "valid/$loss").startswith(b"\x89PNG")
     assert option_effects.picture(seeds, objectives, "valid/loss") is None
     assert option_effects.picture(options, {}, "valid/loss") is None
+
+
+def test_an_option_of_jobs_without_objective_has_no_panel():
+    options = {"lr": {"a": 1.0, "c": 2.0}, "fault": {"b": "raises"}}
+
+    assert option_effects.picture(options, {"a": 0.5, "c": 0.75}, "valid/loss") is not None
+    assert option_effects.picture({"fault": {"b": "raises"}}, {"a": 0.5}, "valid/loss") is None
