@@ -13,7 +13,9 @@ ESCAPE, COMMAND = "\x1b]0;evil\x07\x1b[2J", "; touch {canary}; $(touch {canary})
 JOB = {"event": "job", "job": "a", "number": 0, "overrides": ["lr=1"]}
 DONE = {"event": "ended", "job": "a", "status": "done", "folder": "0", "objective": 1, "seconds": 1}
 OTHER = {"event": "job", "job": "b", "number": 1, "overrides": ["lr=2"]}
-VALUES = [None, True, -1, 1.5, 10**400, 1e308, "", "\ud800\0", ESCAPE + COMMAND, "x" * 2**19, [[]], {}]
+VALUES = [
+    None, True, -1, 1.5, 10**400, 1e308, "", "\ud800\0", ESCAPE + COMMAND, "x" * 2**19, [[]], {},
+]  # fmt: skip
 LINES = {
     "deep JSON": "[" * 10**5,
     "a deep event": '{"event": "job", "job": ' + "[" * 5000 + "]" * 5000 + "}",
@@ -34,15 +36,16 @@ def cases() -> Iterator[Case]:
                 yield _case(f"{fact}={str(value)[:20]!a}", _sweep(OTHER, event | {fact: value}))
     for folder in ("{outside}", "..", "0/../..", "/", "link"):
         yield _case(f"the folder of a job is {folder}", _sweep(DONE | {"folder": folder}))
-    for name, fact in {"overrides": [f"lr={COMMAND}", ESCAPE], "threads": ESCAPE + COMMAND}.items():
+    facts = {"overrides": [f"lr={COMMAND}", ESCAPE], "threads": ESCAPE + COMMAND}
+    for name, fact in facts.items():
         job = JOB | {"job": "c", name: fact}
         done = DONE | {"job": "c", name: fact}
         yield _case(f"a command in {name}", _sweep(DONE | {"status": "failed"}, job, done))
     many = [OTHER | {"job": f"{number}"} for number in range(ledger.MOST_JOBS + 1)]
     yield _case("too many jobs", _sweep(*many))
-    options = [OTHER | {"job": f"{job}", "overrides": [f"o{job}_{option}=1" for option in range(200)]}
-               for job in range(500)]  # fmt: skip
-    yield _case("too many options", _sweep(*options))
+    for number in range(500):
+        many[number]["overrides"] = [f"option{number}_{place}=1" for place in range(200)]
+    yield _case("too many options", _sweep(*many[:500]))
     yield _case("an objective that is none", _sweep({"event": "sweep", "objective": ESCAPE}))
     for name, change in {
         "a link to a file": lambda path: path.symlink_to("/etc/passwd"),

@@ -21,6 +21,7 @@ from andiron.search.study import SweepStudy
 LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
 SPACE = search_space({}, ["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)
 VALUES = search_space({}, ["lr=1e-3,1e-2,1e-1", "n=1,2"], None)
+CLASS = """UPDATE trial_params SET distribution_json = '{"name": "os.system"}'"""
 JOURNAL = SearchOptions(n_trials=8, storage="journal")
 
 
@@ -234,7 +235,7 @@ def test_options_that_optuna_does_not_take_are_refused(tmp_path, given, problem)
     {
         "a line that is no JSON": ("journal", "nonsense\n{}\n"),
         "an unknown event": ("journal", '{"op_code": 99, "worker_id": "x"}\n'),
-        "a class": ("sqlite", 'UPDATE trial_params SET distribution_json = \'{"name": "os.system"}\''),
+        "a class": ("sqlite", CLASS),
         "a pickle": ("sqlite", "UPDATE study_user_attributes SET value_json = x'80049529'"),
         "another schema": ("sqlite", "ALTER TABLE trials RENAME COLUMN state TO x"),
     }.values(),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from andiron import processor
 from andiron.sweep import shares
 
 
@@ -27,7 +28,7 @@ def test_each_job_gets_one_gpu_in_turn_and_all_get_the_only_one(visible, of_each
 
 
 def test_threads_are_shared_out_unless_the_user_chose_them(monkeypatch):
-    monkeypatch.setattr(shares, "_cores", lambda: 8)
+    monkeypatch.setattr(processor, "cores", lambda: 8)
 
     assert [shares.threads(jobs, {}) for jobs in (1, 3, 16)] == [None, "2", "1"]
     assert shares.threads(4, {shares.THREADS: "7"}) == "7"
