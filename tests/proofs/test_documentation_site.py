@@ -125,4 +125,4 @@ def test_a_search_for_param_groups_leads_to_its_page(site, tmp_path):
         results.first.click()
         page.wait_for_url(f"{site}parameter_groups/**")
         assert "Parameter groups" in page.get_by_role("heading", level=1).inner_text()
-        assert page.locator("mark", has_text="param_groups").first.is_visible()
+        page.locator("mark", has_text="param_groups").first.wait_for()  # the page marks it late

@@ -97,24 +97,24 @@ def is_in_training(run_dir):
 @pytest.mark.slow
 def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
     trial = Trial(
-        ["num_epochs=20"], runs=2, kills=3, seed=11, at=("any", "training", "write", "weights")
+        ["num_epochs=20"], runs=1, kills=4, seed=11, at=("any", "training", "write", "weights")
     )
     outcomes = kill_test.show(trial, tmp_path)
 
-    assert [outcome.problems for outcome in outcomes] == [[], []]
+    assert [outcome.problems for outcome in outcomes] == [[]]
     hits = [hit for outcome in outcomes for hit in outcome.hits]
     assert any(hit.phase not in (observed_phase.START, observed_phase.AFTER) for hit in hits)
     assert [path.name for path in tmp_path.iterdir()] == ["straight"]
-    assert kill_test.summary(outcomes).endswith("\n2 of 2 runs end bit-identical")
+    assert kill_test.summary(outcomes).endswith("\n1 of 1 runs end bit-identical")
 
 
 @pytest.mark.slow
 def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_path):
     outcomes = kill_test.show(
-        Trial(["num_epochs=12"], runs=2, kills=3, seed=5, at=["write"]), tmp_path
+        Trial(["num_epochs=12"], runs=1, kills=3, seed=5, at=["write"]), tmp_path
     )
 
-    assert [outcome.problems for outcome in outcomes] == [[], []]
+    assert [outcome.problems for outcome in outcomes] == [[]]
     hits = [hit for outcome in outcomes for hit in outcome.hits]
     assert Hit("SIGKILL", observed_phase.WRITE) in hits
 
