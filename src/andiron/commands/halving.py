@@ -65,7 +65,7 @@ def run(
     OmegaConf.save(config, own.folder / "multirun.yaml")
     jobs = own.trained(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
     return [
-        own.returned(own.folder, job, list(texts))._return_value
+        own.returned(job, list(texts))._return_value
         for job, texts in zip(jobs, overrides, strict=True)
         if job.status not in (ledger.DONE, ledger.PAUSED, *searching.GIVEN_UP)
     ]

@@ -44,7 +44,7 @@ class Launcher:
     @property
     def folder(self) -> Path:
         """Of the sweep."""
-        return Path(os.path.abspath(str(self.config.hydra.sweep.dir)))
+        return folder_of(self.config)
 
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
         """Runs those jobs that are not done; what each returned, in the order of `overrides`.
@@ -52,7 +52,7 @@ class Launcher:
         Raises: as `trained`.
         """
         return [
-            self.returned(self.folder, job, list(texts))
+            self.returned(job, list(texts))
             for job, texts in zip(self.trained(overrides, first), overrides, strict=True)
         ]
 
@@ -111,13 +111,12 @@ class Launcher:
         shown = SweepScreen(jobs, self.metric(), as_typed(self.folder))
         waiting = [given[each.identity] for each in jobs if each.status is None]
         self.job_configs.compose_ahead(waiting)
-        self.run(book, self.folder, supply, given, shown, ended)
+        self.run(book, supply, given, shown, ended)
         return ended
 
     def run(
         self,
         book: Ledger,
-        folder: Path,
         supply: Supply,
         given: Mapping[str, list[str]],
         shown: SweepScreen,
@@ -129,24 +128,24 @@ class Launcher:
         """
 
         def start(each: Job, place: int) -> JobProcess:
-            return self._start(folder, each, place, given[each.identity])
+            return self._start(each, place, given[each.identity])
 
         interrupter = self.training.signals.interrupter
         gc.enable()  # the configuration of each job becomes garbage of 1 MB
         try:
             with shown, interrupter.held_back():
-                schedule = Schedule(start, self.limits, book, folder, shown)
+                schedule = Schedule(start, self.limits, book, self.folder, shown)
                 ended |= schedule.run(supply, interrupter)
         except errors.Interrupted as error:
             number = sum(each.status == ledger.DONE for each in ended.values())
             error.exit_code = self.config.interrupted_exit_code or error.exit_code
             error.outcome = (
                 f"{number} jobs are done; the same command with "
-                f"hydra.sweep.dir={as_typed(folder)} continues the others"
+                f"hydra.sweep.dir={as_typed(self.folder)} continues the others"
             )
             raise
 
-    def _start(self, folder: Path, each: Job, place: int, overrides: list[str]) -> JobProcess:
+    def _start(self, each: Job, place: int, overrides: list[str]) -> JobProcess:
         gpus = shares.visible_gpus(os.environ)
         own = shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
@@ -167,7 +166,7 @@ class Launcher:
             pause_at=each.pause_at,
         )
         surroundings = Surroundings(
-            folder / ledger.OUTPUT / f"{each.number}.txt",
+            self.folder / ledger.OUTPUT / f"{each.number}.txt",
             {**os.environ, **threads, **own},
             None if gib is None else int(gib * 2**30),
         )
@@ -182,12 +181,13 @@ class Launcher:
         first = given[0] if OmegaConf.is_list(given) else given
         return first or (f"{split}/{metric}" if metric else None)
 
-    def returned(self, folder: Path, ended: Job, overrides: list[str]) -> JobReturn:
+    def returned(self, ended: Job, overrides: list[str]) -> JobReturn:
         """What Hydra's sweepers expect of a job."""
         returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
         if ended.status in (ledger.DONE, ledger.PAUSED):
             returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
         else:
+            folder = self.folder
             place = folder / ended.folder if ended.folder else f"{folder}: job {ended.number}"
             texts = " ".join(ended.overrides)
             error = errors.SweepError(f"{place} ({texts}): {ended.status}: {ended.reason}")
@@ -227,7 +227,7 @@ def launched(
         raise
     except Exception as error:  # a process of its own was killed, or there is no such cluster
         name = config.hydra.runtime.choices["hydra/launcher"]
-        folder = Path(os.path.abspath(str(config.hydra.sweep.dir)))
+        folder = folder_of(config)
         states = {
             run.path: run.facts["status"]
             for run in recorded_run.read(run_search.run_folders([folder]))
@@ -242,6 +242,11 @@ def compare(folder: Path) -> None:
     results = sweep_results.of_folder(folder)
     results.write()
     print(results.as_text(MOST_GROUPS))
+
+
+def folder_of(config: DictConfig) -> Path:
+    """The folder of the sweep with this configuration."""
+    return Path(os.path.abspath(str(config.hydra.sweep.dir)))
 
 
 def as_typed(folder: Path) -> str:

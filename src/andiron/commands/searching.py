@@ -2,23 +2,21 @@
 
 import itertools
 import logging
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, improvement
 from andiron.commands import launching
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective, recorded_run
-from andiron.config import diagnosis, optuna_package, violations
+from andiron.config import composition, optuna_package, violations
 from andiron.run_folder import RunFolder
 from andiron.search.search_options import SearchOptions
 from andiron.sweep import ledger, settled
@@ -55,7 +53,7 @@ def run(
     own = getattr(launcher, "of_sweep", None)  # of the launcher andiron
     if options.pruner:
         _check_prunable(options.pruner, own, plain)
-    folder = Path(os.path.abspath(str(config.hydra.sweep.dir)))
+    folder = launching.folder_of(config)
     folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before it is locked: closing a file releases its lock
     book = Ledger(folder)
@@ -80,13 +78,7 @@ def checked(
 
     Raises: ConfigError with every mistake in it.
     """
-    composed = loader.load_sweep_config(config, list(overrides))
-    with open_dict(composed):
-        del composed["hydra"]
-    problems = diagnosis.problems(composed)
-    if problems:
-        raise errors.ConfigError(problems)
-    return diagnosis.plain(composed)
+    return asdict(composition.checked_job(loader.load_sweep_config(config, list(overrides))))
 
 
 def _check_prunable(
@@ -119,11 +111,11 @@ def _run_in_processes(
     shown = SweepScreen([], metric, launching.as_typed(folder), proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, shown)
     ended: dict[str, Job] = {}
-    launcher.run(book, folder, proposals, proposals.given, shown, ended)
+    launcher.run(book, proposals, proposals.given, shown, ended)
     if any(job.status == ledger.DONE for job in known.jobs.values()):
         launching.compare(folder)
     return [
-        launcher.returned(folder, job, proposals.given[job.identity])._return_value
+        launcher.returned(job, proposals.given[job.identity])._return_value
         for job in ended.values()
         if job.status not in (ledger.DONE, *GIVEN_UP)
     ]

@@ -66,8 +66,16 @@ def of_job(
         config = loader.load_sweep_config(sweep, list(overrides))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError([str(error)]) from error
+    return config, checked_job(config)
+
+
+def checked_job(config: DictConfig) -> schema.Train:
+    """A job as Hydra composes it, checked without Hydra's own node.
+
+    Raises: ConfigError with every mistake in it.
+    """
     options = [str(name) for name in config if name != "hydra"]
-    return config, checked(OmegaConf.masked_copy(config, options))
+    return checked(OmegaConf.masked_copy(config, options))
 
 
 def quoted(text: str) -> str:
