@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from andiron import files
-from andiron.commands import command_line, train
+from andiron.commands import command_line, training
 from proofs.stop_points import Moment, Stop
 from andiron.commands.signals import Signals
 from andiron.interrupter import Interrupter
@@ -112,7 +112,7 @@ def run_apart(piece: Piece) -> Ended:
 
 
 def _run(piece: Piece, watched: Watched) -> int:
-    task = functools.partial(train.train, interrupter=watched)
+    task = functools.partial(training.train, interrupter=watched)
     return command_line.main(
         task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True
     )

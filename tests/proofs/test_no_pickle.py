@@ -31,7 +31,7 @@ from pathlib import Path
 
 from andiron import serialization
 from andiron.build import components, configured_learner
-from andiron.commands import train
+from andiron.commands import train, training
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 
@@ -47,11 +47,11 @@ class Stops(Interrupter):
             self.stop("after 30 updates")
         return super().at(split, updates, batch)
 
-whole = train.train
-train.train = lambda *arguments: whole(*arguments[:3], Stops())
+whole = training.train
+training.train = lambda *arguments: whole(*arguments[:3], Stops())
 options = "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain"
 assert train_py("hydra.run.dir=run", *options) == 130
-train.train = whole
+training.train = whole
 assert train_py("resume=run") == 0
 
 run = Path("run").absolute()

@@ -15,7 +15,7 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
 
 from andiron import errors, improvement
-from andiron.commands import command_line, signals, streams, train
+from andiron.commands import command_line, signals, streams, training
 from andiron.commands.signals import Signals
 from andiron.config import composition
 from andiron.config.schema import Train
@@ -92,7 +92,7 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
         config = loader.load_sweep_config(config, request.overrides)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.number
-    training = train.Training(request.arguments, heard, request.is_known)
+    train = training.Training(request.arguments, heard, request.is_known)
 
     def checked(config: DictConfig) -> Train:
         reply({"folder": HydraConfig.get().runtime.output_dir})
@@ -101,7 +101,7 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
     def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         _wait_for_another(RunFolder(run_dir))
         try:
-            return training(config, run_dir, record)
+            return train(config, run_dir, record)
         except errors.Paused as error:
             reply({"paused": str(error)})
             return _objective_so_far(config, RunFolder(run_dir))

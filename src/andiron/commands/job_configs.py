@@ -1,13 +1,12 @@
-"""The configurations of a sweep's jobs, which the sweep composes and checks for them."""
+"""The configurations of a sweep's jobs, composed and checked before the jobs can start."""
 
 import time
 from collections.abc import Iterable, Sequence
 
-from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig
 
 from andiron import errors
-from andiron.config import composition
+from andiron.config.job_composition import JobComposition
 from andiron.config.schema import Train
 
 SECONDS_AHEAD = 1.2  # about as long as the process that jobs are forked from imports torch
@@ -15,11 +14,10 @@ Composed = tuple[DictConfig, Train] | None
 
 
 class JobConfigs:
-    """Composes jobs from the configuration of their sweep."""
+    """What a composition gives for each job, by its overrides."""
 
-    def __init__(self, loader: ConfigLoader, sweep: DictConfig):
-        self._loader = loader
-        self._sweep = sweep
+    def __init__(self, composition: JobComposition):
+        self._composition = composition
         self._ahead: dict[tuple[str, ...], Composed] = {}
 
     def compose_ahead(self, jobs: Iterable[Sequence[str]]) -> None:
@@ -38,6 +36,6 @@ class JobConfigs:
 
     def _composed(self, overrides: Sequence[str]) -> Composed:
         try:
-            return composition.of_job(self._loader, self._sweep, overrides)
+            return self._composition.checked(overrides)
         except errors.ConfigError:
             return None

@@ -15,12 +15,13 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
-from andiron.commands import job, train
+from andiron.commands import job, training
 from andiron.commands.job_configs import JobConfigs
 from andiron.commands.sweep_screen import SweepScreen
 from andiron.comparison import objective, recorded_run, run_search
 from andiron.config import violations
 from andiron.config.composition import Composed
+from andiron.config.job_composition import JobComposition
 from andiron.sweep import ledger, settled, shares, sweep_results
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.sweep.ledger import Job, Ledger, Sweep
@@ -35,7 +36,7 @@ class Launcher:
     """A sweep as Hydra describes it, whose jobs can be launched."""
 
     context: HydraContext
-    training: train.Training
+    training: training.Training
     config: DictConfig
     job_configs: JobConfigs
     limits: Limits
@@ -202,15 +203,12 @@ def prepared(
 
     Raises: ConfigError for a limit that is none, or a program that is not Andiron's.
     """
-    if not (isinstance(task, Composed) and isinstance(task.task, train.Training)):
+    if not (isinstance(task, Composed) and isinstance(task.task, training.Training)):
         why = "launches runs of train.py only; choose hydra/launcher=basic"
         raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
-    threads = shares.threads(limits.jobs, os.environ)
-    if threads is not None:
-        os.environ[shares.THREADS] = threads  # for the process that loads torch
-    start_clean_process()
-    job_configs = JobConfigs(context.config_loader, config)
+    threads = start_clean_process(shares.threads(limits.jobs, os.environ))
+    job_configs = JobConfigs(JobComposition(context.config_loader, config))
     return Launcher(context, task.task, config, job_configs, limits, threads)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from andiron import errors, serialization
 from andiron.build import components
 from andiron.build.network import Most
-from andiron.commands import command_line, process, train
+from andiron.commands import command_line, process, training
 from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
@@ -43,7 +43,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     print(errors.printable(listed))
     signals = Signals(Interrupter())
     with heard(signals):
-        train.train(config, into, {}, signals.interrupter, trusted)
+        training.train(config, into, {}, signals.interrupter, trusted)
     found = bit_comparison.compare(path, into)
     if not found:
         print(f"exact: {bit_comparison.counts(path)} are the same bits")

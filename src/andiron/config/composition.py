@@ -7,13 +7,12 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
@@ -23,11 +22,11 @@ from omegaconf import DictConfig, OmegaConf
 from andiron import errors, ranges
 from andiron.config import arguments as command_arguments
 from andiron.config import diagnosis, schema
+from andiron.config.flags import SWEEPS
 
 Returned = float | list[float | None] | None  # the objective of a job, or each of several
 Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
-SWEEPS = {"-m", "--multirun"}
 
 
 def checked(config: DictConfig) -> schema.Train:
@@ -53,20 +52,6 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
     return checked(config)
-
-
-def of_job(
-    loader: ConfigLoader, sweep: DictConfig, overrides: Sequence[str]
-) -> tuple[DictConfig, schema.Train]:
-    """A job of a sweep as Hydra composes it, and its checked configuration.
-
-    Raises: ConfigError with every mistake in it.
-    """
-    try:
-        config = loader.load_sweep_config(sweep, list(overrides))
-    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        raise errors.ConfigError([str(error)]) from error
-    return config, checked_job(config)
 
 
 def checked_job(config: DictConfig) -> schema.Train:

@@ -4,7 +4,6 @@ The clean process (multiprocessing's fork server) has imported torch, started no
 touched a GPU. A job leads a session of its own, so that Ctrl-C reaches it once, through the sweep.
 """
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -19,6 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from andiron.sweep import shares
+
 try:
     import resource
 except ImportError:  # Windows
@@ -31,6 +32,7 @@ HELD_BACK = {
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
     if hasattr(signal, name)
 }
+_of_clean_process: dict[str, str | None] = {}  # variables of its own, once it was started
 Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
 
 
@@ -87,11 +89,17 @@ class JobProcess:
         self.send(signal.SIGKILL)
 
 
-def start_clean_process() -> None:
-    """Starts the process that jobs are forked from; it imports while this one continues."""
+def start_clean_process(threads: str | None) -> str | None:
+    """Starts the process that jobs are forked from, which imports while this one continues.
+
+    The threads that its jobs have, for `OMP_NUM_THREADS`; None leaves them to torch. If it was
+    started before, they are those of that time.
+    """
+    _of_clean_process.setdefault(shares.THREADS, threads)
     forkserver.set_forkserver_preload(PRELOADED)
     with _from_clean_process():
         forkserver.ensure_running()
+    return _of_clean_process[shares.THREADS]
 
 
 @contextmanager
@@ -101,22 +109,27 @@ def _from_clean_process() -> Iterator[None]:
     They are for the sweep and its jobs: the clean process has to tell how the jobs end.
     """
     resource_tracker.ensure_running()  # it would make this process hear them again
-    before = os.environ.get("PYTHONPATH")
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_of_clean_process}
+    before = {name: os.environ.get(name) for name in own}
     was = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        _set(own)
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+        _set(before)
         signal.pthread_sigmask(signal.SIG_SETMASK, was)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
     """In the job's process: what it prints goes to its own file, and it ends with the sweep."""
-    gc.freeze()  # looking for garbage among the modules would copy the memory that they share
     os.setsid()
     surroundings.output.parent.mkdir(parents=True, exist_ok=True)
     output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

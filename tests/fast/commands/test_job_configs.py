@@ -8,6 +8,7 @@ from hydra.types import RunMode
 
 from andiron.commands.job_configs import JobConfigs
 from andiron.config import composition
+from andiron.config.job_composition import JobComposition
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -18,7 +19,7 @@ def test_a_job_is_composed_as_alone_and_a_wrong_one_is_left_to_its_process():
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         sweep = loader.load_configuration("train", ["jobs=2"], RunMode.MULTIRUN)
-        configs = JobConfigs(loader, sweep)
+        configs = JobConfigs(JobComposition(loader, sweep))
         configs.compose_ahead(jobs[:3])
         found = [configs.of(each) for each in jobs]
         alone = [composition.composed(CONF, each) for each in (jobs[0], jobs[3])]

@@ -7,7 +7,7 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.commands import process, train
+from andiron.commands import process, train, training
 from andiron.commands.signals import Signals, heard
 from andiron.interrupter import Interrupter
 
@@ -78,7 +78,7 @@ def test_a_run_stopped_before_its_first_update_leaves_nothing(here, monkeypatch)
     def recorded(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(train, "_record", recorded)
+    monkeypatch.setattr(training, "_record", recorded)
     arguments = ("num_epochs=1", "hydra.run.dir=run", "restart=requeued")
     ended = called(train.main, *arguments, cwd=here)
     assert ended.code == 75
@@ -92,7 +92,7 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here, monkeypat
     def killed(*_):
         raise SystemExit(1)
 
-    monkeypatch.setattr(train, "_import_experiment", killed)
+    monkeypatch.setattr(training, "_import_experiment", killed)
     assert called(train.main, "num_epochs=1", "hydra.run.dir=run", cwd=here).code == 1
     ended = called(train.main, "resume=run", cwd=here)
     assert ended.errors == (
