@@ -86,9 +86,13 @@ class Row:
     metrics: Mapping[str, Spread | None]
 
 
-def described(groups: Sequence[Sequence[Run]], metrics: Sequence[str]) -> list[Row]:
-    """A row for each group."""
-    options = [name for name in differing([group[0] for group in groups]) if name not in APART]
+def described(
+    groups: Sequence[Sequence[Run]], metrics: Sequence[str], beside: Sequence[Run] = ()
+) -> list[Row]:
+    """A row for each group, with the options that differ among the groups and runs `beside` them.
+    """
+    compared = [*(group[0] for group in groups), *beside]
+    options = [name for name in differing(compared) if name not in APART]
     return [
         Row(
             place,

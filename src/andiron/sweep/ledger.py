@@ -47,7 +47,7 @@ class Job:
     reason: str | None = None
     folder: str | None = None  # in that of the sweep
     objective: float | None = None
-    seconds: float | None = None
+    seconds: float | None = None  # of its newest process, and of those that paused before it
     starts: int = 0
     threads: str | None = None
     pause_at: int | None = None  # epochs or updates, of its newest start
@@ -209,6 +209,8 @@ def after(job: Job, event: Mapping[str, Any]) -> Job:
         value if is_finite(value := event.get(name)) else None for name in ("objective", "seconds")
     )
     status, rungs = _of(event, "status", str), job.rungs
+    if rungs and seconds is not None:  # it has continued where it paused
+        seconds += job.seconds or 0
     if status == PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
         rungs = (*rungs, (job.pause_at, objective))
     return replace(

@@ -3,7 +3,7 @@
 import io
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from andiron import errors, plain_values
@@ -15,11 +15,15 @@ FACTOR = 8  # between the largest and the smallest number of a logarithmic axis
 
 
 def picture(
-    options: Mapping[str, Mapping[str, Any]], objectives: Mapping[str, float], metric: str
+    options: Mapping[str, Mapping[str, Any]],
+    objectives: Mapping[str, float],
+    metric: str,
+    paused: Collection[str] = (),
 ) -> bytes | None:
     """A PNG with a panel for each option: a point for each job, and the mean of each value.
 
-    `options` has the values by the identity of the job. None if no option was varied.
+    With jobs that are `paused`, whose points are hollow, there is no mean: they have trained for
+    less. `options` has the values by the identity of the job. None if no option was varied.
     """
     shown = [
         name
@@ -34,26 +38,31 @@ def picture(
     figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
     for place, name in enumerate(shown, 1):
         axes = figure.add_subplot(rows, columns, place)
-        _draw(axes, options[name], objectives)
+        _draw(axes, options[name], objectives, paused)
         axes.set(xlabel=_plain(name), ylabel=_plain(metric))
     written = io.BytesIO()
     figure.savefig(written, dpi=120, format="png")
     return written.getvalue()
 
 
-def _draw(axes: Any, values: Mapping[str, Any], objectives: Mapping[str, float]) -> None:
-    by_value: dict[Any, list[float]] = {}
+def _draw(
+    axes: Any, values: Mapping[str, Any], objectives: Mapping[str, float], paused: Collection[str]
+) -> None:
+    by_value: dict[Any, list[str]] = {}
     for job, value in values.items():
         if job in objectives:
             key = value if plain_values.is_finite(value) else plain_values.as_text(value)
-            by_value.setdefault(key, []).append(objectives[job])
+            by_value.setdefault(key, []).append(job)
     are_numbers = all(plain_values.is_finite(each) for each in by_value)
     keys: Sequence[Any] = sorted(by_value) if are_numbers else list(by_value)
     places = keys if are_numbers else range(len(keys))
     for place, key in zip(places, keys, strict=True):
-        axes.plot([place] * len(by_value[key]), by_value[key], "o", color="C0", alpha=0.4)
-    means = [statistics.fmean(by_value[key]) for key in keys]
-    axes.plot(list(places), means, "-" if are_numbers else "_", color="C1", markersize=24)
+        for job in by_value[key]:
+            fill = "none" if job in paused else "C0"
+            axes.plot(place, objectives[job], "o", color="C0", markerfacecolor=fill, alpha=0.4)
+    if not paused:
+        means = [statistics.fmean(objectives[job] for job in by_value[key]) for key in keys]
+        axes.plot(list(places), means, "-" if are_numbers else "_", color="C1", markersize=24)
     if are_numbers and min(keys) > 0 and max(keys) >= FACTOR * min(keys):
         axes.set_xscale("log")
     elif not are_numbers:

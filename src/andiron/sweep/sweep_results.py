@@ -41,7 +41,8 @@ class Results:
         options = varied(self.jobs)
         files.write(self.folder / SUMMARY, errors.printable(as_csv(self.jobs, options)).encode())
         known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
-        picture = option_effects.picture(options, known, self.metric)
+        paused = {job.identity for job in self.jobs if job.status == ledger.PAUSED}
+        picture = option_effects.picture(options, known, self.metric, paused)
         if picture is not None:
             files.write(self.folder / PICTURE, picture)
 
@@ -82,7 +83,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     way = direction or run_values.known_direction(name, done)
     groups = seed_groups.ordered(seed_groups.by_seed(done), name, way)
     metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(done)]))
-    rows = seed_groups.described(groups, metrics)
+    rows = seed_groups.described(groups, metrics, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     jobs = [replace(job, objective=values.get(key)) for key, job in sweep.jobs.items()]
     best = _best(groups[0], name, way)

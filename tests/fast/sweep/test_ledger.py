@@ -51,6 +51,19 @@ def test_the_last_event_of_a_job_counts_and_a_torn_line_does_not(tmp_path):
     assert (found.status, found.starts, found.folder) == (None, 2, "0")
 
 
+def test_the_seconds_of_a_job_are_of_all_parts_between_which_it_paused(tmp_path):
+    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    book = planned(tmp_path, job)
+    for pause_at, status, seconds in ((1, "killed", 9.0), (1, "paused", 2.0), (None, "done", 3.0)):
+        book.add("started", job=job.identity, pid=1, pause_at=pause_at)
+        book.add("ended", job=job.identity, status=status, objective=0.5, seconds=seconds)
+    book.close()
+
+    (found,) = ledger.read(tmp_path).jobs.values()
+
+    assert (found.seconds, found.rungs) == (5.0, ((1, 0.5),))
+
+
 @pytest.mark.parametrize("folder", ["/", "..", "a/../.."])
 def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)

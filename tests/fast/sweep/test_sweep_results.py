@@ -3,6 +3,8 @@
 import csv
 import io
 
+from matplotlib.axes import Axes
+
 from andiron.sweep import option_effects, sweep_results
 from andiron.sweep.ledger import Job
 
@@ -43,6 +45,22 @@ def test_the_picture_has_numbers_and_names_and_nothing_of_the_seed():
     assert option_effects.picture(options, objectives, "valid/$loss").startswith(b"\x89PNG")
     assert option_effects.picture(seeds, objectives, "valid/loss") is None
     assert option_effects.picture(options, {}, "valid/loss") is None
+
+
+def test_points_of_paused_jobs_are_hollow_and_have_no_mean(monkeypatch):
+    drawn = []
+    plot = Axes.plot
+    monkeypatch.setattr(
+        Axes, "plot", lambda *given, **style: drawn.append(style) or plot(*given, **style)
+    )
+    options = {"lr": {"a": 0.1, "b": 0.2}}
+
+    option_effects.picture(options, {"a": 0.5, "b": 0.75}, "valid/loss", {"b"})
+    assert [each["markerfacecolor"] for each in drawn] == ["C0", "none"]
+
+    drawn.clear()
+    option_effects.picture(options, {"a": 0.5, "b": 0.75}, "valid/loss")
+    assert [each["color"] for each in drawn] == ["C0", "C0", "C1"]
 
 
 def test_an_option_of_jobs_without_objective_has_no_panel():

@@ -73,6 +73,7 @@ def test_a_job_that_paused_twice_has_the_bits_of_the_run_alone(here):
 
     assert (ended.code, ended.errors) == (0, "")
     assert "of 3 jobs: " in ended.output and "1 done" in ended.output
+    assert re.search(r"group +runs +lr +valid/accuracy", ended.output)  # that differs from others
     jobs = list(ledger.read(folder).jobs.values())
     (best,) = [job for job in jobs if job.status == ledger.DONE]
     assert [at for at, _ in best.rungs] == [1, 2]
