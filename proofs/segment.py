@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from andiron import files
-from andiron.commands import command_line, training
+from andiron.commands import command_line, process, training
 from proofs.stop_points import Moment, Stop
 from andiron.commands.signals import Signals
 from andiron.interrupter import Interrupter
@@ -111,6 +111,7 @@ def run_apart(piece: Piece) -> Ended:
         )
 
 
+@process.command
 def _run(piece: Piece, watched: Watched) -> int:
     task = functools.partial(training.train, interrupter=watched)
     return command_line.main(

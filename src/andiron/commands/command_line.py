@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import __version__, errors
-from andiron.commands.signals import Signals, exit_code, heard, outcome
+from andiron.commands.signals import Signals, exit_code, heard
 from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, trust, user_files
 from andiron.config.trust import Trust
@@ -32,6 +32,7 @@ def main(
 
     `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
     a run.
+    Raises: Interrupted for one of these signals.
     """
     if command_arguments.asks_version(arguments):
         print(f"andiron {__version__}")  # Hydra would print its own
@@ -50,9 +51,6 @@ def main(
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
-        return exit_code(error)
     return 0
 
 

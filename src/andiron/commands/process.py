@@ -8,6 +8,7 @@ from typing import ParamSpec
 
 from andiron import errors
 from andiron.commands import streams
+from andiron.commands.signals import exit_code, outcome
 
 EXIT_USAGE = 2
 # of torchrun and of mpirun: how many processes were started, and which of them this is
@@ -17,7 +18,10 @@ Arguments = ParamSpec("Arguments")
 
 
 def command(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
-    """A main function whose standard streams never end it, and whose surroundings are checked."""
+    """A main function whose standard streams never end it, and whose surroundings are checked.
+
+    Ctrl-C ends it with a line, also while it imports.
+    """
 
     @functools.wraps(main)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
@@ -26,7 +30,11 @@ def command(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
             if found:
                 print(f"error: {errors.ConfigError(found)}", file=sys.stderr)
                 return EXIT_USAGE
-            return main(*args, **kwargs)
+            try:
+                return main(*args, **kwargs)
+            except KeyboardInterrupt as error:
+                print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
+                return exit_code(error)
 
     return checked
 

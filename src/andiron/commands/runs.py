@@ -188,9 +188,6 @@ def main() -> int:
     except (errors.AndironError, OSError) as error:
         print(f"error: {clearing.reason(error)}", file=sys.stderr)
         return EXIT_FAILED
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     return code
 
 

@@ -7,7 +7,7 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.commands import process, train, training
+from andiron.commands import process, signals, train, training
 from andiron.commands.signals import Signals, heard
 from andiron.interrupter import Interrupter
 
@@ -55,7 +55,7 @@ def test_torchrun_trains_nothing(here, monkeypatch):
 
 
 def test_signals_are_ignored_on_the_way_out_of_a_process():
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
     try:
         with heard(Signals(Interrupter(), until_exit=True)):
             pass
@@ -99,3 +99,14 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here, monkeypat
         f"error: {here / 'run'}: the run ended before its first checkpoint, so there is nothing to "
         f"resume; hydra.run.dir={here / 'run'} overwrite=true starts it again\n"
     )
+
+
+def test_an_interrupt_before_signals_are_handled_ends_with_a_line(monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "_start_clean_process", interrupted)
+
+    ended = called(train.main)
+
+    assert (ended.code, ended.output, ended.errors) == (130, "", "interrupted\n")
