@@ -111,8 +111,11 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
     assert str(recorded["hardware"]["threads"]) == again["none"].threads
 
 
-def test_a_sweep_that_is_ended_at_once_leaves_no_job_and_is_completed(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--trials", "2", "--seed", "3"])
+@pytest.mark.parametrize(
+    "arguments", [("--trials", "2"), ("--trials", "1", "--also", "jobs=1", "hydra/sweeper=asha")]
+)
+def test_a_sweep_that_is_ended_at_once_leaves_no_job_and_is_completed(arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--seed", "3", *arguments])
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
 
     assert sweep_kills.main() == 0
