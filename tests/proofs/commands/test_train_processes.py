@@ -25,7 +25,10 @@ def start(cwd, *overrides):
 
 
 def finish(process):
-    output, error = process.communicate(timeout=240)
+    try:
+        output, error = process.communicate(timeout=240)
+    finally:
+        process.kill()  # where it has not ended
     return process.returncode, output, error
 
 
