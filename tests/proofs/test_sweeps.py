@@ -1,12 +1,14 @@
 """Sweeps as they are used: jobs in processes of their own, of which some fail."""
 
 import json
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from train_processes import Training
 
 from andiron.sweep import ledger
 from proofs import sweep_kills
@@ -109,6 +111,18 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
     assert len(weights) == 1  # resumed runs too have the bits of the one that was not disturbed
     recorded = json.loads((sweep / "0" / "provenance.json").read_text())
     assert str(recorded["hardware"]["threads"]) == again["none"].threads
+
+
+def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
+    path = tmp_path / "multirun" / "some" / ledger.NAME
+    with Training(tmp_path, "-m", "seed=range(0,99)", "num_epochs=1", "sweep_name=some") as sweep:
+        sweep.until(lambda: path.exists() and '"done"' in path.read_text())
+        sweep.process.send_signal(signal.SIGINT)
+
+        assert sweep.end() == 130
+        assert "the best again: " in sweep.output
+        assert sweep.errors.endswith("; the same command continues the others\n")
+    assert len(path.with_name("summary.csv").read_text().splitlines()) == 100
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,16 @@ NOT_STARTED = {  # with the exit code 2, and nothing left
     ),
     "a choice twice": (["augmentation=[shift,shift]"], "augmentation=[shift,shift]: names a ch"),
     "an interval": (["lr=interval(0,1)"], "lr=interval(0,1): an interval needs a sweeper"),
+    "a list of folders": (["-m", "lr=1,2", "sweep_name=a,b"], "sweep_name=a,b: is one value"),
+    "a grid of metrics": (
+        ["-m", "lr=1,2", "objective=valid/loss,valid/accuracy"],
+        "objective=valid/loss,valid/accuracy: is one value for all jobs; several metrics are a",
+    ),
+    "a folder named twice": (
+        ["-m", "lr=1,2", "sweep_name=a", "hydra.sweep.dir=b"],
+        "sweep_name and hydra.sweep.dir: both name",
+    ),
+    "what is wrong in every job": (["-m", "seed=1,2", "name=a/b"], "name=a/b: should be"),
     "an empty range": (["-m", "lr=range(1,0)"], "lr=range(1,0): no combination of values"),
     "an endless sweep": (["-m", "seed=range(0,inf)"], "seed=range(0,inf): should have at most"),
     "no YAML": (["--config-dir=mine", "model=bracket"], "/model/bracket.yaml: no YAML: line "),

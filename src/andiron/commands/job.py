@@ -74,7 +74,8 @@ def _failed(error: BaseException, reply: Reply) -> int:
     if isinstance(error, errors.AndironError):
         print(f"error: {error}", file=sys.stderr)
         name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
-        reply({name: str(error)})
+        problems = error.problems if isinstance(error, errors.ConfigError) else [str(error)]
+        reply({name: "; ".join(problems)})
         return command_line.exit_code_of(error)
     traceback.print_exception(error)
     reply({"error": errors.reason(error)})

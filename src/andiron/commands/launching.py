@@ -77,20 +77,21 @@ class Launcher:
         given = {each.identity: list(texts) for each, texts in zip(jobs, overrides, strict=True)}
         unique = {each.identity: self._again(known, each, settled_as) for each in jobs}
         supply = supplied(unique.values())
-        book = Ledger(self.folder)
+        book, ended = Ledger(self.folder), dict[str, Job]()
         try:
             self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
-            ended = self._run(book, list(unique.values()), supply, given)
+            self._run(book, list(unique.values()), supply, given, ended)
         finally:
             book.close()
-        if any(each.status == ledger.DONE for each in ended.values()):
-            compare(self.folder)
+            if any(each.status == ledger.DONE for each in ended.values()):
+                compare(self.folder)
         return [ended[each.identity] for each in jobs]
 
     def _again(self, known: Sweep, each: Job, settled_as: Collection[str]) -> Job:
         """A job of the ledger as this command finds it; if it is done, its objective may differ."""
         if self.config.overwrite:
             return Job(each.identity, each.number, each.overrides, threads=self.threads)
+        each = known.current(each)
         folder = known.folder_of(each)
         if folder is not None and known.is_done(each):
             return replace(each, objective=objective.value(folder, self.metric()))
@@ -103,17 +104,21 @@ class Launcher:
             book.add("job", job=each.identity, number=each.number, overrides=each.overrides)
 
     def _run(
-        self, book: Ledger, jobs: Sequence[Job], supply: Supply, given: Mapping[str, list[str]]
-    ) -> dict[str, Job]:
-        """The jobs by identity as they ended, those that are settled as they are."""
+        self,
+        book: Ledger,
+        jobs: Sequence[Job],
+        supply: Supply,
+        given: Mapping[str, list[str]],
+        ended: dict[str, Job],
+    ) -> None:
+        """As `run`; jobs that are settled are added as they are."""
         if done := sum(each.status == ledger.DONE for each in jobs):
             print(f"{done} of {len(jobs)} jobs are done already")
-        ended = {each.identity: each for each in jobs if each.status is not None}
+        ended |= {each.identity: each for each in jobs if each.status is not None}
         shown = SweepScreen(jobs, self.metric(), as_typed(self.folder))
         waiting = [given[each.identity] for each in jobs if each.status is None]
         self.job_configs.compose_ahead(waiting)
         self.run(book, supply, given, shown, ended)
-        return ended
 
     def run(
         self,
@@ -140,10 +145,9 @@ class Launcher:
         except errors.Interrupted as error:
             number = sum(each.status == ledger.DONE for each in ended.values())
             error.exit_code = self.config.interrupted_exit_code or error.exit_code
-            error.outcome = (
-                f"{number} jobs are done; the same command with "
-                f"hydra.sweep.dir={as_typed(self.folder)} continues the others"
-            )
+            is_named = self.config.sweep_name is not None
+            place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
+            error.outcome = f"{number} jobs are done; the same command{place} continues the others"
             raise
 
     def _start(self, each: Job, place: int, overrides: list[str]) -> JobProcess:
@@ -188,10 +192,13 @@ class Launcher:
         if ended.status in (ledger.DONE, ledger.PAUSED):
             returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
         else:
-            folder = self.folder
-            place = folder / ended.folder if ended.folder else f"{folder}: job {ended.number}"
-            texts = " ".join(ended.overrides)
-            error = errors.SweepError(f"{place} ({texts}): {ended.status}: {ended.reason}")
+            place = self.folder / (ended.folder or ledger.OUTPUT)
+            if not ended.folder or not place.exists():  # refused before there was a run
+                place = self.folder / ledger.OUTPUT / f"{ended.number}.txt"
+            texts, reason = " ".join(ended.overrides), ended.reason
+            if ended.status == ledger.TIMED_OUT:
+                reason = f"{reason}; the same command continues it, for as long again"
+            error = errors.SweepError(f"{place} ({texts}): {ended.status}: {reason}")
             returned.status, returned.return_value = JobStatus.FAILED, error
         return returned
 

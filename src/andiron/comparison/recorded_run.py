@@ -160,13 +160,15 @@ def _object(
 def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """Every option by its dotted name, and which are a node's class, named without its package.
 
-    A schedule's copy of `lr` is left out: the user did not set it. An option that is newer than the
-    run has its default.
+    A schedule's copy of `lr` is left out: the user did not set it; and `render`, which does not
+    affect training. An option that is newer than the run has its default.
     """
     _check_depth(config)
     flat: dict[str, Any] = {}
     nodes = set()
     for path, value in leaves(config):
+        if path[0] == "render":
+            continue
         if path[-1] == "_target_" and len(path) > 1:
             name = ".".join(path[:-1])
             nodes.add(name)

@@ -18,6 +18,7 @@ from andiron.config import optuna_package
 from andiron.config.schema import OF_A_SWEEP
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+OF_ALL_JOBS = (*OF_A_SWEEP, "overwrite", "trust", "render", "restart")
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
 
@@ -84,8 +85,10 @@ def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
         for each in twice
         if str(each.key_or_group) in known
     ]
+    names = [str(each.key_or_group) for each in overrides]
+    if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
+        found.append("sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out")
     if not parsed(arguments).multirun:
-        names = [str(each.key_or_group) for each in overrides]
         why = "is said of a sweep; give -m too, or leave it out"
         found += [f"{name}=...: {why}" for name in OF_A_SWEEP if name in names]
     if found:
@@ -100,6 +103,9 @@ def _misread(override: Override) -> str:
     if not _length(value) <= MOST_JOBS:  # or NaN
         return f"should have at most {MOST_JOBS} values; narrow the range"
     if override.is_sweep_override():
+        if option in OF_ALL_JOBS:
+            several = "; several metrics are a list: 'objective=[valid/loss,valid/accuracy]'"
+            return "is one value for all jobs" + (several if option == "objective" else "")
         return "no combination of values; give some" if _length(value) <= 0 else ""
     if option in FOLDERS and not _is_folder(value):
         return "no folder; give one, or leave it out"

@@ -140,16 +140,33 @@ def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.clear()
     os.environ.update(surroundings.environment)
-    if surroundings.memory_bytes is not None and resource is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (surroundings.memory_bytes, hard))
     threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
 
     def reply(message: Any) -> None:
         with suppress(OSError):  # the sweep was killed
             sender.send(message)
 
+    problem = _limited(surroundings.memory_bytes)
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+        reply({"error": problem})
+        sys.exit(1)
     sys.exit(work(request, reply))
+
+
+def _limited(memory_bytes: int | None) -> str | None:
+    """Limits the memory of this process; why that cannot be, if torch alone has more."""
+    if memory_bytes is None or resource is None:
+        return None
+    with open("/proc/self/statm", encoding="ascii") as file:
+        taken = int(file.read().split()[5]) * resource.getpagesize()
+    if taken >= memory_bytes:
+        return f"the memory limit is {memory_bytes / 2**30:.2f} GiB, and torch alone takes " + (
+            f"{taken / 2**30:.2f} GiB; give a higher hydra.launcher.job_gib"
+        )
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
+    return None
 
 
 def heard() -> None:

@@ -73,6 +73,11 @@ class Sweep:
             return None
         return RunFolder(path) if is_inside else None
 
+    def current(self, job: Job) -> Job:
+        """The job; one that was paused is done if its run was resumed by itself, to its end."""
+        is_done = job.status == PAUSED and self.is_done(replace(job, status=DONE))
+        return replace(job, status=DONE, reason=None) if is_done else job
+
     def is_done(self, job: Job) -> bool:
         """Whether the job is done, and its run is still there."""
         folder = self.folder_of(job)

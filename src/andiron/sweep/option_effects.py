@@ -11,7 +11,7 @@ from andiron import errors, plain_values
 LEFT_OUT = ("seed", "name")
 MOST_PANELS, COLUMNS = 12, 3
 LONGEST = 24  # characters of a value below its axis
-FACTOR = 8  # between the largest and the smallest number of a logarithmic axis
+FACTOR = 10  # between the largest and the smallest number of a logarithmic axis
 
 
 def picture(
@@ -22,8 +22,9 @@ def picture(
 ) -> bytes | None:
     """A PNG with a panel for each option: a point for each job, and the mean of each value.
 
-    With jobs that are `paused`, whose points are hollow, there is no mean: they have trained for
-    less. `options` has the values by the identity of the job. None if no option was varied.
+    There is no mean where each value has one job, or where jobs are `paused`, whose points are
+    hollow: they have trained for less. `options` has the values by the identity of the job. None if
+    no option was varied.
     """
     shown = [
         name
@@ -60,13 +61,19 @@ def _draw(
         for job in by_value[key]:
             fill = "none" if job in paused else "C0"
             axes.plot(place, objectives[job], "o", color="C0", markerfacecolor=fill, alpha=0.4)
-    if not paused:
+    if not paused and len(keys) < sum(map(len, by_value.values())):
         means = [statistics.fmean(objectives[job] for job in by_value[key]) for key in keys]
-        axes.plot(list(places), means, "-" if are_numbers else "_", color="C1", markersize=24)
+        line = "-" if are_numbers else "_"
+        axes.plot(list(places), means, line, color="C1", markersize=24, label="mean")
+        axes.legend(fontsize="small", markerscale=0.5)
     if are_numbers and min(keys) > 0 and max(keys) >= FACTOR * min(keys):
+        from matplotlib.ticker import NullFormatter
+
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     elif not are_numbers:
         axes.set_xticks(list(places), [_plain(str(key)) for key in keys], rotation=20)
+        axes.set_xlim(-0.5, len(keys) - 0.5)
 
 
 def _plain(text: str) -> str:

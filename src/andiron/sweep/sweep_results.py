@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from andiron import errors, files, improvement
 from andiron.comparison import epoch_curves, recorded_run, run_list, run_values, seed_groups
@@ -39,10 +38,15 @@ class Results:
     def write(self) -> None:
         """Writes the summary and, where an option was varied, the picture."""
         options = varied(self.jobs)
-        files.write(self.folder / SUMMARY, errors.printable(as_csv(self.jobs, options)).encode())
+        summary = as_csv(self.jobs, options, self.metric)
+        files.write(self.folder / SUMMARY, errors.printable(summary).encode())
         known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == ledger.PAUSED}
-        picture = option_effects.picture(options, known, self.metric, paused)
+        numbers = {
+            name: {job: _number_or_text(text) for job, text in texts.items()}
+            for name, texts in options.items()
+        }
+        picture = option_effects.picture(numbers, known, self.metric, paused)
         if picture is not None:
             files.write(self.folder / PICTURE, picture)
 
@@ -67,8 +71,9 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     Raises: SelectionError if no job is done, or none has measured this metric.
     """
     sweep = ledger.read(folder)
+    known = {key: sweep.current(job) for key, job in sweep.jobs.items()}
     by_path: dict[Path, Job] = {}
-    for job in sweep.jobs.values():
+    for job in known.values():
         place = sweep.folder_of(job)
         if place is not None and (sweep.is_done(job) or job.status == ledger.PAUSED):
             by_path[place.path] = job
@@ -85,7 +90,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(done)]))
     rows = seed_groups.described(groups, metrics, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
-    jobs = [replace(job, objective=values.get(key)) for key, job in sweep.jobs.items()]
+    jobs = [replace(job, objective=values.get(key)) for key, job in known.items()]
     best = _best(groups[0], name, way)
     return Results(folder, jobs, name, rows, by_path[best.path] if best is not None else None)
 
@@ -96,26 +101,31 @@ def curves(results: Results) -> list[Curve]:
     return epoch_curves.curves(labelled, results.metric.removesuffix(improvement.LAST))
 
 
-def as_csv(jobs: Sequence[Job], options: Mapping[str, Mapping[str, Any]]) -> str:
-    """A line for each job: the values of the options that were varied, and how it ended."""
+def as_csv(
+    jobs: Sequence[Job], options: Mapping[str, Mapping[str, str]], metric: str
+) -> str:
+    """A line for each job: the values of the options that were varied, and how it ended.
+
+    `metric` is that of the objective.
+    """
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
-    table.writerow(["job", *options, *FACTS])
+    table.writerow(["job", *options, *FACTS, "metric"])
     for job in sorted(jobs, key=lambda job: job.number):
         own = [values.get(job.identity) for values in options.values()]
-        table.writerow([job.identity, *own, *(getattr(job, name) for name in FACTS)])
+        table.writerow([job.identity, *own, *(getattr(job, name) for name in FACTS), metric])
     return written.getvalue()
 
 
-def varied(jobs: Sequence[Job]) -> dict[str, dict[str, float | str]]:
+def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     """The values of each option in which jobs differ, by the job's identity; of so many options."""
-    found: dict[str, dict[str, float | str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for identity, texts in settled.differing(jobs).items():
         for text in texts:
             option, _, value = text.partition("=")
             name = option.lstrip("+~")
             if name in found or len(found) < MOST_OPTIONS:
-                found.setdefault(name, {})[identity] = _number_or_text(value)
+                found.setdefault(name, {})[identity] = value
     return found
 
 

@@ -64,6 +64,23 @@ def test_the_seconds_of_a_job_are_of_all_parts_between_which_it_paused(tmp_path)
     assert (found.seconds, found.rungs) == (5.0, ((1, 0.5),))
 
 
+def test_a_paused_job_whose_run_was_trained_to_its_end_is_done(tmp_path):
+    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    book = planned(tmp_path, job)
+    book.add("started", job=job.identity, pid=1, pause_at=1)
+    book.add("ended", job=job.identity, status="paused", folder="0", reason="after 1 epoch")
+    book.close()
+    sweep = ledger.read(tmp_path)
+    (paused,) = sweep.jobs.values()
+    (tmp_path / "0").mkdir()
+
+    (tmp_path / "0" / "status.json").write_text('{"status": "paused"}')
+    assert sweep.current(paused) == paused
+
+    (tmp_path / "0" / "status.json").write_text('{"status": "done"}')
+    assert (sweep.current(paused).status, sweep.current(paused).reason) == ("done", None)
+
+
 @pytest.mark.parametrize("folder", ["/", "..", "a/../.."])
 def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)

@@ -1,9 +1,12 @@
 """The limits of a sweep's jobs, as options of the launcher."""
 
+import sys
+
 import pytest
 
 from andiron import errors
 from andiron.config import violations
+from andiron.sweep import job_process
 from andiron.sweep.scheduling import Limits
 
 
@@ -22,3 +25,15 @@ def test_limits_that_limit_nothing_or_everything_are_refused_together():
     assert [each.partition("=")[0] for each in refused.value.problems] == [
         f"hydra.launcher.{name}" for name in wrong
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_a_memory_limit_below_what_torch_takes_is_refused_with_the_remedy():
+    limit = job_process.resource.RLIMIT_DATA
+    before = job_process.resource.getrlimit(limit)
+
+    problem = job_process._limited(2**20)
+
+    assert problem.startswith("the memory limit is 0.00 GiB, and torch alone takes ")
+    assert problem.endswith("give a higher hydra.launcher.job_gib")
+    assert job_process.resource.getrlimit(limit) == before

@@ -18,12 +18,14 @@ JOBS = [
 def test_the_summary_has_a_column_for_each_option_that_was_varied():
     options = sweep_results.varied(JOBS)
 
-    rows = list(csv.DictReader(io.StringIO(sweep_results.as_csv(JOBS[::-1], options))))
+    written = sweep_results.as_csv(JOBS[::-1], options, "valid/loss")
+    rows = list(csv.DictReader(io.StringIO(written)))
 
     assert options == {
         "optimizer": {"a": "adam", "b": "sgd", "c": "adam"},
-        "lr": {"a": 0.1, "b": 0.1, "c": 0.2},
+        "lr": {"a": "0.1", "b": "0.1", "c": "0.2"},
     }
+    assert {row["metric"] for row in rows} == {"valid/loss"}
     assert [row["number"] for row in rows] == ["0", "1", "2"]
     assert [row["objective"] for row in rows] == ["0.5", "", "0.75"]
     assert rows[1]["reason"] == "it broke,\ntwice" and rows[1]["lr"] == "0.1"
@@ -53,14 +55,19 @@ def test_points_of_paused_jobs_are_hollow_and_have_no_mean(monkeypatch):
     monkeypatch.setattr(
         Axes, "plot", lambda *given, **style: drawn.append(style) or plot(*given, **style)
     )
-    options = {"lr": {"a": 0.1, "b": 0.2}}
+    options = {"lr": {"a": 0.1, "b": 0.2, "c": 0.2}}
+    objectives = {"a": 0.5, "b": 0.75, "c": 0.7}
 
-    option_effects.picture(options, {"a": 0.5, "b": 0.75}, "valid/loss", {"b"})
-    assert [each["markerfacecolor"] for each in drawn] == ["C0", "none"]
+    option_effects.picture(options, objectives, "valid/loss", {"b"})
+    assert [each["markerfacecolor"] for each in drawn] == ["C0", "none", "C0"]
 
     drawn.clear()
-    option_effects.picture(options, {"a": 0.5, "b": 0.75}, "valid/loss")
-    assert [each["color"] for each in drawn] == ["C0", "C0", "C1"]
+    option_effects.picture(options, objectives, "valid/loss")
+    assert [each.get("label") for each in drawn] == [None, None, None, "mean"]
+
+    drawn.clear()
+    option_effects.picture({"lr": {"a": 0.1, "b": 0.2}}, objectives, "valid/loss")
+    assert [each.get("label") for each in drawn] == [None, None]
 
 
 def test_an_option_of_jobs_without_objective_has_no_panel():
