@@ -113,6 +113,18 @@ def _most(votes: Counter[tuple[str, str]]) -> dict[str, str]:
     return dict(key for key, _ in reversed(votes.most_common()))  # the last of a name stays
 
 
+def changes(folder: RunFolder) -> dict[str, Any]:
+    """The options that were changed when the run was resumed, with their newest value."""
+    resumes = _object(folder.provenance, []).get("resumes")
+    found: dict[str, Any] = {}
+    for each in resumes if isinstance(resumes, list) else ():
+        changed = each.get("changes") if isinstance(each, dict) else None
+        for name, sides in changed.items() if isinstance(changed, dict) else ():
+            if isinstance(sides, list) and len(sides) == 2:
+                found[name] = sides[1]
+    return found
+
+
 def _read(folder: RunFolder) -> Run:
     problems: list[str] = []
     config = _object(folder.config, problems, MOST_OPTIONS)

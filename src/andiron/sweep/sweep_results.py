@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from andiron import errors, files, improvement
 from andiron.comparison import epoch_curves, recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.epoch_curves import Curve
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.seed_groups import Row
+from andiron.plain_values import as_text
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, option_effects, settled, shares
 from andiron.sweep.ledger import Job
@@ -34,6 +36,7 @@ class Results:
     metric: str
     rows: Sequence[Row]
     best: Job | None
+    changes: Mapping[str, Any]  # options with which the best run was resumed
 
     def write(self) -> None:
         """Writes the summary and, where an option was varied, the picture."""
@@ -61,6 +64,10 @@ class Results:
             parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
             parts.append(f"the best again: {command_of(self.best)}")
+        if self.changes:
+            texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())
+            line = f"the best was resumed since, with {' '.join(texts)}"
+            parts.append(errors.printable(line.replace("\n", "\\n")))
         return "\n\n".join(parts)
 
 
@@ -92,7 +99,10 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     jobs = [replace(job, objective=values.get(key)) for key, job in known.items()]
     best = _best(groups[0], name, way)
-    return Results(folder, jobs, name, rows, by_path[best.path] if best is not None else None)
+    if best is None:
+        return Results(folder, jobs, name, rows, None, {})
+    changes = recorded_run.changes(best.folder)
+    return Results(folder, jobs, name, rows, by_path[best.path], changes)
 
 
 def curves(results: Results) -> list[Curve]:

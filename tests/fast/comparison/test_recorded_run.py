@@ -8,7 +8,7 @@ import pytest
 
 from andiron import errors
 from andiron.comparison import run_list, run_search, seed_groups
-from andiron.comparison.recorded_run import read
+from andiron.comparison.recorded_run import changes, read
 from andiron.run_folder import RunFolder
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
@@ -152,6 +152,21 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
         seed_groups.as_table(seed_groups.described(seed_groups.by_seed(runs), ["valid/loss"])),
     ]
     assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
+
+
+@pytest.mark.parametrize(
+    ("resumes", "found"),
+    [
+        ([{"changes": {"lr": [1, 2]}}, {}, {"changes": {"lr": [2, 3], "seed": [1, 4]}}], [3, 4]),
+        ([{"changes": {"lr": 1}}, {"changes": {"lr": [1, 2, 3]}}, {"changes": [1]}, 7], []),
+        ({"changes": {"lr": [1, 2]}}, []),
+        (None, []),
+    ],
+)
+def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_path):
+    (tmp_path / "provenance.json").write_text(json.dumps({"resumes": resumes}))
+
+    assert [*changes(RunFolder(tmp_path)).values()] == found
 
 
 def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):

@@ -35,6 +35,16 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     assert compared.output.endswith(f"{again}\n") and summary.exists()
 
 
+def test_a_best_job_that_was_trained_for_longer_is_not_said_to_be_its_command(here):
+    small = ("num_epochs=1", "sweep_name=some", "render=plain")
+    assert called(train.main, "-m", "seed=1,2", *small).code == 0
+    assert called(train.main, "resume=multirun/some/0", "num_epochs=3").code == 0
+
+    compared = called(runs.main, "compare", "multirun/some")
+
+    assert compared.output.endswith("the best was resumed since, with num_epochs=3\n")
+
+
 def test_a_job_of_a_sweep_equals_the_same_run_in_a_process_of_its_own(tmp_path):
     overrides = ("num_epochs=1", "model=convnet")
     swept = called(train.main, "-m", "seed=1,2", *overrides, "hydra.sweep.dir=sweep", cwd=tmp_path)
