@@ -34,6 +34,16 @@ class JobConfigs:
         key = tuple(overrides)
         return self._ahead.pop(key) if key in self._ahead else self._composed(overrides)
 
+    def shared_problems(self, jobs: Sequence[Sequence[str]]) -> list[str]:
+        """The problems that both the first and the last of these jobs have."""
+        found: list[tuple[str, ...]] = []
+        for overrides in (jobs[0], jobs[-1]):
+            try:
+                self._composition.checked(overrides)
+            except errors.ConfigError as error:
+                found.append(error.problems)
+        return [each for each in found[0] if each in found[1]] if len(found) == 2 else []
+
     def _composed(self, overrides: Sequence[str]) -> Composed:
         try:
             return self._composition.checked(overrides)

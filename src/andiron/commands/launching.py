@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,25 +68,48 @@ class Launcher:
         """Runs the jobs as `supplied`; each as it ended, in their order.
 
         One that the ledger knows keeps its status if it is done, or in `settled_as`.
-        Raises: ConfigError for no jobs; Interrupted once the jobs that ran have saved their state.
+        Raises: ConfigError for no jobs, or what is wrong in all; Interrupted once the jobs that ran
+        have saved their state.
         """
-        if not overrides:
-            raise errors.ConfigError(["the sweep has no job: no combination of values"])
+        self._check(overrides)
         self.folder.mkdir(parents=True, exist_ok=True)
         known = ledger.read(self.folder)  # before it is locked: closing a file releases its lock
         jobs = settled.jobs(known, overrides, first)
         given = {each.identity: list(texts) for each, texts in zip(jobs, overrides, strict=True)}
         unique = {each.identity: self._again(known, each, settled_as) for each in jobs}
         supply = supplied(unique.values())
-        book, ended = Ledger(self.folder), dict[str, Job]()
+        ended: dict[str, Job] = {}
         try:
-            self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
-            self._run(book, list(unique.values()), supply, given, ended)
-        finally:
-            book.close()
-            if any(each.status == ledger.DONE for each in ended.values()):
-                compare(self.folder)
+            with closing(Ledger(self.folder)) as book:
+                self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
+                self._run(book, list(unique.values()), supply, given, ended)
+        except errors.Interrupted:
+            with suppress(errors.SelectionError):
+                self._compare(ended)
+            raise
+        self._compare(ended)
         return [ended[each.identity] for each in jobs]
+
+    def _check(self, overrides: Sequence[Sequence[str]]) -> None:
+        """Refuses what no job could be trained with.
+
+        Raises: ConfigError.
+        """
+        if not overrides:
+            raise errors.ConfigError(["the sweep has no job: no combination of values"])
+        if len(overrides) > 1 and not self._environment(place=0):
+            problems = self.job_configs.shared_problems(overrides)
+            if problems:
+                raise errors.ConfigError(problems)
+
+    def _compare(self, ended: Mapping[str, Job]) -> None:
+        if any(each.status == ledger.DONE for each in ended.values()):
+            compare(self.folder)
+
+    def _environment(self, place: int) -> dict[str, str]:
+        """The variables in which a job at a place differs from the sweep."""
+        gpus = shares.visible_gpus(os.environ)
+        return shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
 
     def _again(self, known: Sweep, each: Job, settled_as: Collection[str]) -> Job:
         """A job of the ledger as this command finds it; if it is done, its objective may differ."""
@@ -151,8 +175,7 @@ class Launcher:
             raise
 
     def _start(self, each: Job, place: int, overrides: list[str]) -> JobProcess:
-        gpus = shares.visible_gpus(os.environ)
-        own = shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
+        own = self._environment(place)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
         gib = self.limits.job_gib
         composed = self.job_configs.of(overrides)

@@ -39,16 +39,6 @@ class JobComposition:
             raise errors.ConfigError([str(error)]) from error
         return config, composition.checked_job(config)
 
-    def shared_problems(self, jobs: Sequence[Sequence[str]]) -> list[str]:
-        """The problems of the configuration that the first and the last of these jobs have."""
-        found: list[tuple[str, ...]] = []
-        for overrides in (jobs[0], jobs[-1]):
-            try:
-                self.checked(overrides)
-            except errors.ConfigError as error:
-                found.append(error.problems)
-        return [each for each in found[0] if each in found[1]] if len(found) == 2 else []
-
     def composed(self, overrides: Sequence[str]) -> DictConfig:
         """What Hydra's `load_sweep_config` returns."""
         parsed = [each for each in map(self._parsed, overrides) if each is not None]

@@ -158,12 +158,14 @@ def _limited(memory_bytes: int | None) -> str | None:
     """Limits the memory of this process; why that cannot be, if torch alone has more."""
     if memory_bytes is None or resource is None:
         return None
-    with open("/proc/self/statm", encoding="ascii") as file:
-        taken = int(file.read().split()[5]) * resource.getpagesize()
-    if taken >= memory_bytes:
-        return f"the memory limit is {memory_bytes / 2**30:.2f} GiB, and torch alone takes " + (
-            f"{taken / 2**30:.2f} GiB; give a higher hydra.launcher.job_gib"
-        )
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        taken = pages * resource.getpagesize()
+        if taken >= memory_bytes:
+            return (
+                f"the memory limit is {memory_bytes / 2**30:.2f} GiB, and torch alone takes "
+                f"{taken / 2**30:.2f} GiB; give a higher hydra.launcher.job_gib"
+            )
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
     return None

@@ -27,3 +27,16 @@ def test_a_job_is_composed_as_alone_and_a_wrong_one_is_left_to_its_process():
     assert [found[0][1], found[3][1]] == alone
     assert found[0][0].hydra.overrides.task == jobs[0]
     assert found[1:3] == [None, None]
+
+
+def test_only_what_is_wrong_in_the_first_and_the_last_job_is_shared():
+    composition.register_resolvers()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        sweep = loader.load_configuration("train", [], RunMode.MULTIRUN)
+        configs = JobConfigs(JobComposition(loader, sweep))
+
+        (shared,) = configs.shared_problems([["lr=1", "name=a/b"], ["lr=-1", "name=a/b"]])
+        assert shared.startswith("name=a/b: ")
+        assert configs.shared_problems([["lr=-1"], ["lr=1"]]) == []
+        assert configs.shared_problems([["lr=-1"], ["lr=-2"]]) == []

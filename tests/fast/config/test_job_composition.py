@@ -76,15 +76,6 @@ def test_jobs_that_differ_in_plain_values_are_composed_once(sweep, monkeypatch):
     ]
 
 
-def test_only_what_is_wrong_in_the_first_and_the_last_job_is_shared(sweep):
-    jobs_together = JobComposition(sweep.loader, sweep.config)
-
-    (shared,) = jobs_together.shared_problems([["lr=1", "name=a/b"], ["lr=-1", "name=a/b"]])
-    assert shared.startswith("name=a/b: ")
-    assert jobs_together.shared_problems([["lr=-1"], ["lr=1"]]) == []
-    assert jobs_together.shared_problems([["lr=-1"], ["lr=-2"]]) == []
-
-
 def test_a_job_that_cannot_be_composed_is_refused(sweep):
     with pytest.raises(Exception, match="nonsense"):
         JobComposition(sweep.loader, sweep.config).composed(["seed=1", "model.nonsense=1"])
