@@ -3,8 +3,8 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,9 @@ class Launcher:
         unique = {each.identity: self._again(known, each, settled_as) for each in jobs}
         supply = supplied(unique.values())
         ended: dict[str, Job] = {}
-        try:
-            with closing(Ledger(self.folder)) as book:
-                self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
-                self._run(book, list(unique.values()), supply, given, ended)
-        except errors.Interrupted:
-            with suppress(errors.SelectionError):
-                self._compare(ended)
-            raise
-        self._compare(ended)
+        with compared(self.folder, ended), closing(Ledger(self.folder)) as book:
+            self._plan(book, [each for key, each in unique.items() if key not in known.jobs])
+            self._run(book, list(unique.values()), supply, given, ended)
         return [ended[each.identity] for each in jobs]
 
     def _check(self, overrides: Sequence[Sequence[str]]) -> None:
@@ -101,10 +95,6 @@ class Launcher:
             problems = self.job_configs.shared_problems(overrides)
             if problems:
                 raise errors.ConfigError(problems)
-
-    def _compare(self, ended: Mapping[str, Job]) -> None:
-        if any(each.status == ledger.DONE for each in ended.values()):
-            compare(self.folder)
 
     def _environment(self, place: int) -> dict[str, str]:
         """The variables in which a job at a place differs from the sweep."""
@@ -265,7 +255,24 @@ def launched(
         raise errors.SweepError("\n".join([failed, *left])) from error
 
 
-def compare(folder: Path) -> None:
+@contextmanager
+def compared(folder: Path, jobs: Mapping[str, Job]) -> Iterator[None]:
+    """At its end, or once it is interrupted, compares the sweep, if one of the jobs is done."""
+
+    def compare() -> None:
+        if any(job.status == ledger.DONE for job in jobs.values()):
+            _compare(folder)
+
+    try:
+        yield
+    except errors.Interrupted:
+        with suppress(errors.SelectionError):
+            compare()
+        raise
+    compare()
+
+
+def _compare(folder: Path) -> None:
     """Writes and prints how the jobs of the sweep in the folder compare."""
     results = sweep_results.of_folder(folder)
     results.write()

@@ -111,9 +111,8 @@ def _run_in_processes(
     shown = SweepScreen([], metric, launching.as_typed(folder), proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, shown)
     ended: dict[str, Job] = {}
-    launcher.run(book, proposals, proposals.given, shown, ended)
-    if any(job.status == ledger.DONE for job in known.jobs.values()):
-        launching.compare(folder)
+    with launching.compared(folder, known.jobs):
+        launcher.run(book, proposals, proposals.given, shown, ended)
     return [
         launcher.returned(job, proposals.given[job.identity])._return_value
         for job in ended.values()

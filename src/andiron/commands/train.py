@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from andiron.commands import process
+from andiron.commands.signals import Signals
 from andiron.config.flags import SWEEPS
 from andiron.interrupter import Interrupter
 from andiron.sweep import shares
@@ -22,9 +23,9 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """
     arguments = sys.argv[1:]
     _start_clean_process(arguments)
-    from andiron.commands import command_line, signals, training  # they import Hydra
+    from andiron.commands import command_line, training  # they import Hydra
 
-    heard = signals.Signals(Interrupter(), until_exit=until_exit)
+    heard = Signals(Interrupter(), until_exit=until_exit)
     train = training.Training(arguments, heard)
     return command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
 

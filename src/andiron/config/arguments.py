@@ -15,10 +15,10 @@ from hydra.errors import HydraException
 
 from andiron import errors
 from andiron.config import optuna_package
-from andiron.config.schema import OF_A_SWEEP
+from andiron.config.schema import APART, OF_A_SWEEP
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
-OF_ALL_JOBS = (*OF_A_SWEEP, "overwrite", "trust", "render", "restart")
+OF_ALL_JOBS = APART - {"resume", "resume_allow"}  # a sweep of resumed runs has its own error
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
 

@@ -27,6 +27,8 @@ NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradie
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options, given beside -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # no part of a run
+# how a run is started and shown, which says nothing of what is trained
+APART = frozenset((*INSTRUCTIONS, "render", "restart"))
 DEFAULT_WRITERS = {
     "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
     "json_lines": {"_target_": "andiron.writers.JsonLinesWriter"},

@@ -14,7 +14,7 @@ from typing import Any
 
 from andiron import errors, files
 from andiron.append_only import AppendOnlyFile
-from andiron.config.schema import INSTRUCTIONS
+from andiron.config.schema import APART
 from andiron.plain_values import is_finite
 from andiron.run import log_file, status
 from andiron.run_folder import RunFolder
@@ -32,8 +32,6 @@ DIVERGED = "diverged"  # NaN or infinity: it would fail again
 PRUNED = "pruned"  # stopped by a search, because others were better
 PAUSED = "paused"  # at a rung of successive halving
 IDENTITY = 12  # hexadecimal digits
-# how a run is shown and started says nothing of what is trained
-APART = {*INSTRUCTIONS, "render", "restart"}
 
 
 @dataclass(frozen=True)
