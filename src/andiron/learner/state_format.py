@@ -1,11 +1,11 @@
-"""The plain values of a learner's state: what each may be, and older formats brought to this one.
+"""The plain values of a learner's state, and what each may be.
 
 Whoever gives a run folder away can sign its manifests again, so a whole checkpoint is data too.
 
 >>> checked({"format": 3})
 Traceback (most recent call last):
     ...
-andiron.errors.DataError: state.json: format is 3, not 1 or 2
+andiron.errors.DataError: state.json: format is 3, not 2
 """
 
 import math
@@ -21,7 +21,7 @@ from andiron.checkpoint import contents
 from andiron.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
-FORMAT = 2  # 1: before states had named parts
+FORMAT = 2
 MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
 WORDS = 624  # of the Mersenne twister's state, and its position among them
 
@@ -120,7 +120,7 @@ class Logged(TypedDict):
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     history: dict[str, dict[str, Standing]]
     latest: Values
-    writers: Plain
+    writers: dict[str, Plain]
 
 
 class LossScale(TypedDict):
@@ -189,7 +189,7 @@ class State(TypedDict):
     batch: Count
     owners: dict[str, Owner]
     frozen: list[str]
-    stateless: NotRequired[list[str]]
+    stateless: list[str]
     schedules: list[Plain]
     early_stopping: dict[str, Observed]
     averages: dict[str, Count]
@@ -201,13 +201,16 @@ class State(TypedDict):
 
 
 def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
-    """A state in the present format, its values of the types and in the ranges that a run gives.
+    """The state, its values of the types and in the ranges that a run gives.
 
     Raises: DataError naming the file, the key, the value and what is allowed.
     """
-    found = _upgraded(state, file)
+    if not isinstance(state, dict):
+        raise wrong(file, "", state, "an object")
+    if state.get("format") != FORMAT:
+        raise wrong(file, "format", state.get("format"), str(FORMAT))
     try:
-        _adapter().validate_python(found)
+        _adapter().validate_python(state)
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
@@ -216,16 +219,16 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
         allowed = "known" if first["type"] == "extra_forbidden" else first["msg"]
         allowed = allowed.removeprefix("Input should be ")
         raise wrong(file, where[1:], first["input"], allowed) from error
-    parts = found["parts"]
-    made = found["updates"] + parts.get("nonfinite", {}).get("skipped", 0)
-    if found["epoch"] > made:
+    parts = state["parts"]
+    made = state["updates"] + parts.get("nonfinite", {}).get("skipped", 0)
+    if state["epoch"] > made:
         allowed = f"at most {made}, the updates that were made or left out"
-        raise wrong(file, "epoch", found["epoch"], allowed)
+        raise wrong(file, "epoch", state["epoch"], allowed)
     last = parts.get("validation", {}).get("last_update", -1)
-    if last > found["updates"]:
-        allowed = f"at most {found['updates']}, the completed updates"
+    if last > state["updates"]:
+        allowed = f"at most {state['updates']}, the completed updates"
         raise wrong(file, "parts.validation.last_update", last, allowed)
-    return found
+    return state
 
 
 def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
@@ -237,35 +240,3 @@ def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
 @cache
 def _adapter() -> Any:
     return TypeAdapter(State)
-
-
-def _upgraded(state: Any, file: str) -> dict[str, Any]:
-    """A state in the present format; format 1 counted epochs and had other names."""
-    if not isinstance(state, dict):
-        raise wrong(file, "", state, "an object")
-    if state.get("format") == FORMAT:
-        return state
-    if state.get("format", 1) != 1:
-        raise wrong(file, "format", state["format"], f"1 or {FORMAT}")
-    try:
-        validated = state["updates"] if state["batch"] == 0 else -1
-        return {
-            **{key: state[key] for key in State.__annotations__.keys() & state.keys()},
-            "format": FORMAT,
-            "metric_log": state["journal"],
-            "early_stopping": {name: _rule(rule) for name, rule in state["stopping"].items()},
-            "parts": {"nonfinite": state["guard"], "validation": {"last_update": validated}},
-        }
-    except (LookupError, TypeError, AttributeError) as error:
-        raise errors.DataError(f"{file}: no state of a learner ({error!r})") from error
-
-
-def _rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """The state of an early stopping rule that counted epochs."""
-    return {
-        **{key: rule[key] for key in Observed.__annotations__.keys() & rule.keys()},
-        "update_of_best": 0,
-        "is_best": 0 < rule["last_epoch"] == rule["epoch_of_best"],
-        "since_gain": rule["last_epoch"] - rule["epoch_of_gain"],
-        "last_update": 0,
-    }

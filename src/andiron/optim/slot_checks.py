@@ -36,8 +36,7 @@ def problems(
         own = {key: state[key] for key in state if names[key] in each.parameters}
         yield from _of_optimizer(each, own)
     stateless = without_state(optimizer, state)
-    recorded = saved.get("stateless", stateless)  # older states do not say it
-    yield from (f"{name!r} has no state" for name in stateless if name not in recorded)
+    yield from (f"{name!r} has no state" for name in stateless if name not in saved["stateless"])
     groups = optimizer.groups
     first_steps = [group.frozen_updates + group.every for group in groups.values()]
     if not state and saved["updates"] > max(first_steps):

@@ -17,7 +17,7 @@ train 20 {'loss': 0.5}
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from andiron.protocols import (
@@ -34,8 +34,6 @@ from andiron.protocols import (
     Writer,
 )
 
-Positions = Mapping[str, Position] | Sequence[Position | None]  # a list in older checkpoints
-ORDER_WITHOUT_NAMES = ("json_lines", "tensorboard")  # in checkpoints that hold a list of positions
 log = logging.getLogger("andiron")
 
 
@@ -80,14 +78,15 @@ class Writers:
         found = self._each(Rewinds, "position")
         return {name: position for name, position in found.items() if position is not None}
 
-    def rewind(self, positions: Positions, updates: int) -> None:
+    def rewind(self, positions: Mapping[str, Position], updates: int) -> None:
         """Returns each writer to its position after `updates`.
 
         A writer without a position was added later and stays where it is; a position without a
-        writer is ignored. """
-        for name, position in _by_name(positions, self._writers).items():
+        writer is ignored.
+        """
+        for name, position in positions.items():
             writer = self._writers.get(name)
-            if isinstance(writer, Rewinds) and position is not None:
+            if isinstance(writer, Rewinds):
                 self._attempt(name, writer.rewind, position, updates)
 
     def close(self) -> list[str]:
@@ -117,15 +116,3 @@ class Writers:
                 log.warning(message, name, call.__name__, type(error).__name__, error)
             self._failures[name] += 1
             return None
-
-
-def _by_name(positions: Positions, names: Iterable[str]) -> Mapping[str, Position | None]:
-    """Positions by writer name.
-
-    Older checkpoints hold a list: in the order of the default writers if the run has these, else
-    in the order of its own.
-    """
-    if isinstance(positions, Mapping):
-        return positions
-    order = ORDER_WITHOUT_NAMES if set(ORDER_WITHOUT_NAMES) <= set(names) else tuple(names)
-    return dict(zip(order, positions, strict=False))

@@ -113,10 +113,7 @@ class TensorBoardWriter:
         status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
         ending = event_file.session(metadata.SESSION_END_INFO_TAG, session_end_info=end)
-        is_of_older_version = self._earlier and not any(
-            name.startswith(f"{HPARAMS}/") for name in self._earlier
-        )
-        (self._root if is_of_older_version else self._file(HPARAMS)).append(ending)
+        self._file(HPARAMS).append(ending)
 
     def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""

@@ -130,38 +130,6 @@ def test_resume_with_one_more_writer_in_front_rewinds_the_others(tmp_path, caplo
     assert not caplog.records
 
 
-@pytest.mark.parametrize("names", [("json_lines", "tensorboard"), ("tensorboard", "json_lines")])
-def test_a_list_of_positions_is_that_of_the_default_writers(names, tmp_path, caplog):
-    def default_writers():
-        return {
-            "json_lines": JsonLinesWriter(tmp_path / "metrics.jsonl"),
-            "tensorboard": TensorBoardWriter(tmp_path / "tensorboard"),
-        }
-
-    before = default_writers()
-    Writers(before).write(point(1))
-    positions = [before["json_lines"].position(), before["tensorboard"].position()]
-    Writers(before).write(point(2))
-    Writers(before).close()
-
-    made = default_writers()
-    after = Writers({name: made[name] for name in names})
-    after.rewind(positions, updates=1)
-    assert made["tensorboard"].position()["files"].items() >= positions[1]["files"].items()
-    after.close()
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
-    assert not caplog.records
-
-
-def test_a_list_of_positions_of_other_writers_is_in_their_order():
-    first, second = Counter(), Counter()
-    for updates in (1, 2):
-        first.write(point(updates))
-        second.write(point(updates))
-    Writers({"first": first, "second": second}).rewind([None, {"points": 1}], updates=1)
-    assert (len(first.points), len(second.points)) == (2, 1)
-
-
 @pytest.mark.parametrize(
     "error", [OSError("disk is full"), KeyError("bytes"), ValueError("closed")]
 )
