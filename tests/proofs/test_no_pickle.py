@@ -74,8 +74,6 @@ recorders = {
 for name, recorder in recorders.items():
     serialization.save_file(learner.model, run / name, recorder)
     serialization.load_file(learner.model, run / name)
-    learner.save_file(run / ("run-" + name), recorder)
-    learner.load_file(run / ("run-" + name))
 assert not met
 print("read without unpickling")
 """

@@ -11,14 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, serialization
+from andiron import errors
 from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator, check_loaders
 from andiron.learner.saving import Saver
-from andiron.learner.single_file import as_record, read_record
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
@@ -276,15 +275,6 @@ class Learner(AbstractContextManager["Learner"]):
         """
         self._evaluation.close()
         return self._saver.resume(found, is_changed)
-
-    def save_file(self, path: Path | str, recorder: serialization.Recorder | None = None) -> None:
-        """Writes the whole state to one file, by default exactly, as safetensors."""
-        (recorder or serialization.Recorder()).record(as_record(self._state.capture()), path)
-
-    def load_file(self, path: Path | str) -> None:
-        """Continues from what `save_file` wrote; raises DataError for any other file."""
-        elements = serialization.num_elements(self.model)
-        self.load(read_record(Path(path), elements * (1 + len(self.averages))))
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns what could not be written."""

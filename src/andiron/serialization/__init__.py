@@ -16,7 +16,7 @@
 
 from andiron.serialization.layouts import LAYOUTS
 from andiron.serialization.matching import Differences
-from andiron.serialization.module_file import layout_of, load_file, num_elements, save_file
+from andiron.serialization.module_file import layout_of, load_file, save_file
 from andiron.serialization.record import Record
 from andiron.serialization.recorder import CompactRecorder, Recorder, load
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
@@ -32,7 +32,6 @@ __all__ = [
     "load",
     "load_file",
     "load_tensors",
-    "num_elements",
     "save_file",
     "save_tensors",
 ]

@@ -46,7 +46,7 @@ def load_file(
     Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
     not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
-    record = load(path, most_numbers=SLACK * num_elements(module))
+    record = load(path, most_numbers=SLACK * _num_elements(module))
     written = layout_of(record)
     places = layouts.places(module, layout or written)
     if layout and LAYOUT in record.values and layout != written:
@@ -72,7 +72,7 @@ def load_file(
     return found
 
 
-def num_elements(module: nn.Module) -> int:
+def _num_elements(module: nn.Module) -> int:
     """The number of elements in the parameters and buffers of a module."""
     tensors = itertools.chain(module.parameters(), module.buffers())
     return sum(tensor.numel() for tensor in tensors if not is_lazy(tensor))

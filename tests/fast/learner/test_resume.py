@@ -10,7 +10,7 @@ from conftest import without_time
 from small_digits import BATCHES, DIGITS, LR, classifier, lengthen, loaders, same, two_optimizers
 from stops_at import StopsAt
 
-from andiron import errors, serialization
+from andiron import errors
 from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
@@ -310,51 +310,6 @@ def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
     assert all(math.isfinite(loss) for loss in losses) and saved.metrics
 
 
-@pytest.mark.parametrize(
-    "recorder, name",
-    [
-        (serialization.Recorder(), "run.safetensors"),
-        (serialization.Recorder(format="json"), "run.json"),
-        (serialization.Recorder(format="msgpack", gzip=True), "run.mpk.gz"),
-    ],
-)
-def test_a_learner_goes_on_from_one_file(tmp_path, recorder, name):
-    straight = SETUPS["averages"](builder(tmp_path / "straight"), classifier())
-    straight.fit(*loaders())
-    stops = StopsAt("train", updates=12)
-    made = SETUPS["averages"](builder(tmp_path / "a").interrupter(stops), classifier())
-    with pytest.raises(errors.Interrupted):
-        made.fit(*loaders())
-    made.save_file(tmp_path / name, recorder)
-
-    second = SETUPS["averages"](builder(tmp_path / "b"), classifier())
-    second.load_file(tmp_path / name)
-    second.fit(*loaders())
-
-    assert same(straight.model.state_dict(), second.model.state_dict())
-    assert same(straight.exports()["model-ema"], second.exports()["model-ema"])
-    assert same(straight.optimizer.state_dict(), second.optimizer.state_dict())
-
-
-@pytest.mark.parametrize(
-    "recorder, name",
-    [
-        (serialization.Recorder(precision="half"), "run.safetensors"),
-        (serialization.CompactRecorder(), "run.mpk.gz"),
-    ],
-)
-def test_half_a_precision_is_for_the_weights_and_what_an_optimizer_remembers_stays_exact(
-    tmp_path, recorder, name
-):
-    made = SETUPS["adam"](builder(tmp_path / "a", num_epochs=1), classifier())
-    made.fit(*loaders())
-    made.save_file(tmp_path / name, recorder)
-    second = SETUPS["adam"](builder(tmp_path / "b"), classifier())
-    second.load_file(tmp_path / name)
-    assert same(second.optimizer.state_dict(), made.optimizer.state_dict())
-    assert not same(second.model.state_dict(), made.model.state_dict())
-
-
 def test_an_update_that_was_broken_off_is_made_by_the_next_fit(tmp_path):
     straight = SETUPS["adam"](builder(tmp_path / "a"), classifier())
     straight.fit(*loaders())
@@ -448,30 +403,6 @@ def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
         "step-14.unused",
         "step-21.unused",
     }
-
-
-def test_a_compact_file_of_a_learner_goes_on_in_the_types_it_had(tmp_path):
-    made = SETUPS["averages"](builder(tmp_path / "a", num_epochs=1), classifier())
-    made.fit(*loaders())
-    made.save_file(tmp_path / "run.mpk.gz", serialization.CompactRecorder())
-
-    second = SETUPS["averages"](builder(tmp_path / "b", num_epochs=2), classifier())
-    second.load_file(tmp_path / "run.mpk.gz")
-    halves = {name: tensor.half().float() for name, tensor in made.model.state_dict().items()}
-    assert same(second.model.state_dict(), halves)
-    second.fit(*loaders())
-    assert second.updates == 2 * BATCHES
-
-
-def test_a_file_of_weights_is_no_state_of_a_learner(tmp_path):
-    model = classifier()
-    serialization.save_file(model, tmp_path / "weights.safetensors")
-    made = SETUPS["adam"](builder(tmp_path), model)
-    with pytest.raises(
-        errors.DataError,
-        match=r"weights.safetensors: no learner's state; .*andiron.serialization.load_file",
-    ):
-        made.load_file(tmp_path / "weights.safetensors")
 
 
 def test_a_state_of_another_model_or_without_an_average_is_refused_and_changes_nothing(tmp_path):
