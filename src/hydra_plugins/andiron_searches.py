@@ -2,7 +2,6 @@
 """
 
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any
 
 from hydra.core.plugins import Plugins
@@ -32,9 +31,9 @@ class _CommandSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> None:
         """Runs the jobs that the arguments describe."""
-        from andiron.sweep import ledger
+        from andiron.sweep import sweep_folder
 
-        ledger.check_folder(Path(str(self._config.hydra.sweep.dir)))
+        sweep_folder.check(self._config)
         failed = self._run(self._loader, self._config, self._launcher, self._options, arguments)
         self._failures += [error for error in failed if error not in self._failures]
 

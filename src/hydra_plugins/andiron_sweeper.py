@@ -1,7 +1,6 @@
 """Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -25,10 +24,10 @@ class AndironSweeper(BasicSweeper):
 
     def sweep(self, arguments: list[str]) -> None:
         """As BasicSweeper, in a folder that is safe to write."""
-        from andiron.sweep import ledger
+        from andiron.sweep import sweep_folder
 
         if self.config is not None:
-            ledger.check_folder(Path(str(self.config.hydra.sweep.dir)))
+            sweep_folder.check(self.config)
         super().sweep(arguments)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:

@@ -9,7 +9,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from pydantic import Field
 
 from andiron import errors, improvement
@@ -18,7 +18,7 @@ from andiron.commands import launching, searching
 from andiron.config import optuna_package, violations
 from andiron.ranges import Count, Seed
 from andiron.search import objectives
-from andiron.sweep import ledger, promotion, settled
+from andiron.sweep import ledger, promotion, settled, sweep_folder
 from andiron.sweep.promotion import Promotions, Rule
 
 CHOICE = "hydra/sweeper=asha"
@@ -61,8 +61,7 @@ def run(
     rule = _rule(plain, options)
     if not config.overwrite:
         _check_same(own, overrides, rule)
-    own.folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, own.folder / "multirun.yaml")
+    sweep_folder.record(config)
     jobs = own.trained(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
     return [
         own.returned(job, list(texts))._return_value

@@ -5,11 +5,11 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hydra import version
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
 from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
@@ -17,13 +17,14 @@ from omegaconf import DictConfig, open_dict
 from andiron import errors, improvement
 from andiron.commands import command_line, signals, streams, training
 from andiron.commands.signals import Signals
-from andiron.config import composition
+from andiron.config import composition, schema
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
-from andiron.run import resume_arguments
+from andiron.run import resume_arguments, resume_policy, run_record
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
-from andiron.sweep import job_process
+from andiron.sweep import job_process, sweep_folder
 
 SECONDS_FOR_ANOTHER = 90  # that trains the run: of a sweep that was killed, it saves its state
 Reply = Callable[[dict[str, Any]], None]
@@ -42,7 +43,9 @@ class Request:
     number: int
     arguments: list[str]  # of the sweep
     command: list[str]  # that repeats the job alone
-    is_known: bool  # to the ledger: a run that the folder holds is this one
+    is_known: bool  # whether the job was started before
+    run: str | None  # the identity of its run, if the ledger has it
+    replaces: bool  # a run that the folder holds
     pause_at: int | None = None  # epochs or updates, as the length of the run is given
 
 
@@ -93,20 +96,20 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
         config = loader.load_sweep_config(config, request.overrides)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.number
-    train = training.Training(request.arguments, heard, request.is_known)
-
-    def checked(config: DictConfig) -> Train:
-        reply({"folder": HydraConfig.get().runtime.output_dir})
-        return resume_arguments.checked_start(config, request.checked)
+    sweep_folder.check_subdir(config)
 
     def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         _wait_for_another(RunFolder(run_dir))
+        resumes = _is_in(RunFolder(run_dir), request, config)
+        reply({"folder": str(run_dir)})
+        train = training.Training(request.arguments, heard, resumes)
         try:
             return train(config, run_dir, record)
         except errors.Paused as error:
             reply({"paused": str(error)})
             return _objective_so_far(config, RunFolder(run_dir))
 
+    checked = partial(resume_arguments.checked_start, known=request.checked)
     return run_job(
         hydra_context=request.hydra_context,
         task_function=composition.Composed(trained, checked, request.command),
@@ -123,6 +126,33 @@ def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
     sought = objectives.objectives(asdict(config))
     known = {improvement.split_and_metric(each.name)[1]: each.direction for each in sought}
     return objective.values(folder, config.objective, known)
+
+
+def _is_in(folder: RunFolder, request: Request, config: Train) -> bool:
+    """Whether the folder holds the run of the job: the run that the ledger names, or one with the
+    options of the job.
+
+    Raises: RunFolderError if it holds another run.
+    """
+    if request.replaces or not folder.holds_run():
+        return False
+    is_own = run_record.identity(folder) == request.run if request.run else request.is_known
+    if is_own or _has_options(folder, config):
+        return True
+    raise errors.RunFolderError(
+        f"{folder.path}: holds another run than that of this job, and nothing there was changed; "
+        "move it away, or choose another sweep_name"
+    )
+
+
+def _has_options(folder: RunFolder, config: Train) -> bool:
+    plain = asdict(config)
+    try:
+        recorded = run_record.config(folder, Trust(tuple(config.trust)).saying(plain))
+    except errors.AndironError:
+        return False
+    changed = resume_policy.changes(asdict(recorded), plain)
+    return all(path[0] in schema.APART for path in changed)
 
 
 def _wait_for_another(folder: RunFolder) -> None:

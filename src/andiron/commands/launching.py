@@ -23,7 +23,7 @@ from andiron.comparison import objective, recorded_run, run_search
 from andiron.config import violations
 from andiron.config.composition import Composed
 from andiron.config.job_composition import JobComposition
-from andiron.sweep import ledger, settled, shares, sweep_results
+from andiron.sweep import ledger, settled, shares, sweep_folder, sweep_results
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.sweep.ledger import Job, Ledger, Sweep
 from andiron.sweep.scheduling import Limits, Planned, Schedule, Supply
@@ -46,7 +46,7 @@ class Launcher:
     @property
     def folder(self) -> Path:
         """Of the sweep."""
-        return folder_of(self.config)
+        return sweep_folder.of(self.config)
 
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
         """Runs those jobs that are not done; what each returned, in the order of `overrides`.
@@ -106,8 +106,8 @@ class Launcher:
         if self.config.overwrite:
             return Job(each.identity, each.number, each.overrides, threads=self.threads)
         each = known.current(each)
-        folder = known.folder_of(each)
-        if folder is not None and known.is_done(each):
+        folder = known.run_of(each)
+        if folder is not None and each.status == ledger.DONE:
             return replace(each, objective=objective.value(folder, self.metric()))
         status = each.status if each.status in settled_as else None
         return replace(each, status=status, pause_at=None, threads=self.threads)
@@ -180,7 +180,9 @@ class Launcher:
             number=each.number,
             arguments=self.training.arguments,
             command=[sys.argv[0], *each.overrides],
-            is_known=each.starts > 0 and (bool(each.rungs) or not self.config.overwrite),
+            is_known=each.starts > 0,
+            run=each.run,
+            replaces=self.config.overwrite and not each.rungs,
             pause_at=each.pause_at,
         )
         surroundings = Surroundings(
@@ -205,9 +207,8 @@ class Launcher:
         if ended.status in (ledger.DONE, ledger.PAUSED):
             returned.status, returned.return_value = JobStatus.COMPLETED, ended.objective
         else:
-            place = self.folder / (ended.folder or ledger.OUTPUT)
-            if not ended.folder or not place.exists():  # refused before there was a run
-                place = self.folder / ledger.OUTPUT / f"{ended.number}.txt"
+            # without a folder it was refused before there was a run
+            place = self.folder / (ended.folder or f"{ledger.OUTPUT}/{ended.number}.txt")
             texts, reason = " ".join(ended.overrides), ended.reason
             if ended.status == ledger.TIMED_OUT:
                 reason = f"{reason}; the same command continues it, for as long again"
@@ -245,7 +246,7 @@ def launched(
         raise
     except Exception as error:  # a process of its own was killed, or there is no such cluster
         name = config.hydra.runtime.choices["hydra/launcher"]
-        folder = folder_of(config)
+        folder = sweep_folder.of(config)
         states = {
             run.path: run.facts["status"]
             for run in recorded_run.read(run_search.run_folders([folder]))
@@ -273,15 +274,15 @@ def compared(folder: Path, jobs: Mapping[str, Job]) -> Iterator[None]:
 
 
 def _compare(folder: Path) -> None:
-    """Writes and prints how the jobs of the sweep in the folder compare."""
+    """Writes and prints how the jobs of the sweep in the folder compare.
+
+    Raises: SweepError if that cannot be written.
+    """
     results = sweep_results.of_folder(folder)
-    results.write()
+    unwritten = results.write()
     print(results.as_text(MOST_GROUPS))
-
-
-def folder_of(config: DictConfig) -> Path:
-    """The folder of the sweep with this configuration."""
-    return Path(os.path.abspath(str(config.hydra.sweep.dir)))
+    if unwritten:
+        raise errors.SweepError(unwritten)
 
 
 def as_typed(folder: Path) -> str:

@@ -83,11 +83,13 @@ def compare(options: Options) -> int:
 def _compare_sweep(options: Options) -> int:
     """The jobs of a sweep by their objective; its summary and its picture are written anew."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
-    results.write()
+    unwritten = results.write()
     if options.png:
         curves = sweep_results.curves(results)
         epoch_curves.draw(curves[: epoch_curves.MOST], results.metric, options.png)
     _print(options, seed_groups.plain(results.rows), results.as_text())
+    if unwritten:
+        raise errors.SweepError(unwritten)
     return EXIT_DONE
 
 

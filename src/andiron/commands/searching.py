@@ -10,7 +10,7 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from andiron import errors, improvement
 from andiron.commands import launching
@@ -19,7 +19,7 @@ from andiron.comparison import objective, recorded_run
 from andiron.config import composition, optuna_package, violations
 from andiron.run_folder import RunFolder
 from andiron.search.search_options import SearchOptions
-from andiron.sweep import ledger, settled
+from andiron.sweep import ledger, settled, sweep_folder
 from andiron.sweep.ledger import Job, Ledger
 from andiron.sweep.scheduling import Running
 
@@ -53,13 +53,13 @@ def run(
     own = getattr(launcher, "of_sweep", None)  # of the launcher andiron
     if options.pruner:
         _check_prunable(options.pruner, own, plain)
-    folder = launching.folder_of(config)
+    folder = sweep_folder.of(config)
     folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before it is locked: closing a file releases its lock
     book = Ledger(folder)
     try:
         found = study.SweepStudy(folder, space, sought, options)
-        OmegaConf.save(config, folder / "multirun.yaml")
+        sweep_folder.record(config)
         if own is None:
             failed = _run_in_batches(launcher, config, found, int(plain["jobs"]))
         else:
@@ -177,7 +177,7 @@ class Proposals:
         trials = self._trials.pop(job.identity)
         if job.status == ledger.INTERRUPTED:
             return
-        folder = self._known.folder_of(job)
+        folder = self._known.run_of(job)
         values = None
         if job.status == ledger.DONE and folder is not None:
             values = [objective.value(folder, each.name) for each in self._study.objectives]

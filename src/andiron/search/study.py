@@ -8,19 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from andiron import errors
 from andiron.plain_values import is_finite
-from andiron.search import samplers
+from andiron.search import samplers, study_storage
 from andiron.search.objectives import Objective
 from andiron.search.search_options import SearchOptions
 from andiron.search.search_space import SearchSpace
 
-FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
-MOST_BYTES = 256 * 2**20
 STUDY = "sweep"  # its name in the storage
 SEARCHED, AGAIN = "searched", "again"  # attributes: what the study is of; of a repeated trial
 OPTUNAS = {"lowest": "minimize", "highest": "maximize"}
@@ -38,8 +34,8 @@ class SweepStudy:
     ):
         """Opens the study, or makes one; trials that failed or were cut off wait for another start.
 
-        Raises: ConfigError for options that do not fit, or another search in the folder; DataError
-        for a damaged study.
+        Raises: ConfigError for options that do not fit, or another search in the folder; and as
+        `tell`.
         """
         self._space, self._options = space, options
         self.objectives = tuple(objectives)
@@ -54,10 +50,10 @@ class SweepStudy:
         most = options.n_trials
         if options.sampler == "grid":
             most = min(most, math.prod(map(len, space.grid().values())))
-        self._path = folder / FILES[options.storage]
+        self._path = folder / study_storage.FILES[options.storage]
         with _explained(self._path):
             self.optuna = optuna.create_study(
-                storage=_storage(self._path, options.storage),
+                storage=study_storage.storage(self._path),
                 study_name=STUDY,
                 directions=[OPTUNAS[each.direction] for each in objectives],
                 pruner=pruner,
@@ -72,10 +68,7 @@ class SweepStudy:
         return self.optuna.get_trials(deepcopy=False, states=states or None)
 
     def ask(self) -> tuple[Trial, list[str]]:
-        """A new trial, and the overrides of its run.
-
-        Raises: DataError for a damaged study.
-        """
+        """A new trial, and the overrides of its run; raises as `tell`."""
         self.left -= 1
         number = len([each for each in self.trials() if AGAIN not in each.user_attrs])
         self.optuna.sampler = samplers.sampler(self._options, self._space, number)
@@ -89,22 +82,30 @@ class SweepStudy:
         return self._space.overrides(trial.params)[len(self._space.fixed) :]
 
     def report(self, trial: Trial, values: Sequence[float]) -> bool:
-        """Whether to prune the trial, whose objective had these values at its validations."""
+        """Whether to prune the trial, whose objective had these values at its validations.
+
+        Raises: as `tell`.
+        """
         if len(self.objectives) > 1:
             return False
-        known = len(self.optuna.trials[trial.number].intermediate_values)
-        for step, value in enumerate(values[known:], known + 1):
-            trial.report(value, step)
-        return len(values) > known and bool(trial.should_prune())
+        with _explained(self._path):
+            known = len(self.optuna.trials[trial.number].intermediate_values)
+            for step, value in enumerate(values[known:], known + 1):
+                trial.report(value, step)
+            return len(values) > known and bool(trial.should_prune())
 
     def tell(self, trial: Trial, values: Sequence[float | None] | None, *, pruned: bool) -> None:
-        """Ends a trial: with its objectives, pruned, or failed."""
-        if pruned:
-            self.optuna.tell(trial, state=TrialState.PRUNED)
-        elif values is not None and all(is_finite(each) for each in values):
-            self.optuna.tell(trial, [float(each) for each in values if each is not None])
-        else:
-            self.optuna.tell(trial, state=TrialState.FAIL)
+        """Ends a trial: with its objectives, pruned, or failed.
+
+        Raises: DataError for a damaged study; SweepError if it cannot be written.
+        """
+        with _explained(self._path):
+            if pruned:
+                self.optuna.tell(trial, state=TrialState.PRUNED)
+            elif values is not None and all(is_finite(each) for each in values):
+                self.optuna.tell(trial, [float(each) for each in values if each is not None])
+            else:
+                self.optuna.tell(trial, state=TrialState.FAIL)
 
     def _check_same(self, folder: Path) -> None:
         """Refuses to continue a study of something else."""
@@ -143,21 +144,18 @@ class SweepStudy:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Says which file it was that optuna could not read: it may come from anybody."""
+    """Names the file that optuna could not read or write: it may come from anybody."""
     try:
         yield
     except errors.AndironError:
         raise
     except Exception as error:  # whatever the damage made of the types within optuna
+        if why := study_storage.why_unwritten(error):
+            raise errors.SweepError(
+                f"{path} could not be written ({why}); free space there, or make it writable: the "
+                "same command then continues the search"
+            ) from error
         raise errors.DataError(
             f"{path}: is no study that can be continued ({type(error).__name__}: "
             f"{errors.first_line(error)}); restore it, or choose another sweep_name"
         ) from error
-
-
-def _storage(path: Path, kind: str) -> BaseStorage:
-    if path.exists() and path.stat().st_size > MOST_BYTES:
-        raise errors.DataError(f"{path}: has more than {MOST_BYTES:,} bytes")
-    if kind == "journal":
-        return JournalStorage(JournalFileBackend(str(path)))
-    return RDBStorage(f"sqlite:///{path}")

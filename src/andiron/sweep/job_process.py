@@ -46,7 +46,7 @@ class Surroundings:
 
 
 class JobProcess:
-    """A process that does `work(request, reply)`; `replies` are what it sent so far."""
+    """A process that does `work(request, reply)`; `replies` are the facts that it sent so far."""
 
     def __init__(self, work: Work, request: Any, surroundings: Surroundings):
         context = multiprocessing.get_context("forkserver")
@@ -56,7 +56,7 @@ class JobProcess:
         with _from_clean_process():
             self._process.start()
         sender.close()
-        self.replies: list[Any] = []
+        self.replies: dict[str, Any] = {}
         self.pid = self._process.pid or 0  # never 0 once it has started
         self.sentinel: int = self._process.sentinel
 
@@ -64,7 +64,7 @@ class JobProcess:
         """Takes what the process has sent since."""
         with suppress(EOFError, OSError):
             while self._receiver.poll():
-                self.replies.append(self._receiver.recv())
+                self.replies |= self._receiver.recv()
 
     def ended(self) -> int | None:
         """The exit code, of a process that a signal killed less than 0; None while it runs."""
@@ -130,9 +130,18 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
     """In the job's process: what it prints goes to its own file, and it ends with the sweep."""
+
+    def reply(message: Any) -> None:
+        with suppress(OSError):  # the sweep was killed
+            sender.send(message)
+
     os.setsid()
-    surroundings.output.parent.mkdir(parents=True, exist_ok=True)
-    output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        surroundings.output.parent.mkdir(parents=True, exist_ok=True)
+        output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        reply({"error": f"{surroundings.output} cannot be written ({error.strerror})"})
+        sys.exit(1)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)
     os.close(output)
@@ -141,11 +150,6 @@ def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection
     os.environ.clear()
     os.environ.update(surroundings.environment)
     threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
-
-    def reply(message: Any) -> None:
-        with suppress(OSError):  # the sweep was killed
-            sender.send(message)
-
     problem = _limited(surroundings.memory_bytes)
     if problem:
         print(f"error: {problem}", file=sys.stderr)

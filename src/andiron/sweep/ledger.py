@@ -16,7 +16,7 @@ from andiron import errors, files
 from andiron.append_only import AppendOnlyFile
 from andiron.config.schema import APART
 from andiron.plain_values import is_finite
-from andiron.run import log_file, status
+from andiron.run import log_file, run_record, status
 from andiron.run_folder import RunFolder
 
 NAME = "sweep.jsonl"
@@ -31,6 +31,7 @@ TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
 DIVERGED = "diverged"  # NaN or infinity: it would fail again
 PRUNED = "pruned"  # stopped by a search, because others were better
 PAUSED = "paused"  # at a rung of successive halving
+MISSING = "missing"  # it was done
 IDENTITY = 12  # hexadecimal digits
 
 
@@ -44,6 +45,7 @@ class Job:
     status: str | None = None
     reason: str | None = None
     folder: str | None = None  # in that of the sweep
+    run: str | None = None  # the identity of the run, once it has ended
     objective: float | None = None
     seconds: float | None = None  # of its newest process, and of those that paused before it
     starts: int = 0
@@ -60,8 +62,8 @@ class Sweep:
     jobs: dict[str, Job] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
-    def folder_of(self, job: Job) -> RunFolder | None:
-        """The folder of the job's run, if it is known and inside that of the sweep, by no link."""
+    def run_of(self, job: Job) -> RunFolder | None:
+        """The folder that holds the job's run, inside that of the sweep and by no link."""
         if not job.folder or Path(job.folder).is_absolute():
             return None
         path = self.folder / job.folder
@@ -69,17 +71,23 @@ class Sweep:
             is_inside = path.resolve() == self.folder.resolve() / job.folder
         except ValueError:  # no name of a file
             return None
-        return RunFolder(path) if is_inside else None
+        folder = RunFolder(path)
+        return folder if is_inside and job.run and job.run == run_in(folder) else None
 
     def current(self, job: Job) -> Job:
-        """The job; one that was paused is done if its run was resumed by itself, to its end."""
-        is_done = job.status == PAUSED and self.is_done(replace(job, status=DONE))
-        return replace(job, status=DONE, reason=None) if is_done else job
+        """The job as its run is now: a paused one was perhaps resumed by itself to its end, and the
+        results of one that was done may be gone.
+        """
+        if job.status == PAUSED and self.is_done(replace(job, status=DONE)):
+            return replace(job, status=DONE, reason=None)
+        if job.status == DONE and not self.is_done(job):
+            return replace(job, status=MISSING, reason="its results are gone, or of another run")
+        return job
 
     def is_done(self, job: Job) -> bool:
-        """Whether the job is done, and its run is still there."""
-        folder = self.folder_of(job)
-        return job.status == DONE and folder is not None and _says_done(folder)
+        """Whether the job is done, and its folder still holds its run with the trained weights."""
+        folder = self.run_of(job)
+        return job.status == DONE and folder is not None and _has_results(folder)
 
 
 def identity(overrides: Iterable[str]) -> str:
@@ -128,17 +136,12 @@ def is_in(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
-def check_folder(folder: Path) -> None:
-    """Checks that a sweep that continues in a folder writes through nothing in it.
-
-    Raises: SweepError for a link, a pipe or a device.
-    """
-    for path in (*folder.glob("*"), *folder.glob(f"{OUTPUT}/*")):
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise errors.SweepError(
-                f"{path}: is a link, a pipe or a device; a sweep writes to files and folders of "
-                "its own only; remove it, or choose another sweep_name"
-            )
+def run_in(folder: RunFolder) -> str | None:
+    """The identity of the run in a folder; None if there is none, or its manifest is damaged."""
+    try:
+        return run_record.identity(folder)
+    except errors.DataError:
+        return None
 
 
 class Ledger:
@@ -174,8 +177,19 @@ class Ledger:
         self._file.close()
 
 
-def _says_done(folder: RunFolder) -> bool:
-    return status.read(folder).get("status") == DONE
+def _has_results(folder: RunFolder) -> bool:
+    """Whether the run is done, and its weights have the sizes on record; they are not read."""
+    manifest = run_record.manifest_of(folder)
+    recorded = manifest.entries if manifest else {}
+    weights = [name for name in recorded if name.endswith(folder.model.suffix)]
+    try:
+        sizes = {name: (folder.path / name).stat().st_size for name in weights}
+    except (OSError, ValueError):  # missing, or no name of a file
+        return False
+    is_whole = all(
+        size in (entry["bytes"] for entry in recorded[name]) for name, size in sizes.items()
+    )
+    return is_whole and bool(sizes) and status.read(folder).get("status") == DONE
 
 
 def _is_apart(option: str) -> bool:
@@ -199,7 +213,7 @@ def _take(sweep: Sweep, event: dict[str, Any]) -> None:
 
 def after(job: Job, event: Mapping[str, Any]) -> Job:
     """The job after it has started or ended."""
-    texts = {name: _of(event, name, str) for name in ("folder", "threads")}
+    texts = {name: _of(event, name, str) for name in ("folder", "run", "threads")}
     kept = {name: value for name, value in texts.items() if value is not None}
     if event["event"] == "started":
         at = _of(event, "pause_at", int)

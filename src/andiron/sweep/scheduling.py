@@ -14,6 +14,7 @@ from pydantic import Field
 from andiron import errors, readable
 from andiron.interrupter import Interrupter
 from andiron.ranges import Count, Positive
+from andiron.run_folder import RunFolder
 from andiron.sweep import ledger
 from andiron.sweep.job_process import JobProcess
 from andiron.sweep.ledger import Job, Ledger
@@ -52,8 +53,8 @@ class Running:
     @property
     def run_dir(self) -> Path | None:
         """The folder of the run, once the job has told it."""
-        folders = [reply["folder"] for reply in self.process.replies if "folder" in reply]
-        return Path(folders[0]) if folders else None
+        folder = self.process.replies.get("folder")
+        return Path(folder) if folder else None
 
 
 @runtime_checkable
@@ -116,29 +117,36 @@ class Schedule:
         """The jobs as they ended, by identity; those that were not started are missing.
 
         Once the interrupter is asked to stop, no job is started, and each that runs saves its
-        state and stops.
+        state and stops. Raises: an error of the supply, which stops the sweep in the same way.
         """
         again, ended = deque[Job](), dict[str, Job]()
+        failed: errors.AndironError | None = None
         interrupter.cleanups.append(self._end_at_once)
         while True:
-            while not interrupter.asked and len(self._running) < self._limits.jobs:
-                following = again.popleft() if again else supply.next()
-                if following is None:
+            try:
+                while not interrupter.asked and len(self._running) < self._limits.jobs:
+                    following = again.popleft() if again else supply.next()
+                    if following is None:
+                        break
+                    self._begin(following)
+                if not self._running:
                     break
-                self._begin(following)
-            if not self._running:
-                break
-            wait([each.process.sentinel for each in self._running], SECONDS_BETWEEN_LOOKS)
-            for running in list(self._running):
-                running.process.receive()
-                job = self._looked_after(running, supply, interrupter.asked)
-                if job is not None and self._is_tried_again(job, running, interrupter.asked):
-                    again.append(job)
-                elif job is not None:
-                    ended[job.identity] = job
-                    supply.ended(job)
-            self._shown.look(self._running)
+                wait([each.process.sentinel for each in self._running], SECONDS_BETWEEN_LOOKS)
+                for running in list(self._running):
+                    running.process.receive()
+                    job = self._looked_after(running, supply, interrupter.asked)
+                    if job is not None and self._is_tried_again(job, running, interrupter.asked):
+                        again.append(job)
+                    elif job is not None:
+                        ended[job.identity] = job
+                        supply.ended(job)
+                self._shown.look(self._running)
+            except errors.AndironError as error:  # of the supply, such as a study on a full disk
+                failed = failed or error
+                interrupter.stop(errors.one_line(error))
         interrupter.cleanups.remove(self._end_at_once)
+        if failed is not None:
+            raise failed
         return ended
 
     def _begin(self, job: Job) -> None:
@@ -178,19 +186,20 @@ class Schedule:
             running.process.kill()
         running.is_wrong = code == EXIT_USAGE
         status, reason = self._outcome(running, code)
-        objectives = [each["objective"] for each in running.process.replies if "objective" in each]
+        run_dir = running.run_dir
         facts = {
             "status": status,
             "reason": reason,
-            "folder": _inside(running.run_dir, self._folder) or running.job.folder,
-            "objective": _first(objectives[0]) if objectives else None,
+            "folder": _inside(run_dir, self._folder) or running.job.folder,
+            "run": ledger.run_in(RunFolder(run_dir)) if run_dir else None,
+            "objective": _first(running.process.replies.get("objective")),
             "seconds": round(time.monotonic() - running.since, 3),
         }
         self._book.add("ended", job=running.job.identity, exit_code=code, **facts)
         return ledger.after(running.job, {"event": "ended", **facts})
 
     def _outcome(self, running: Running, code: int) -> tuple[str, str | None]:
-        said = {name: text for reply in running.process.replies for name, text in reply.items()}
+        said = running.process.replies
         if "objective" in said:
             return (ledger.PAUSED, said["paused"]) if "paused" in said else (ledger.DONE, None)
         if running.stopped_as == ledger.PRUNED:

@@ -38,11 +38,10 @@ class Results:
     best: Job | None
     changes: Mapping[str, Any]  # options with which the best run was resumed
 
-    def write(self) -> None:
-        """Writes the summary and, where an option was varied, the picture."""
+    def write(self) -> str | None:
+        """Writes the summary and, where an option was varied, the picture; why it could not."""
         options = varied(self.jobs)
         summary = as_csv(self.jobs, options, self.metric)
-        files.write(self.folder / SUMMARY, errors.printable(summary).encode())
         known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == ledger.PAUSED}
         numbers = {
@@ -50,8 +49,14 @@ class Results:
             for name, texts in options.items()
         }
         picture = option_effects.picture(numbers, known, self.metric, paused)
-        if picture is not None:
-            files.write(self.folder / PICTURE, picture)
+        contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
+        try:
+            for name, content in contents.items():
+                if content is not None:
+                    files.write(self.folder / name, content)
+        except OSError as error:
+            return f"{error.filename} could not be written ({files.reason(error)})"
+        return None
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and how to repeat the best run."""
@@ -81,8 +86,8 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     known = {key: sweep.current(job) for key, job in sweep.jobs.items()}
     by_path: dict[Path, Job] = {}
     for job in known.values():
-        place = sweep.folder_of(job)
-        if place is not None and (sweep.is_done(job) or job.status == ledger.PAUSED):
+        place = sweep.run_of(job) if job.status in (ledger.DONE, ledger.PAUSED) else None
+        if place is not None:
             by_path[place.path] = job
     runs = recorded_run.read(RunFolder(path) for path in by_path)
     measured = [run for run in runs if run.metrics]

@@ -259,5 +259,5 @@ def test_a_study_of_any_size_is_not_read(tmp_path):
     with (tmp_path / "study.jsonl").open("wb") as file:
         file.truncate(2**40)
 
-    with pytest.raises(errors.DataError, match="study.jsonl: has more than"):
+    with pytest.raises(errors.DataError, match="study.jsonl has more than"):
         opened(tmp_path)

@@ -1,13 +1,27 @@
 """The ledger of a sweep: what it says of each job, however it was left, and which number a job has.
 """
 
+import json
 import os
+from dataclasses import replace
 
 import pytest
 
-from andiron import errors
+from andiron import checksums, errors
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, settled
 from andiron.sweep.ledger import Job, Ledger
+
+
+def trained(folder, run, status="done"):
+    """The folder of a run, with its weights."""
+    run_folder = RunFolder(folder)
+    folder.mkdir(exist_ok=True)
+    run_folder.model.write_bytes(b"weights")
+    run_folder.status.write_text(json.dumps({"status": status}))
+    entries = {run_folder.model.name: [checksums.entry(run_folder.model)]}
+    run_record.Manifest(run, entries).write(run_folder)
 
 
 def planned(folder, *jobs):
@@ -68,28 +82,50 @@ def test_a_paused_job_whose_run_was_trained_to_its_end_is_done(tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
     book = planned(tmp_path, job)
     book.add("started", job=job.identity, pid=1, pause_at=1)
-    book.add("ended", job=job.identity, status="paused", folder="0", reason="after 1 epoch")
+    book.add("ended", job=job.identity, status="paused", folder="0", run="a", reason="after 1")
     book.close()
     sweep = ledger.read(tmp_path)
     (paused,) = sweep.jobs.values()
-    (tmp_path / "0").mkdir()
 
-    (tmp_path / "0" / "status.json").write_text('{"status": "paused"}')
+    trained(tmp_path / "0", "a", "paused")
     assert sweep.current(paused) == paused
 
-    (tmp_path / "0" / "status.json").write_text('{"status": "done"}')
+    trained(tmp_path / "0", "a")
     assert (sweep.current(paused).status, sweep.current(paused).reason) == ("done", None)
+
+
+def test_a_job_is_done_only_with_its_own_run_and_the_weights_of_it(tmp_path):
+    sweep = ledger.Sweep(tmp_path)
+    job = Job("j", 0, (), "done", folder="0", run="a")
+    assert sweep.current(job).status == "missing" and not sweep.is_done(job)
+    trained(tmp_path / "0", "a")
+    assert sweep.current(job) == job and sweep.is_done(job)
+
+    assert not sweep.is_done(replace(job, run=None))  # a ledger that does not tell
+    trained(tmp_path / "0", "b")
+    assert sweep.run_of(job) is None and not sweep.is_done(job)
+    trained(tmp_path / "0", "a", "interrupted")
+    assert sweep.run_of(job) and not sweep.is_done(job)
+    for spoil in (
+        lambda folder: folder.model.unlink(),
+        lambda folder: folder.model.write_bytes(b"cut"),
+        lambda folder: run_record.Manifest("a", {}).write(folder),
+        lambda folder: run_record.Manifest("a", {"\0.safetensors": []}).write(folder),
+        lambda folder: folder.manifest.write_text("{}"),
+    ):
+        trained(tmp_path / "0", "a")
+        assert sweep.is_done(job)
+        spoil(RunFolder(tmp_path / "0"))
+        assert not sweep.is_done(job)
 
 
 @pytest.mark.parametrize("folder", ["/", "..", "a/../.."])
 def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
-    book = planned(tmp_path, job)
-    book.add("ended", job=job.identity, status="done", folder=folder)
-    book.close()
-    sweep = ledger.read(tmp_path)
+    trained(tmp_path / "above", "a")
+    (tmp_path / "above" / "sweep").mkdir()
+    job = Job("j", 0, (), "done", folder=folder, run="a")
 
-    assert sweep.folder_of(sweep.jobs[job.identity]) is None
+    assert ledger.Sweep(tmp_path / "above" / "sweep").run_of(job) is None
 
 
 def test_a_ledger_that_is_no_file_is_refused(tmp_path):
@@ -99,27 +135,14 @@ def test_a_ledger_that_is_no_file_is_refused(tmp_path):
         ledger.read(tmp_path)
 
 
-def test_a_folder_behind_a_link_is_not_looked_at_and_nothing_is_written_through_one(tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
-    book = planned(tmp_path, job)
-    book.add("ended", job=job.identity, status="done", folder="0")
-    book.close()
-    ledger.check_folder(tmp_path)
-    (tmp_path / "0").symlink_to(tmp_path.parent)
-    sweep = ledger.read(tmp_path)
+def test_a_folder_behind_a_link_is_not_looked_at(tmp_path):
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "0").symlink_to(tmp_path / "else")
+    trained(tmp_path / "else", "a")
+    job = Job("j", 0, (), "done", folder="0", run="a")
 
-    assert sweep.folder_of(sweep.jobs[job.identity]) is None
-    with pytest.raises(errors.SweepError, match="0: is a link, a pipe or a device"):
-        ledger.check_folder(tmp_path)
-
-
-@pytest.mark.parametrize("place", ["multirun.yaml", f"{ledger.OUTPUT}/0.txt"])
-def test_a_sweep_does_not_start_where_it_would_write_through_a_link(place, tmp_path):
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).symlink_to("/dev/null")
-
-    with pytest.raises(errors.SweepError, match=place):
-        ledger.check_folder(tmp_path)
+    assert ledger.Sweep(tmp_path / "sweep").run_of(job) is None
+    assert ledger.Sweep(tmp_path).run_of(replace(job, folder="else")) is not None
 
 
 def test_values_out_of_bounds_are_passed_over_and_long_texts_cut_off(tmp_path):

@@ -15,8 +15,8 @@ from andiron.sweep.scheduling import Limits, Planned, Schedule
 class Attempt(JobProcess):
     """Ends with the exit code that it is given; with None it runs until it is killed."""
 
-    def __init__(self, code, *replies):
-        self.code, self.replies, self.sent, self.pid = code, list(replies), [], 1
+    def __init__(self, code, replies=None):
+        self.code, self.replies, self.sent, self.pid = code, replies or {}, [], 1
         self.sentinel, writer = os.pipe()
         os.close(writer)  # ready at once
 

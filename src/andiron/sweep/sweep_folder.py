@@ -1,0 +1,96 @@
+"""The folder of a sweep: what may be there when a sweep begins or continues in it.
+
+It may come from anybody. Nothing is written through a link, nor over files that no sweep wrote.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from andiron import errors, files
+from andiron.run_folder import RunFolder
+from andiron.sweep import ledger
+
+RECORD = "multirun.yaml"  # the composition, as Hydra writes it
+OF_HYDRA = b"\n  runtime:\n    version: "  # in its record, and in no file that a user writes
+LOCK = "study.jsonl.lock"  # a link of optuna's own; nothing is read or written through it
+# what sweeps and searches write over; `study.db` and `study.jsonl` are checked by the search
+WRITTEN = (
+    RECORD, ledger.NAME, f"{ledger.OUTPUT}/*.txt", "summary.csv", "objective.png",
+    "history*.png", "importance*.png", "trade_offs.png",
+)  # fmt: skip
+
+
+def of(config: DictConfig) -> Path:
+    """The folder of the sweep with this configuration."""
+    return Path(os.path.abspath(str(config.hydra.sweep.dir)))
+
+
+def record(config: DictConfig) -> None:
+    """Writes the composition to the folder, which is made if it is missing."""
+    of(config).mkdir(parents=True, exist_ok=True)
+    files.write(of(config) / RECORD, OmegaConf.to_yaml(config).encode())
+
+
+def check(config: DictConfig) -> None:
+    """Checks, before anything is written, where a sweep would write.
+
+    Raises: ConfigError for jobs outside of its folder; SweepError for a folder in that of a run, or
+    with entries through or over which the sweep would write.
+    """
+    first = OmegaConf.merge(config, {"hydra": {"job": {"id": "0", "num": 0}}})
+    with suppress(OmegaConfBaseException):  # it depends on options of the job, which checks it
+        check_subdir(first)
+    check_entries(of(config))
+
+
+def check_subdir(config: Any) -> None:
+    """Raises: ConfigError for the folder of a job that is not inside the folder of the sweep."""
+    subdir = PurePath(str(config.hydra.sweep.subdir))
+    if subdir.is_absolute() or not subdir.parts or ".." in subdir.parts:
+        raise errors.ConfigError(
+            [
+                f"hydra.sweep.subdir={subdir}: is not inside the folder of the sweep; give a "
+                "folder in it for each job, such as ${hydra.job.num}, and another place with "
+                "hydra.sweep.dir"
+            ]
+        )
+
+
+def check_entries(folder: Path) -> None:
+    """Raises: SweepError for entries of the folder through or over which a sweep would write."""
+    run = next((each for each in (folder, *folder.parents) if RunFolder(each).holds_run()), None)
+    if run is not None:
+        raise errors.SweepError(
+            f"{folder}: is in the folder of a run, {run}; choose another place with hydra.sweep.dir"
+        )
+    outputs = folder / ledger.OUTPUT
+    for path in (*folder.glob("*"), *outputs.glob("*")):
+        is_special = path.is_symlink() or not (path.is_file() or path.is_dir())
+        if is_special and path.name != LOCK:
+            raise _refused(path, "is a link, a pipe or a device")
+    if outputs.is_file():
+        raise _refused(outputs, "is a file, and a sweep makes a folder of that name")
+    known = ledger.read(folder)
+    if not (known.facts or known.jobs or _is_of_hydra(folder / RECORD)):
+        for path in (path for pattern in WRITTEN for path in folder.glob(pattern)):
+            if path.stat().st_size:
+                raise _refused(path, "was written by no sweep")
+
+
+def _is_of_hydra(record: Path) -> bool:
+    try:
+        return OF_HYDRA in files.read_bytes(record)
+    except (OSError, ValueError):
+        return False
+
+
+def _refused(path: Path, why: str) -> errors.SweepError:
+    return errors.SweepError(
+        f"{path}: {why}; a sweep writes to files and folders of its own only; move it away, or "
+        "choose another sweep_name"
+    )
