@@ -31,7 +31,7 @@ def cases() -> Iterator[Case]:
     for name, line in LINES.items():
         yield _case(name, _sweep(line))
     for event in (JOB, DONE):
-        for fact in event.keys() - {"event"}:
+        for fact in event.keys() - {"event"} | {"run"}:
             for value in VALUES:
                 yield _case(f"{fact}={str(value)[:20]!a}", _sweep(OTHER, event | {fact: value}))
     for folder in ("{outside}", "..", "0/../..", "/", "link"):
@@ -71,7 +71,11 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
         for path in entries:
             path.rename(folder / "0" / path.name)
         (folder / "link").symlink_to(folder.parent / "outside")
-        lines = [each if isinstance(each, str) else json.dumps(each) for each in (JOB, DONE, *more)]
+        run = json.loads((folder / "0" / "manifest.json").read_text())["run"]
+        lines = [
+            each if isinstance(each, str) else json.dumps({"run": run} | each)
+            for each in (JOB, DONE, *more)
+        ]
         (folder / ledger.NAME).write_text(filled("\n".join(lines) + "\n", folder))
         for file, change in (put or {}).items():
             (folder / file).unlink(missing_ok=True)

@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import optuna
+import pytest
 from optuna.trial import TrialState
+from small_disks import fill, mounted
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "optuna.md").read_text(encoding="utf-8")
@@ -78,3 +80,68 @@ def test_a_search_is_pruned_killed_and_continued(tmp_path):
     assert study.best_value == max(each.get("objective", 0) for each in named(tmp_path, "ended"))
     for name in ("history.png", "importance.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+# sqlite has synchronised its journal, and begins to write the pages, of which one is beyond the end
+KILLED = """
+import resource, signal, sys
+from pathlib import Path
+from andiron.search import study
+from andiron.search.objectives import Objective
+from andiron.search.search_options import SearchOptions
+from andiron.search.search_space import search_space
+
+space, folder = search_space({}, ["lr=interval(0,1)"], None), Path(sys.argv[1])
+options = SearchOptions(n_trials=9999, sampler="random")
+found = study.SweepStudy(folder, space, [Objective("valid/loss", "lowest")], options)
+print(len(found.trials()), flush=True)
+size = (folder / "study.db").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+while True:
+    found.tell(found.ask()[0], [1.0], pruned=False)
+"""
+
+
+def test_a_search_that_is_killed_in_the_middle_of_a_commit_is_continued(tmp_path):
+    counts = []
+    for _ in range(3):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, tmp_path],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+        )
+        counts.append(int(killed.stdout))
+        assert killed.returncode == -signal.SIGXFSZ, killed.stderr
+        assert (tmp_path / "study.db-journal").stat().st_size > 0
+
+    assert counts == sorted({*counts}) and counts[0] == 0  # each begins with the trials before it
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+def test_a_search_on_a_full_disk_says_so_and_is_continued(storage, tmp_path):
+    command = (
+        "-m", "hydra/sweeper=optuna", "lr=interval(1e-3,1e-1)", "num_updates=2", "num_epochs=null",
+        "validate_every=1", "model.hidden=[8]", "hydra.sweeper.n_trials=3", "render=plain",
+        f"hydra.sweeper.storage={storage}",
+    )  # fmt: skip
+    with mounted(tmp_path / "disk", mebibytes=8) as disk:
+        command = [sys.executable, ROOT / "train.py", *command, f"hydra.sweep.dir={disk}/search"]
+
+        def searched():
+            return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+        (disk / "search").mkdir()
+        (disk / "search" / "multirun.yaml").write_text("hydra:\n  runtime:\n    version: 1\n")
+        filler = fill(disk, leave=100_000)
+        full = searched()
+        filler.unlink()
+        again = searched()
+
+    assert full.returncode == 1, full.stderr
+    assert "problem in the configuration" not in full.stderr
+    full_study = "study.db could not be written (database or disk is full); free space there"
+    assert (full_study if storage == "sqlite" else "(No space left on device)") in full.stderr
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "the best again: " in again.stdout

@@ -43,9 +43,8 @@ class Request:
     number: int
     arguments: list[str]  # of the sweep
     command: list[str]  # that repeats the job alone
-    is_known: bool  # whether the job was started before
+    is_known: bool  # to the ledger, as a job whose run is continued
     run: str | None  # the identity of its run, if the ledger has it
-    replaces: bool  # a run that the folder holds
     pause_at: int | None = None  # epochs or updates, as the length of the run is given
 
 
@@ -134,7 +133,7 @@ def _is_in(folder: RunFolder, request: Request, config: Train) -> bool:
 
     Raises: RunFolderError if it holds another run.
     """
-    if request.replaces or not folder.holds_run():
+    if not folder.holds_run() or (config.overwrite and not request.is_known):
         return False
     is_own = run_record.identity(folder) == request.run if request.run else request.is_known
     if is_own or _has_options(folder, config):

@@ -180,9 +180,8 @@ class Launcher:
             number=each.number,
             arguments=self.training.arguments,
             command=[sys.argv[0], *each.overrides],
-            is_known=each.starts > 0,
+            is_known=each.starts > 0 and (bool(each.rungs) or not self.config.overwrite),
             run=each.run,
-            replaces=self.config.overwrite and not each.rungs,
             pause_at=each.pause_at,
         )
         surroundings = Surroundings(
@@ -247,11 +246,9 @@ def launched(
     except Exception as error:  # a process of its own was killed, or there is no such cluster
         name = config.hydra.runtime.choices["hydra/launcher"]
         folder = sweep_folder.of(config)
-        states = {
-            run.path: run.facts["status"]
-            for run in recorded_run.read(run_search.run_folders([folder]))
-        }
-        left = [f"{path}: {state}" for path, state in states.items() if state != ledger.DONE]
+        runs = recorded_run.read(run_search.run_folders([folder]))
+        states = [(run.path, run.facts["status"]) for run in runs]
+        left = [f"{path}: {state}" for path, state in states if state != ledger.DONE]
         failed = f"hydra/launcher={name}: {errors.reason(error)}"
         raise errors.SweepError("\n".join([failed, *left])) from error
 

@@ -145,7 +145,7 @@ class Proposals:
             self._shown.varied[job.identity] = self._study.varied(trial)
             is_under_way = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
-            if self._known.is_done(job):
+            if self._known.current(job).status == ledger.DONE:
                 self._shown.ended(job, again=False)
                 self.ended(job)
             elif not is_under_way:

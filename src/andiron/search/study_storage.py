@@ -20,7 +20,9 @@ MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: those of 
 # ends a rollback journal that names one more file, which sqlite would remove; a study of a single
 # database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
-UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+UNWRITTEN = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
+)  # fmt: skip
 
 
 def storage(path: Path) -> BaseStorage:

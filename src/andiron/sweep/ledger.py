@@ -75,19 +75,16 @@ class Sweep:
         return folder if is_inside and job.run and job.run == run_in(folder) else None
 
     def current(self, job: Job) -> Job:
-        """The job as its run is now: a paused one was perhaps resumed by itself to its end, and the
-        results of one that was done may be gone.
+        """The job as its run is now: a paused one may have been resumed by itself to its end, and
+        the results of one that was done may be gone.
         """
-        if job.status == PAUSED and self.is_done(replace(job, status=DONE)):
-            return replace(job, status=DONE, reason=None)
-        if job.status == DONE and not self.is_done(job):
-            return replace(job, status=MISSING, reason="its results are gone, or of another run")
-        return job
-
-    def is_done(self, job: Job) -> bool:
-        """Whether the job is done, and its folder still holds its run with the trained weights."""
+        if job.status not in (DONE, PAUSED):
+            return job
         folder = self.run_of(job)
-        return job.status == DONE and folder is not None and _has_results(folder)
+        if folder is not None and _has_results(folder):
+            return replace(job, status=DONE, reason=None)
+        gone = replace(job, status=MISSING, reason="its results are gone, or of another run")
+        return gone if job.status == DONE else job
 
 
 def identity(overrides: Iterable[str]) -> str:

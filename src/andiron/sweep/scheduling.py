@@ -190,7 +190,7 @@ class Schedule:
         facts = {
             "status": status,
             "reason": reason,
-            "folder": _inside(run_dir, self._folder) or running.job.folder,
+            "folder": str(run_dir.relative_to(self._folder)) if run_dir else running.job.folder,
             "run": ledger.run_in(RunFolder(run_dir)) if run_dir else None,
             "objective": _first(running.process.replies.get("objective")),
             "seconds": round(time.monotonic() - running.since, 3),
@@ -242,10 +242,3 @@ class Schedule:
 def _first(objective: float | list[float | None] | None) -> float | None:
     """The objective by which jobs are compared, of one or several."""
     return objective[0] if isinstance(objective, list) else objective
-
-
-def _inside(path: Path | None, folder: Path) -> str | None:
-    """A path as seen from the folder of the sweep."""
-    if path is None:
-        return None
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
