@@ -13,10 +13,11 @@ from torch import nn
 
 from andiron import errors, randomness, serialization
 from andiron.build import (
-    components, configured_learner, layer_overview, resume_point, target_kinds,
+    components, configured_learner, configured_store, layer_overview, resume_point,
 )  # fmt: skip
 from andiron.build.components import Components
 from andiron.build.network import Most
+from andiron.checkpoint import directory
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -147,9 +148,7 @@ def resume(
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    if trusted is not None:
-        target_kinds.check(config, trusted)  # the store is built first
-    store = configured_learner.checkpoint_store(config, folder.checkpoints)
+    store = configured_store.store(config, folder.checkpoints, trusted)
     path, checkpoint = saved = resume_point.newest(store, run_record.identity(folder))
     most = Most.of(checkpoint.model, str(path))
     built = components.build(dataclasses.replace(config, start_from=None), trusted, most)
@@ -166,6 +165,16 @@ def resume(
             changes=changes,
         )
     return made
+
+
+def has_checkpoint(config: Train, folder: RunFolder, trusted: Trust | None = None) -> bool:
+    """Whether the store that the configuration names has a checkpoint, whole or damaged.
+
+    With `trusted`, the configuration was read from the folder.
+    Raises: ConfigError; DataError if the store cannot be read.
+    """
+    store = configured_store.store(config, folder.checkpoints, trusted)
+    return any(name.startswith("step-") for name in directory.entries(store))
 
 
 @contextmanager

@@ -10,7 +10,7 @@
 from fnmatch import fnmatch
 from pathlib import Path
 
-NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, one for each resume
+NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, for each repository
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
 # in tensorboard/<split>/, for the Projector tab, which looks for the last of them
 PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
@@ -26,7 +26,7 @@ class RunFolder:
         self.config = path / "config.json"  # resolved and plain
         self.hydra = path / ".hydra"  # Hydra's own record of the composition
         self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes
-        self.uncommitted = path / "dirty.patch"  # from the commit to the code that ran
+        self.uncommitted = path / "dirty.patch"  # of an older version
         self.data = path / "data.json"  # facts of the data set, such as num_classes
         self.param_groups = path / "param_groups.json"  # the owner of each parameter
         self.metrics = path / "metrics.jsonl"  # every logged value
@@ -45,10 +45,6 @@ class RunFolder:
     def weights(self, name: str) -> Path:
         """The exported weights `model`, or `model-<average>`."""
         return self.path / f"{name}.safetensors"
-
-    def patch(self, resume: int) -> Path:
-        """The code that was not committed at a resume, counted from 1."""
-        return self.path / f"dirty-{resume}.patch"
 
     def owns(self, name: str) -> bool:
         """Whether a run writes a file or folder of that name here."""

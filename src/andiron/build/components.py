@@ -49,10 +49,10 @@ def build(config: Train, trusted: Trust | None = None, most: Most | None = None)
     Raises: ConfigError, DataError or DeviceError.
     """
     if trusted is None:
-        return _built(config, most)
+        return _built(config, most, trusted)
     target_kinds.check(config, trusted)
     with unwritten():
-        return _built(config, most)
+        return _built(config, most, trusted)
 
 
 def unwritten() -> AbstractContextManager[None]:
@@ -60,14 +60,14 @@ def unwritten() -> AbstractContextManager[None]:
     return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
-def _built(config: Train, most: Most | None) -> Components:
+def _built(config: Train, most: Most | None, trusted: Trust | None) -> Components:
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers):
         raise errors.ConfigError([too_many])
     splits = data(config)
     train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
     lengths = horizons(config, len(train))
-    model = network.model(config, splits, most).to(device)
+    model = network.model(config, splits, most, trusted).to(device)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     return Components(

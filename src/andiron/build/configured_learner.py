@@ -8,7 +8,7 @@ from andiron import errors, improvement
 from andiron.build import targets
 from andiron.build.components import Components
 from andiron.build.grouped_optimizer import gradient_transformations
-from andiron.checkpoint import Checkpointing, LocalStore, Store, contents
+from andiron.checkpoint import Checkpointing, contents
 from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
@@ -80,13 +80,6 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
         why = "gives no writer; give it write(point) and close()"
         raise targets.refused(f"writers.{name}", node, why)
     return made
-
-
-def checkpoint_store(config: Train, checkpoints: Path) -> Store:
-    """The store of a run's checkpoints, which `checkpoints` is the folder or the name of."""
-    if config.checkpoint is None:
-        return LocalStore(checkpoints)
-    return checkpointing(config.checkpoint, []).store(checkpoints)
 
 
 def checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:

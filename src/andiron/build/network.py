@@ -13,6 +13,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from andiron import errors, memory, randomness
 from andiron.build import start_from, targets
 from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.data import Splits
 from andiron.data.described import Described
 from andiron.models import activation_checkpointing
@@ -48,8 +49,16 @@ class Most:
         return cls(SLACK * num_bytes + SMALLEST_BYTES, num_tensors, source)
 
 
-def model(config: Train, splits: Splits | Described, most: Most | None = None) -> nn.Module:
-    """The task around the configured network, initialised from the seed."""
+def model(
+    config: Train,
+    splits: Splits | Described,
+    most: Most | None = None,
+    trusted: Trust | None = None,
+) -> nn.Module:
+    """The task around the configured network, initialised from the seed.
+
+    With `trusted`, the configuration was read from a run folder.
+    """
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
@@ -74,7 +83,7 @@ def model(config: Train, splits: Splits | Described, most: Most | None = None) -
     has_steps &= isinstance(task, nn.Module)
     targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
     if config.start_from is not None:
-        start_from.load(Path(config.start_from), task)
+        start_from.load(Path(config.start_from), task, config, trusted)
     return task
 
 

@@ -1,27 +1,36 @@
 """Another run's weights to start from, in place of freshly initialised ones."""
 
+import dataclasses
 import logging
 from pathlib import Path
 
 from torch import nn
 
 from andiron import checkpoint, errors, serialization
-from andiron.checkpoint import contents, manifest
+from andiron.build import configured_store
+from andiron.checkpoint import LocalStore, Store, contents, manifest
+from andiron.config import composition, trust
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
 
 
-def load(path: Path, model: nn.Module) -> None:
+def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = None) -> None:
     """Loads what fits by name and shape into `model`, and logs what does not.
 
-    The weights of a run's folder are the trained ones, or those of its newest checkpoint. A file
-    may be any record; one that says it has Burn's layout is read so.
+    The weights of a run's folder are the trained ones, or those of the newest checkpoint in its
+    store. That run may name what `trusted` allows, and without it what the user's `config` names. A
+    file may be any record; one that says it has Burn's layout is read so.
     Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
     for a file that is missing, damaged, or changed since a run or a checkpoint was written.
     """
-    path = _weights_in(RunFolder(path)) if path.is_dir() else path
+    if path.is_dir():
+        own = trust.of_user(composition.config_dirs(), config.trust)
+        known = trusted or own.saying(dataclasses.asdict(config))
+        path = _weights_in(RunFolder(path), known)
     folder = RunFolder(path.parent)
     if folder.holds_run():
         run_record.check(folder, path)
@@ -40,9 +49,15 @@ def load(path: Path, model: nn.Module) -> None:
     log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
 
 
-def _weights_in(folder: RunFolder) -> Path:
+def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
     """The trained weights of a run, or else those of its newest checkpoint."""
-    if folder.model.exists() or not checkpoint.names(folder.checkpoints):
+    if folder.model.exists():
         return folder.model
-    path, _ = checkpoint.newest_whole(folder.checkpoints, run_record.identity(folder))
+    store: Store = LocalStore(folder.checkpoints)
+    if folder.config.exists():
+        config = run_record.config(folder, trusted)
+        store = configured_store.store(config, folder.checkpoints, trusted)
+    if not checkpoint.names(store):
+        return folder.model
+    path, _ = checkpoint.newest_whole(store, run_record.identity(folder))
     return path / contents.MODEL

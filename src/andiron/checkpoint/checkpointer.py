@@ -131,7 +131,7 @@ class FileCheckpointer:
         """
         name = folder.name
         place = contents.step_place(name)
-        if place is None or folder.absolute() != self.store.fetch(name).absolute():
+        if place is None or not self._is_there(folder):
             raise ValueError(f"{folder}: not a checkpoint in {self.store}; adopt one that is")
         entries = checkpoint.state.get(KEPT_WITH_IT, [])
         alone = Saved(place[0], number=place[1])
@@ -191,7 +191,7 @@ class FileCheckpointer:
         if strangers:
             raise errors.RunFolderError(
                 f"{self.store} already holds checkpoints of a run, the newest {strangers[-1]}: "
-                "resume it with learner.resume(), or choose another folder"
+                "resume that run, or choose another folder"
             )
         self._is_ours_alone = True
 
@@ -289,6 +289,13 @@ class FileCheckpointer:
             problem,
             whole[-1] if whole else "none",
         )
+
+    def _is_there(self, folder: Path) -> bool:
+        """Whether a checkpoint is in the store, which may fetch it to another folder each time."""
+        fetched = self.store.fetch(folder.name)
+        is_listed = folder.name in directory.names(self.store)
+        is_same = fetched.absolute() == folder.absolute()
+        return is_same or (is_listed and manifest.read(fetched) == manifest.read(folder))
 
     def _has_manifest(self, name: str) -> bool:
         """Whether a sound manifest says which files of a checkpoint may be removed."""

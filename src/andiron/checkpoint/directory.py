@@ -34,8 +34,8 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
             log.warning("checkpoint %s is damaged and ignored: %s; %s", name, error, kept)
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
     raise errors.DataError(
-        f"no checkpoint in {store}{tried}: nothing to resume from; restore one there, or start "
-        "again with overwrite=true"
+        f"no checkpoint in {store}{tried}: nothing to resume from; restore one there, give the "
+        "checkpoint.store that has one, or start another run"
     )
 
 
@@ -44,13 +44,17 @@ def names(place: Store | Path) -> list[str]:
 
     Raises: DataError if it cannot be read.
     """
-    store = as_store(place)
+    places = map(contents.step_place, entries(as_store(place)))
+    return [contents.step_name(*place) for place in sorted(filter(None, places))]
+
+
+def entries(store: Store) -> list[str]:
+    """The names of everything in a store; raises as `names`."""
     try:
-        places = [contents.step_place(name) for name in store.names()]
+        return store.names()
     except OSError as error:
         remedy = "make it readable, or resume from a copy"
         raise errors.DataError(f"{store}: cannot be read ({error.strerror}); {remedy}") from error
-    return [contents.step_name(*place) for place in sorted(filter(None, places))]
 
 
 def set_aside(store: Store, name: str, ending: str) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def run(config: Train, run_dir: Path, train: Run, users: Interrupter) -> None:
             if users.asked:
                 raise users.asked from None
         train(dataclasses.replace(again, resume="auto"), resumed, users)
-    if found := _differences(straight, resumed):
+    if found := _differences(config, straight, resumed):
         raise errors.AndironError(
             f"debug: the stopped and resumed run differs from the uninterrupted one: {found[0]}; "
             f"{len(found) - 1:,} more; look for random numbers or state that is not saved"
@@ -77,7 +78,9 @@ def _gradients_watched() -> AbstractContextManager[None]:
     return watched
 
 
-def _differences(straight: Path, resumed: Path) -> list[Any]:
-    from andiron.run import bit_comparison  # imports torch
+def _differences(config: Train, straight: Path, resumed: Path) -> list[Any]:
+    from andiron.build import configured_store  # both import torch
+    from andiron.run import bit_comparison
 
-    return bit_comparison.compare(straight, resumed)
+    stores = partial(configured_store.store, config)
+    return bit_comparison.compare(straight, resumed, stores)

@@ -4,15 +4,14 @@ import argparse
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from andiron import errors, serialization
-from andiron.build import components
+from andiron.build import components, configured_store
 from andiron.build.network import Most
 from andiron.commands import command_line, process, training
 from andiron.commands.signals import Signals, exit_code, heard
-from andiron.config.leaves import by_name, differences
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
@@ -21,7 +20,6 @@ from andiron.run_folder import RunFolder
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
-COMPARED = ("andiron", "python", "packages", "hardware", "data")  # of the provenance, beside code
 UNCHANGED = "nothing that is on record"
 IRREPRODUCIBLE = (
     f"likely cause: {UNCHANGED} changed, so the run is not reproducible: look for "
@@ -44,9 +42,10 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     signals = Signals(Interrupter())
     with heard(signals):
         training.train(config, into, {}, signals.interrupter, trusted)
-    found = bit_comparison.compare(path, into)
+    stores = partial(configured_store.store, config)
+    found = bit_comparison.compare(path, into, stores)
     if not found:
-        print(f"exact: {bit_comparison.counts(path)} are the same bits")
+        print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
         return True
     print(errors.printable(f"not exact: {found[0]}\nand {len(found) - 1:,} more"))
     cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
@@ -58,13 +57,8 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     """What differs now from the record of code, versions, hardware and data, a line each."""
     most = Most.of(serialization.load_tensors(folder.model), str(folder.model))
     built = components.build(config, trusted, most)
-    now, patch = metadata.origin_of(config, built.splits, built.device)
-    then = provenance.read(folder)
-    yield from _in_code(then.get("git") or {}, now["git"] or {})
-    if metadata.read_patch(folder.uncommitted) != patch:
-        yield f"the uncommitted changes ({folder.uncommitted.name}) are different"
-    before, after = ({name: each.get(name) for name in COMPARED} for each in (then, now))
-    for name, (was, is_now) in by_name(differences(before, after)).items():
+    now, _ = metadata.origin_of(config, built.splits, built.device)
+    for name, (was, is_now) in provenance.differences(provenance.read(folder), now).items():
         yield f"{name}: {was}, now {is_now}"
 
 
@@ -84,14 +78,6 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
                 "cannot be repeated from its record"
             )
     return run_record.config(folder, trusted)
-
-
-def _in_code(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    if then.get("revision") != now.get("revision"):
-        yield f"git revision: {then.get('revision')}, now {now.get('revision')}"
-    before, after = set(then.get("untracked", [])), set(now.get("untracked", []))
-    for name in sorted(before ^ after):
-        yield f"untracked file {name}: {'gone' if name in before else 'new'}"
 
 
 @process.command

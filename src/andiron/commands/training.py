@@ -13,6 +13,7 @@ from typing import Any
 from andiron import errors, files
 from andiron.commands import debug_run
 from andiron.commands.signals import Signals
+from andiron.commands.stored_checkpoints import has_checkpoint, recorded_store, store_of
 from andiron.config import arguments as command_arguments
 from andiron.config import leaves
 from andiron.config.composition import Returned
@@ -48,14 +49,15 @@ def train(
             ]
         )
     try:
-        if config.resume is not None and _can_be_resumed(config, folder):
-            trusted = trusted or Trust(tuple(config.trust))
-            _resume(config, folder, hydra_record, interrupter, trusted)
+        if config.resume is not None and _can_be_resumed(config, folder, interrupter):
+            known = trusted or Trust(tuple(config.trust))
+            _resume(config, folder, hydra_record, interrupter, known)
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
-        error.outcome = "; ".join(filter(None, [error.outcome, _outcome(folder)]))
+        outcome = _outcome(config, folder, trusted)
+        error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
         raise
 
 
@@ -131,13 +133,16 @@ def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None
     run_record.write(folder, {folder.config: config.as_json(), **of_hydra})
 
 
-def _outcome(folder: RunFolder) -> str:
+def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
     """What is left of an interrupted run, and how to continue it."""
-    if folder.has_checkpoint():
-        return f"resume={folder.path} resumes the run from its newest checkpoint"
-    if folder.holds_run():
-        return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
-    return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    if not folder.holds_run():
+        return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    try:
+        if has_checkpoint(config, folder, Interrupter(), trusted):
+            return f"resume={folder.path} resumes the run from its newest checkpoint"
+    except errors.AndironError as error:  # a store that cannot be asked now
+        return f"resume={folder.path} resumes the run, once this is mended: {error}"
+    return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
 
 
 def _lost_results(folder: RunFolder) -> list[str]:
@@ -173,10 +178,12 @@ def _described_end(folder: RunFolder, config: Train) -> str:
     return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
 
 
-def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
+def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
     """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
     if config.resume != "auto":
-        if status.read(folder).get("status") != "done" and not folder.checkpoints.exists():
+        is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
+        is_empty = is_in_folder and not folder.checkpoints.exists()
+        if is_empty and status.read(folder).get("status") != "done":
             raise errors.RunFolderError(
                 f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
                 f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
@@ -186,7 +193,12 @@ def _can_be_resumed(config: Train, folder: RunFolder) -> bool:
         return False
     if status.read(folder).get("status") == "done":
         return True
-    if not folder.has_checkpoint():
+    if not has_checkpoint(config, folder, interrupter):
+        if recorded_store(folder) not in (None, store_of(config.checkpoint)):
+            raise errors.RunFolderError(
+                f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
+                "the run; give that store, or choose another hydra.run.dir"
+            )
         log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
         return False
     if not folder.config.is_file():

@@ -19,7 +19,9 @@ from andiron.run_folder import RunFolder
 
 WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
 MOST_TEXT = 2000  # characters of a value
-ORIGIN = ("andiron", "git", "python", "packages", "hardware", "data")  # of the provenance
+ORIGIN = (  # of the provenance
+    "andiron", "git", "projects", "modules", "python", "packages", "hardware", "data",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

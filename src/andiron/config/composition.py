@@ -63,6 +63,14 @@ def checked_job(config: DictConfig) -> schema.Train:
     return checked(OmegaConf.masked_copy(config, options))
 
 
+def config_dirs() -> list[Path]:
+    """The folders that the run under way is composed from; none without a composition."""
+    if not HydraConfig.initialized():
+        return []
+    sources = HydraConfig.get().runtime.config_sources
+    return [Path(source.path) for source in sources if source.schema == "file"]
+
+
 def quoted(text: str) -> str:
     r"""Any text as the value of an override.
 

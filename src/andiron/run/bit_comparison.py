@@ -1,6 +1,6 @@
 """Two runs compared bit for bit: what they logged, their newest checkpoints, their results."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from andiron import checkpoint, errors, serialization
-from andiron.checkpoint import contents, manifest
+from andiron.checkpoint import LocalStore, Store, contents, manifest
 from andiron.config.leaves import leaves
 from andiron.run.logged_values import Logged, curves, lines
 from andiron.run_folder import RunFolder
@@ -20,6 +20,7 @@ LEFT_OUT = (  # depend on time or place, or on how often an interrupted run save
 )  # fmt: skip
 MISSING = "missing"
 Values = dict[str, Any]  # tensors, or other values as exact text
+Stores = Callable[[Path], Store]  # by the folder of a run's checkpoints
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ class Counts:
         )
 
 
-def compare(straight: Path, other: Path) -> list[Difference]:
+def compare(straight: Path, other: Path, stores: Stores = LocalStore) -> list[Difference]:
     """Every difference between two finished runs, in the order of training; none if bits are equal.
 
     First what was logged, by update; then the newest checkpoint, final weights and the summary.
+    `stores` gives the store of a run's checkpoints.
     Raises: RunFolderError if a folder holds no finished run; DataError if a file is damaged.
     """
     one, two = finished(straight), finished(other)
@@ -66,10 +68,10 @@ def compare(straight: Path, other: Path) -> list[Difference]:
         *_in_logged(curves(one), curves(two)),
     ]
     differences.sort(key=lambda each: each.updates or 0)  # stable: lines before curves
-    return [*differences, *_in_files(_files(one), _files(two))]
+    return [*differences, *_in_files(_files(one, stores), _files(two, stores))]
 
 
-def counts(path: Path) -> Counts:
+def counts(path: Path, stores: Stores = LocalStore) -> Counts:
     """How much of a finished run is compared.
 
     Raises: as `compare`.
@@ -79,7 +81,7 @@ def counts(path: Path) -> Counts:
         sum(len(values) for entries in logged.values() for values in entries)
         for logged in (lines(folder), curves(folder))
     )
-    read_files = map(_read, _files(folder).values())
+    read_files = map(_read, _files(folder, stores).values())
     return Counts(
         sum(isinstance(value, Tensor) for read in read_files for value in read.values()),
         values,
@@ -125,11 +127,11 @@ def _times(number: int) -> str:
     return {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
 
 
-def _files(folder: RunFolder) -> dict[str, Path]:
+def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
     """The compared files of a run, by what they are called in a difference."""
-    named = {}
-    for name in checkpoint.names(folder.checkpoints)[-1:]:
-        newest = folder.checkpoints / name
+    named, store = {}, stores(folder.checkpoints)
+    for name in checkpoint.names(store)[-1:]:
+        newest = store.fetch(name)
         inner = [*sorted(newest.glob("*.safetensors")), newest / contents.STATE]
         named = {f"newest checkpoint: {path.name}": path for path in inner}
     final = [*sorted(folder.path.glob("model*.safetensors")), folder.summary]

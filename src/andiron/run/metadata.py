@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import logging
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,21 +12,21 @@ from typing import Any
 import torch
 
 from andiron import errors, files
-from andiron.config import schema
-from andiron.config.leaves import by_name, differences, leaves
+from andiron.config import composition, schema
+from andiron.config.leaves import leaves
 from andiron.config.schema import Train
 from andiron.data import Splits, described
 from andiron.markdown import fenced
 from andiron.optim import group_table
 from andiron.protocols import Sessions
 from andiron.run import provenance, run_record
+from andiron.run.code_origin import Patches
 from andiron.run_folder import RunFolder
 
-DECISIVE = (  # facts of code and machine that results may differ with, beside the packages
-    "git.revision", "hardware.threads", "hardware.device", "hardware.device_name",
-    "hardware.cuda", "python",
-)  # fmt: skip
-MOST_PATCH_BYTES = 64 * 2**20
+DECISIVE = re.compile(  # code and facts of the machine that results may differ with
+    r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
+    r"|hardware\.(threads|device|device_name|cuda)"
+)
 Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
@@ -40,14 +41,14 @@ def record_start(
     session: Sessions,
 ) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`."""
-    origin, patch = origin_of(config, splits, device)
+    origin, patches = origin_of(config, splits, device)
     as_json = files.as_indented_json
     contents = {
         folder.provenance: as_json(origin),
         folder.data: as_json(described.as_plain(splits)),
         folder.param_groups: as_json(groups),
     }
-    run_record.write(folder, contents | ({folder.uncommitted: patch} if patch else {}))
+    run_record.write(folder, contents | _placed(folder, patches))
     texts = {
         "config": fenced(json.dumps(dataclasses.asdict(config), indent=2), "json"),
         "param_groups": group_table.as_markdown(groups),
@@ -91,7 +92,7 @@ def record_resume(
     """Adds a resume from `updates` to the record: its changes, command, code and machine."""
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patch = origin_of(config, splits, device)
+    origin, patches = origin_of(config, splits, device)
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -102,14 +103,7 @@ def record_resume(
             if name not in ("seed", "data") and value != before.get(name)
         },
     }
-    changed = _decisive(before, origin)
-    contents: dict[Path, bytes] = {folder.config: config.as_json()}
-    if patch != _last_patch(folder, resumes):
-        changed.append("uncommitted changes to the code")
-        path = folder.patch(len(resumes) + 1)
-        entry["patch"] = path.name if patch else None
-        if patch:
-            contents[path] = patch
+    changed = _decisive({**before, **(resumes[-1] if resumes else {})}, origin)
     if changed:
         log.warning(
             "the environment changed since this run last started; "
@@ -117,7 +111,11 @@ def record_resume(
             ", ".join(changed),
         )
     resumed = {**before, "resumes": [*resumes, entry]}
-    run_record.write(folder, {**contents, folder.provenance: files.as_indented_json(resumed)})
+    contents = {
+        folder.config: config.as_json(),
+        folder.provenance: files.as_indented_json(resumed),
+    }
+    run_record.write(folder, contents | _placed(folder, patches))
 
 
 def hyperparameters(config: Train) -> dict[str, Plain]:
@@ -140,41 +138,25 @@ def hyperparameters(config: Train) -> dict[str, Plain]:
 def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The differences in code, versions and machine that can change results."""
     return [
-        f"{name.rpartition('.')[2]} {was} -> {is_now}"
-        for name, (was, is_now) in by_name(differences(before, now)).items()
-        if name in DECISIVE or name.startswith("packages.")
+        f"{name.partition('.')[2] or name} {was} -> {is_now}"
+        for name, (was, is_now) in provenance.differences(before, now).items()
+        if DECISIVE.fullmatch(name)
     ]
 
 
 def origin_of(
     config: Train, splits: Splits, device: torch.device
-) -> tuple[dict[str, Any], bytes]:
-    """The content of provenance.json, and the patch of what is not committed."""
+) -> tuple[dict[str, Any], Patches]:
+    """The content of provenance.json, and patches with what is not committed, by file name."""
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)}
-    origin, patch = provenance.gather(seed=config.seed, data=data, device=device)
-    return origin, patch.encode(errors="surrogateescape")
+    return provenance.gather(
+        seed=config.seed, data=data, device=device, config_dirs=composition.config_dirs()
+    )
 
 
 def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
 
 
-def _last_patch(folder: RunFolder, resumes: list[dict[str, Any]]) -> bytes:
-    """The patch of uncommitted code when the run last started or resumed; may be empty."""
-    names = [entry["patch"] for entry in resumes if "patch" in entry]
-    if names and not (isinstance(names[-1], str) and folder.owns(names[-1])):
-        return b""
-    return read_patch(folder.path / names[-1] if names else folder.uncommitted)
-
-
-def read_patch(path: Path) -> bytes:
-    """The content of a patch on record; empty if there is none.
-
-    Raises: DataError for one that is larger than a patch is, or no file.
-    """
-    try:
-        return files.read_bytes(path, MOST_PATCH_BYTES)
-    except FileNotFoundError:
-        return b""
-    except (OSError, ValueError) as error:
-        raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
+def _placed(folder: RunFolder, patches: Patches) -> dict[Path, bytes]:
+    return {folder.path / name: patch for name, patch in patches.items()}

@@ -1,10 +1,10 @@
 """The origin of a run: code, versions, hardware, seed and data; gathered, and read back."""
 
-import importlib.metadata
 import os
 import platform
-import subprocess
+import re
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -14,32 +14,39 @@ import torch
 
 import andiron
 from andiron import errors
-from andiron.run import run_record
+from andiron.config import leaves
+from andiron.run import code_origin, run_record
 from andiron.run_folder import RunFolder
 
-PACKAGES = (
-    "torch", "torchvision", "hydra-core", "omegaconf", "tensorboard", "safetensors", "pydantic",
-    "numpy",
-)  # fmt: skip
+CODE = ("git", "projects", "modules")
+COMPARED = ("andiron", "python", "packages", "hardware", "data")
+PLACES = ("root", "path", "bytes", "dirty")  # not compared: code may have been moved
+MOST_TEXT = 200  # characters of a compared value
+INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
-def gather(*, seed: int, data: dict[str, Any], device: torch.device) -> tuple[dict[str, Any], str]:
-    """The content of provenance.json, and the patch from the commit to the code that ran.
+def gather(
+    *,
+    seed: int,
+    data: dict[str, Any],
+    device: torch.device,
+    config_dirs: Iterable[Path] = (),
+) -> tuple[dict[str, Any], code_origin.Patches]:
+    """The content of provenance.json, and patches from the commits to the code that ran.
 
-    The patch is empty if nothing is uncommitted. Its bytes that are not UTF-8 are surrogate
-    escapes.
+    To be called once everything is built, so that the user's own modules are imported.
     """
-    git, patch = _git(Path(andiron.__file__).parent)
+    code, patches = code_origin.gather(config_dirs)
     return {
         "command": sys.argv,
         "andiron": andiron.__version__,
-        "git": git,
+        **code,
         "python": platform.python_version(),
         "packages": versions(),
         "hardware": _hardware(device),
         "seed": seed,
         "data": data,
-    }, patch
+    }, patches
 
 
 def read(folder: RunFolder) -> dict[str, Any]:
@@ -57,60 +64,72 @@ def read(folder: RunFolder) -> dict[str, Any]:
     origin.setdefault("resumes", [])
     if not _is_as_written(origin):
         raise errors.DataError(
-            f"{path}: damaged: data, git or resumes are malformed; restore it"
+            f"{path}: damaged: code, data or resumes are malformed; restore it"
         )
     return origin
 
 
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
+    """The parts of two records that differ, by dotted name: both values as text, None for none.
+
+    What the version of Andiron that wrote `then` did not record is left out.
+    """
+    if "projects" not in then:
+        known = then.get("packages")
+        names = known if isinstance(known, dict) else {}
+        packages = {name: now["packages"].get(name) for name in names}
+        now = {name: value for name, value in now.items() if name not in CODE[1:]}
+        now |= {"packages": packages}
+    found = leaves.by_name(leaves.differences(_comparable(then), _comparable(now)))
+    return {
+        name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]
+        for name, sides in found.items()
+    }
+
+
 @cache
-def versions() -> dict[str, str | None]:
-    """The installed versions of the packages that results may differ with; null for none."""
-    found: dict[str, str | None] = dict.fromkeys(PACKAGES)
-    for name in PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+def versions() -> dict[str, str]:
+    """The versions of all installed packages; importlib.metadata takes a hundred times as long."""
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        with suppress(OSError):
+            for match in filter(None, map(INSTALLED.fullmatch, os.listdir(folder or "."))):
+                found.setdefault(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2])
+    return dict(sorted(found.items()))
+
+
+def _comparable(origin: Mapping[str, Any]) -> dict[str, Any]:
+    code = {name: _without_places(origin[name]) for name in CODE if name in origin}
+    return code | {name: origin.get(name) for name in COMPARED}
+
+
+def _without_places(code: Any) -> Any:
+    if isinstance(code, list):  # of untracked files
+        return dict.fromkeys(code, "there")
+    if not isinstance(code, dict):
+        return code
+    return {name: _without_places(each) for name, each in code.items() if name not in PLACES}
 
 
 def _is_as_written(origin: dict[str, Any]) -> bool:
     """Whether those parts that are used have the right types."""
     match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]}:
-            code = origin.get("git") or {}
-            untracked = code.get("untracked", []) if isinstance(code, dict) else None
-            are_names = isinstance(untracked, list) and all(
-                isinstance(name, str) for name in untracked
-            )
-            return are_names and all(
-                isinstance(resume, dict) and isinstance(resume.get("changes", {}), dict)
-                for resume in resumes
+            return all(
+                isinstance(each, dict)
+                and isinstance(each.get("changes", {}), dict)
+                and all(_is_plain(each.get(name), 3) for name in (*CODE, *COMPARED))
+                for each in (origin, *resumes)
             )
     return False
 
 
-def _git(code: Path) -> tuple[dict[str, Any] | None, str]:
-    """The commit of the checkout that holds the code, and the uncommitted patch; None elsewhere."""
-    revision = _run_git(code, "rev-parse HEAD")
-    if revision is None:
-        return None, ""
-    # the user's git settings must not change the patch
-    plain = "--binary --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/"
-    patch = _run_git(code, f"diff {plain} HEAD -- :/") or ""
-    untracked = _run_git(code, "ls-files -z --others --exclude-standard --full-name :/") or ""
-    return {
-        "revision": revision.strip(),
-        "dirty": bool(patch),
-        "untracked": untracked.split("\0")[:-1],
-    }, patch
-
-
-def _run_git(folder: Path, arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments.split()]
-    try:
-        answer = subprocess.run(command, capture_output=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):  # no git: null in the record
-        return None
-    return answer.stdout.decode(errors="surrogateescape") if answer.returncode == 0 else None
+def _is_plain(value: Any, levels: int) -> bool:
+    """Whether a value has at most so many levels of objects, and else lists of names."""
+    if isinstance(value, dict):
+        return levels > 0 and all(_is_plain(inner, levels - 1) for inner in value.values())
+    items = value if isinstance(value, list) else []
+    return all(isinstance(item, str) for item in items)
 
 
 def _hardware(device: torch.device) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from andiron import checkpoint, errors
-from andiron.build import configured_learner
-from andiron.checkpoint import Saved, Store, contents, manifest, strategies
+from andiron.build import configured_learner, configured_store
+from andiron.checkpoint import LocalStore, Saved, Store, contents, manifest, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.config.schema import Train
 from andiron.data.described import Described
@@ -27,7 +27,7 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     Raises: RunFolderError, with the names to choose from, if there are none; DataError for a file
     that is damaged, was changed, or lies elsewhere.
     """
-    store = configured_learner.checkpoint_store(config, folder.checkpoints)
+    store = configured_store.store(config, folder.checkpoints)
     if name == BEST:
         found = _best(folder, config, store, data)
     else:
@@ -38,7 +38,9 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
             f"weights={name}: {folder.path} has no such weights{_why(name, config)}; "
             f"available: {there}"
         )
-    if not found.resolve().is_relative_to(folder.path.resolve()):
+    is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
+    is_fetched = found.parent != folder.path and not is_local  # by a store of the user's own
+    if not is_fetched and not found.resolve().is_relative_to(folder.path.resolve()):
         why = "a link leads out of the run's folder"
         raise errors.DataError(f"{found}: {why}; copy the file into it")
     return found

@@ -308,7 +308,7 @@ def test_a_folder_with_another_runs_checkpoints_is_refused_and_left_as_it_is(tmp
         save(second, 10)
     assert str(raised.value) == (
         f"{tmp_path} already holds checkpoints of a run, the newest step-10: "
-        "resume it with learner.resume(), or choose another folder"
+        "resume that run, or choose another folder"
     )
     assert names(tmp_path) == {"step-10", "latest.json"} or names(tmp_path) == {"step-10"}
     assert load(tmp_path / "step-10").state["updates"] == 10

@@ -79,7 +79,7 @@ def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
         newest_whole(tmp_path / "checkpoints")
     assert str(raised.value) == (
         f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to resume from; restore one there, "
-        "or start again with overwrite=true"
+        "give the checkpoint.store that has one, or start another run"
     )
 
 

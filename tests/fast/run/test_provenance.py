@@ -1,6 +1,7 @@
 """Where a run comes from: the commit, a patch that applies, versions, data."""
 
 import importlib.metadata
+import json
 import subprocess
 
 import pytest
@@ -61,25 +62,27 @@ def gather():
 
 
 def test_a_clean_checkout_is_its_commit(checkout):
-    record, patch = gather()
+    record, patches = gather()
     assert record["git"] == {
+        "root": str(checkout),
         "revision": git(checkout, "rev-parse", "HEAD").strip(),
         "dirty": False,
+        "uncommitted": None,
         "untracked": [],
     }
-    assert patch == ""
+    assert record["git"]["uncommitted"] not in patches
 
 
 def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
     (checkout / "src" / "package" / "__init__.py").write_text("lr = 2\n")
     (checkout / "notes").mkdir()
     (checkout / "notes" / "new.py").touch()
-    record, patch = gather()
-    assert record["git"]["dirty"] and record["git"]["untracked"] == ["notes/new.py"]
+    record, patches = gather()
+    assert record["git"]["dirty"] and record["git"]["untracked"] == ["notes/"]
 
     git(tmp_path, "clone", "-q", checkout, "again")
     git(tmp_path / "again", "checkout", "-q", record["git"]["revision"])
-    (tmp_path / "dirty.patch").write_text(patch)
+    (tmp_path / "dirty.patch").write_bytes(patches[record["git"]["uncommitted"]])
     git(tmp_path / "again", "apply", tmp_path / "dirty.patch")
     assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
 
@@ -109,7 +112,8 @@ def test_the_patch_left_in_the_run_folder_restores_any_bytes_whatever_the_users_
     experiment.build(CONFIG, tmp_path / "run").learner.close()
 
     git(tmp_path, "clone", "-q", checkout, "again")
-    git(tmp_path / "again", "apply", tmp_path / "run" / "dirty.patch")
+    record = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    git(tmp_path / "again", "apply", tmp_path / "run" / record["git"]["uncommitted"])
     assert contents(tmp_path / "again" / "src" / "package") == contents(package)
 
 
@@ -122,9 +126,8 @@ def test_untracked_files_are_listed_by_their_true_names(checkout):
 
 def test_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(andiron, "__file__", str(tmp_path / "__init__.py"))
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    record, patch = gather()
-    assert (record["git"], patch) == (None, "")
+    record, _ = gather()
+    assert record["git"] is None
 
 
 def test_the_rest_is_what_was_there():

@@ -125,23 +125,23 @@ def test_what_changed_since_is_listed(finished):
     assert [
         line
         for line in found
-        if not line.startswith(("untracked", "git", "the uncommitted changes", "hardware"))
+        if not line.startswith(("git", "hardware"))
     ] == []
 
     def age(origin):
-        origin["git"] = {"revision": "0123", "dirty": True, "untracked": ["gone.py"]}
+        patch = "dirty-0123456789abcdef.patch"
+        origin["git"] |= {"revision": "0123", "untracked": ["gone.py"], "uncommitted": patch}
         origin["python"] = "3.0.0"
         origin["packages"]["torch"] = "1.0"
         origin["hardware"]["threads"] = 99
         origin["data"]["sha256"] = "beef"
 
     change(finished / "provenance.json", age)
-    (finished / "dirty.patch").write_bytes(b"another\n")
     run_record.accept(RunFolder(finished))
     found = changes(finished)
-    assert any(line.startswith("git revision: 0123, now ") for line in found)
-    assert "untracked file gone.py: gone" in found
-    assert "the uncommitted changes (dirty.patch) are different" in found
+    assert any(line.startswith("git.revision: 0123, now ") for line in found)
+    assert "git.untracked.gone.py: there, now None" in found
+    assert any(line.startswith("git.uncommitted: dirty-0123456789abcdef.patch, ") for line in found)
     assert f"python: 3.0.0, now {sys.version.split()[0]}" in found
     assert any(line.startswith("packages.torch: 1.0, now ") for line in found)
     assert any(line.startswith("hardware.threads: 99, now ") for line in found)
@@ -201,13 +201,14 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
     assert f"{folder / 'config.json'}: " in refusal(folder) or "in the configuration" in refusal(
         folder
     )
-    origin = {"data": {"sha256": "0"}, "git": {"untracked": 3}}
-    for damaged in ([], origin, origin | {"git": None, "resumes": [{"changes": 3}]}):
+    origin = {"data": {"sha256": "0"}, "git": {"untracked": [3]}}
+    nested = origin | {"git": None, "projects": {"a": {"b": {"c": {"d": 1}}}}}
+    for damaged in ([], origin, nested, origin | {"git": None, "resumes": [{"changes": 3}]}):
         (folder / "provenance.json").write_text(json.dumps(damaged))
         assert (
             refusal(folder)
             == f"{folder / 'provenance.json'}: damaged: "
-            "data, git or resumes are malformed; restore it"
+            "code, data or resumes are malformed; restore it"
         )
     (folder / "provenance.json").write_text('{"git')
     assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")

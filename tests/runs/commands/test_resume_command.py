@@ -490,7 +490,14 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
     gather = provenance.gather
 
     def with_patch(patch):
-        monkeypatch.setattr(provenance, "gather", lambda **facts: (gather(**facts)[0], patch))
+        name = f"dirty-{patch}.patch" if patch else None
+
+        def gathered(**facts):
+            origin, _ = gather(**facts)
+            origin["git"]["uncommitted"] = name
+            return origin, {name: patch.encode()} if patch else {}
+
+        monkeypatch.setattr(provenance, "gather", gathered)
 
     for number, (patch, is_new) in enumerate(
         [("one", True), ("one", False), ("two", True), ("", True)], start=1
@@ -498,19 +505,12 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
         with_patch(patch)
         code, said, _ = train_py("resume=run", f"num_epochs={2 + number}")
         assert code == 0
-        assert ("not guaranteed: uncommitted changes to the code" in said) == is_new
-    assert [path.name for path in sorted(stopped.glob("dirty-*.patch"))] == [
-        "dirty-1.patch",
-        "dirty-3.patch",
-    ]
-    assert (stopped / "dirty-3.patch").read_text() == "two"
+        assert ("not guaranteed: uncommitted " in said) == is_new
+    assert (stopped / "dirty-two.patch").read_text() == "two"
     entries = json.loads((stopped / "provenance.json").read_text())["resumes"]
-    assert [entry.get("patch", "as before") for entry in entries] == [
-        "dirty-1.patch",
-        "as before",
-        "dirty-3.patch",
-        None,
-    ]
+    assert [entry["git"]["uncommitted"] for entry in entries[:3]] == [
+        "dirty-one.patch", "dirty-one.patch", "dirty-two.patch",
+    ]  # fmt: skip
 
 
 def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):

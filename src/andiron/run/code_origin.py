@@ -1,0 +1,143 @@
+"""The code that a run is trained with: repositories with their uncommitted changes, own modules.
+
+git runs only where imported code, the working folder and the configuration lie, never in a folder
+that a record names, and starts no program that a repository's own settings name.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import andiron
+from andiron import checksums
+from andiron.run_folder import RunFolder
+
+MOST_MODULES, MOST_UNTRACKED = 200, 1000
+RUNS = ("outputs", "multirun")
+PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
+UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
+GIT = (
+    f"git --work-tree=. -c core.fsmonitor=false -c core.hooksPath={os.devnull} "
+    "-c safe.bareRepository=explicit"
+)
+ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+VARIABLES = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_LITERAL_PATHSPECS": "1", UNSET: "",
+}  # fmt: skip
+DIFF = (  # the user's git settings must not change the patch
+    "diff --binary --no-ext-diff --no-textconv --no-color --no-relative -U3 --submodule=short "
+    "--ignore-submodules=dirty --src-prefix=a/ --dst-prefix=b/ HEAD"
+)
+Patches = dict[str, bytes]  # by file name
+
+
+def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
+    """Andiron's checkout as `git`, other repositories as `projects`, other code as `modules`.
+
+    `git` is None for an installed package. Modules that no repository tracks have their SHA-256.
+    """
+    package = os.path.dirname(andiron.__file__)
+    modules, patches = _own_modules(package), Patches()
+    own = None if _is_installed(package) else _root(package)
+    with_code = [own, *map(_root, dict.fromkeys(map(os.path.dirname, modules)))]
+    with suppress(FileNotFoundError):  # the working folder was removed
+        config_dirs = [*config_dirs, Path.cwd()]
+    found, projects = dict[str, Any](), dict[str, Any]()
+    for root in filter(None, dict.fromkeys([*with_code, *map(_root, config_dirs)])):
+        revision = _git(root, "rev-parse HEAD")
+        if revision is None:
+            continue
+        uncommitted = _uncommitted(root, patches, has_code=root in with_code)
+        found[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
+        inside = [os.path.relpath(file, root) for file in modules if file.startswith(f"{root}/")]
+        for name in _listed(root, "", *inside) if inside else ():
+            del modules[os.path.join(root, name)]
+    git = found.pop(own, None) if own else None
+    for root, record in found.items():
+        name = os.path.basename(root)
+        projects[root if name in projects else name] = record
+    checksum = {
+        name: {"path": file, **checksums.entry(Path(file))}
+        for file, name in [*modules.items()][:MOST_MODULES]
+        if name[:2] != "__"
+    }
+    if git is None:
+        code = b"".join(path.read_bytes() for path in sorted(Path(package).rglob("*.py")))
+        checksum["andiron"] = {"path": package, **checksums.entry_of(code)}
+    return {"git": git, "projects": projects, "modules": checksum}, patches
+
+
+def _own_modules(package: str) -> dict[str, str]:
+    """The imported modules outside the standard library, site-packages and Andiron: name by file.
+    """
+    modules = [(name, getattr(each, "__dict__", {})) for name, each in [*sys.modules.items()]]
+    files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
+    others = [each for each in files if not _is_installed(each[1], f"{package}{os.sep}")]
+    return {os.path.realpath(file): name for name, file in others if os.path.isfile(file)}
+
+
+def _is_installed(file: str, *more: str) -> bool:
+    is_package = "site-packages" in file or "dist-packages" in file
+    return is_package or file.startswith((*PLACES, *more))
+
+
+def _root(folder: str | Path) -> str | None:
+    """The folder with the repository of `folder`, found without git."""
+    path = Path(os.path.realpath(folder))
+    roots = (str(place) for place in (path, *path.parents) if os.path.exists(place / ".git"))
+    return next(roots, None)
+
+
+def _uncommitted(root: str, patches: Patches, *, has_code: bool) -> dict[str, Any]:
+    """The changes since the commit of a repository; its patch is added to `patches`.
+
+    Without code that was imported, the programs are not run that its settings filter files with.
+    """
+    settings = []
+    if not has_code:
+        words = _words(_git(root, r"config -z --show-scope --name-only --get-regexp ^filter\."))
+        pairs = zip(words[::2], words[1::2], strict=True)
+        filters = [name for scope, name in pairs if scope in ("local", "worktree")]
+        required = [f"{name.rpartition('.')[0]}.required" for name in filters]
+        settings = [f"--config-env={name}={UNSET}" for name in (*filters, *required)]
+    patch = _git(root, DIFF, settings=settings)
+    file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
+    patches |= {file: patch} if file and patch else {}
+    untracked = _listed(root, "--others --exclude-standard --directory")
+    names = [name for name in untracked if not _is_of_runs(Path(root, name))][:MOST_UNTRACKED]
+    return {"dirty": patch != b"", "uncommitted": file, "untracked": names}
+
+
+def _is_of_runs(path: Path) -> bool:
+    return path.name in RUNS or os.path.exists(RunFolder(path).status)
+
+
+def _listed(root: str, arguments: str, *paths: str) -> list[str]:
+    return _words(_git(root, f"ls-files -z {arguments} --", paths=paths))
+
+
+def _words(answer: bytes | None) -> list[str]:
+    return os.fsdecode(answer or b"").split("\0")[:-1]
+
+
+def _git(
+    root: str, arguments: str, *, paths: Iterable[str] = (), settings: Iterable[str] = ()
+) -> bytes | None:
+    """The answer of git in a repository; None if it refuses, or is not installed."""
+    kept = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+    variables = kept | VARIABLES | {"GIT_CEILING_DIRECTORIES": os.path.dirname(root)}
+    command = [*GIT.split(), *settings, *arguments.split(), *paths]
+    try:
+        answer = subprocess.run(
+            command, cwd=root, env=variables, capture_output=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout if answer.returncode == 0 else None
