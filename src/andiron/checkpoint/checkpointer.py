@@ -130,13 +130,14 @@ class FileCheckpointer:
         Raises: ValueError if it is not in this store.
         """
         name = folder.name
-        place = contents.step_place(name)
-        if place is None or not self._is_there(folder):
+        place, stored = contents.step_place(name), directory.names(self.store)
+        # a store may fetch a checkpoint to another folder each time
+        is_there = name in stored and manifest.read(self.store.fetch(name)) == manifest.read(folder)
+        if place is None or not is_there:
             raise ValueError(f"{folder}: not a checkpoint in {self.store}; adopt one that is")
         entries = checkpoint.state.get(KEPT_WITH_IT, [])
         alone = Saved(place[0], number=place[1])
         listed = {each.name: each for each in (alone, *map(Saved.from_plain, entries))}
-        stored = directory.names(self.store)
         end = stored.index(name) + 1
         self._set_aside(stored[end:], name)
         self._is_ours_alone = True
@@ -289,13 +290,6 @@ class FileCheckpointer:
             problem,
             whole[-1] if whole else "none",
         )
-
-    def _is_there(self, folder: Path) -> bool:
-        """Whether a checkpoint is in the store, which may fetch it to another folder each time."""
-        fetched = self.store.fetch(folder.name)
-        is_listed = folder.name in directory.names(self.store)
-        is_same = fetched.absolute() == folder.absolute()
-        return is_same or (is_listed and manifest.read(fetched) == manifest.read(folder))
 
     def _has_manifest(self, name: str) -> bool:
         """Whether a sound manifest says which files of a checkpoint may be removed."""
