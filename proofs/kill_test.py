@@ -20,8 +20,7 @@ from typing import IO
 from andiron import errors, files
 from andiron.checkpoint import directory, manifest
 from andiron.config import composition
-from andiron.run import bit_comparison
-from proofs import kill_ways, observed_phase
+from proofs import compared_runs, kill_ways, observed_phase
 from proofs.kill_times import AIMS, LATE, Aim, Lengths
 from proofs.kill_ways import Terminal, Way
 from proofs.observed_phase import ObservedProcess
@@ -292,7 +291,7 @@ def _differences(straight: Path, run_dir: Path) -> list[str]:
     if status != "done":
         return [f"{folder.status} says {status}, not done"]
     try:
-        found = [str(difference) for difference in bit_comparison.compare(straight, run_dir)]
+        found = [str(difference) for difference in compared_runs.compare(straight, run_dir)]
     except errors.AndironError as error:
         return [str(error)]
     left = [*files.partials(run_dir), *files.partials(folder.checkpoints)]

@@ -13,9 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
-from andiron.run import bit_comparison
 from andiron.run.bit_comparison import Difference
-from proofs import stop_points
+from proofs import compared_runs, stop_points
 from proofs.stop_points import Stop
 from proofs.segment import Ended, Piece, run_apart, run_here
 from andiron.commands.signals import exit_code
@@ -72,16 +71,16 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
         trial.points, ended.moments, at_random=trial.at_random, seed=trial.seed
     )
     stopped = _interrupted(trial, interrupted, stops, ended.moments, run_piece)
-    differences = bit_comparison.compare(straight, interrupted)
+    differences = compared_runs.compare(straight, interrupted)
     if not differences:
-        print(f"exact: {bit_comparison.counts(straight)} are the same bits")
+        print(f"exact: {compared_runs.counts(straight)} are the same bits")
         return True
     first = differences[0]
     print(f"not exact: {first}\nand {len(differences) - 1:,} more")
     again = folder / "straight_again"
     _ran(run_piece, Piece(_fresh(trial, again), conf_dir=trial.conf_dir), "straight again")
     trusted = Trust(tuple(_packages(trial.overrides)))
-    by_itself = bit_comparison.compare(straight, again)
+    by_itself = compared_runs.compare(straight, again)
     print(f"likely cause: {_cause(folder, first, by_itself, stopped, trusted)}")
     return False
 

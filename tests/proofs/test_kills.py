@@ -11,10 +11,12 @@ import sys
 import time
 from contextlib import contextmanager
 
+import archive_store
 import pytest
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 from andiron import errors
+from andiron.checkpoint import LocalStore
 from andiron.run import bit_comparison
 from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Outcome, Trial
@@ -412,3 +414,27 @@ def is_running(pid):
 def contents(run_dir):
     """Every file in a folder."""
     return {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", ["resume=run", "restart=requeued"])
+def test_a_killed_run_resumes_from_a_store_of_the_users_own(tmp_path, straight, again):
+    (tmp_path / "archives.py").write_text(archive_store.SOURCE)
+    command = (*LONG, archive_store.OPTION, "hydra.run.dir=run", "restart=requeued")
+    archives = tmp_path / "kept" / "run"
+    with Training(tmp_path, *command) as process:
+        process.until(lambda: len([*archives.glob("*.tar")]) > 1)
+        process.process.kill()
+        process.process.wait()
+    run_dir = tmp_path / "run"
+    assert status(run_dir)["status"] == "running" and not (run_dir / "checkpoints").exists()
+
+    trained(tmp_path, *(command if "restart" in again else (again, "trust=[archives]")))
+    assert status(run_dir)["status"] == "done"
+    exec(archive_store.SOURCE, module := {})
+
+    def store(checkpoints):
+        is_local = checkpoints.parent == straight
+        return LocalStore(checkpoints) if is_local else module["Archives"](checkpoints, tmp_path / "kept")
+
+    assert bit_comparison.compare(straight, run_dir, store) == []

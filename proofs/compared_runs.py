@@ -1,0 +1,31 @@
+"""Two runs of one's own command compared bit for bit, each with the checkpoints in its own store."""
+
+from functools import partial
+from pathlib import Path
+
+from andiron import files
+from andiron.build import configured_store
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.run import bit_comparison
+from andiron.run.bit_comparison import Counts, Difference, Stores
+
+
+def compare(straight: Path, other: Path) -> list[Difference]:
+    """Every difference between two finished runs."""
+    return bit_comparison.compare(straight, other, stores(straight))
+
+
+def counts(run_dir: Path) -> Counts:
+    """How much of a finished run is compared."""
+    return bit_comparison.counts(run_dir, stores(run_dir))
+
+
+def stores(run_dir: Path) -> Stores:
+    """The store that the record names, which is trusted: this user's command has trained the run.
+
+    Raises: RunFolderError if the folder holds no finished run.
+    """
+    path = bit_comparison.finished(run_dir).config
+    trusted = Trust().saying(files.read_json(path))
+    return partial(configured_store.store, Train.load(path, trusted))
