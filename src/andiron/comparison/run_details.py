@@ -146,8 +146,12 @@ def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     command = provenance.get("command")
     if isinstance(command, list):
         yield "command", shlex.join(map(str, command))
-    for path, value in leaves({name: provenance.get(name) for name in ORIGIN}):
+    packages = provenance.get("packages")
+    listed = packages.items() if isinstance(packages, Mapping) else ()
+    shown = {name: provenance.get(name) for name in ORIGIN if name != "packages"}
+    for path, value in leaves(shown):
         yield ".".join(path), value
+    yield "packages", ", ".join(f"{name} {version}" for name, version in listed)
     resumes = provenance.get("resumes")
     if isinstance(resumes, list):
         yield "resumes", len(resumes)

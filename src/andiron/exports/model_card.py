@@ -19,7 +19,8 @@ from andiron.tasks import Regressor
 
 COLUMNS = ("split", "metric", "best", "epoch_of_best", "last")  # of summary.json
 SAMPLES = 3  # in the examples
-PROVENANCE = ("andiron", "python", "packages", "seed", "data")  # no command line, no paths
+PROVENANCE = ("andiron", "python", "seed", "data")  # no command line, no paths
+PACKAGES = ("torch", "torchvision", "numpy", "safetensors")
 LICENCES = {  # of the data sets whose authors name one, by the function's name
     "digits": "CC BY 4.0 (doi:10.24432/C50P49)",
     "digit_pairs": "CC BY 4.0 (doi:10.24432/C50P49)",
@@ -159,7 +160,11 @@ class Card:
     def _provenance(self) -> dict[str, Any]:
         git = self.origin.get("git")
         revision = git.get("revision") if isinstance(git, Mapping) else None
-        return {"revision": revision, **{key: self.origin.get(key) for key in PROVENANCE}}
+        installed = self.origin.get("packages")
+        known = installed if isinstance(installed, Mapping) else {}
+        packages = {name: known.get(name) for name in PACKAGES}
+        facts = {key: self.origin.get(key) for key in PROVENANCE}
+        return {"revision": revision, **facts, "packages": packages}
 
     def _metrics(self) -> Iterator[str]:
         listed = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None

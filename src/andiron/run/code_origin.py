@@ -56,9 +56,10 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
             continue
         uncommitted = _uncommitted(root, patches, has_code=root in with_code)
         found[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
-        inside = [os.path.relpath(file, root) for file in modules if file.startswith(f"{root}/")]
+        place = os.path.join(root, "")
+        inside = [file.removeprefix(place) for file in modules if file.startswith(place)]
         for name in _listed(root, "", *inside) if inside else ():
-            del modules[os.path.join(root, name)]
+            modules.pop(place + name, None)
     git = found.pop(own, None) if own else None
     for root, record in found.items():
         name = os.path.basename(root)
