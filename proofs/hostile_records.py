@@ -234,6 +234,12 @@ PLAIN: dict[str, tuple[str, Any]] = {  # file, place in it, and a value that no 
     "resumes of text": ("provenance.json", {"resumes": ["x", None]}),
     "changes of escapes": ("provenance.json", {"resumes": [{"changes": {ESCAPES: ESCAPES}}]}),
     "code of escapes": ("provenance.json", {"git": {"revision": ESCAPES, "untracked": [ESCAPES]}}),
+    "projects of escapes": ("provenance.json", {"projects": {
+        ESCAPES: {"root": "/", "revision": ESCAPES, "untracked": [ESCAPES], "uncommitted": "../x"}}}),
+    "projects of text": ("provenance.json", {"projects": "x", "modules": [], "packages": ["x"]}),
+    "modules in nine hundred levels": ("provenance.json", {"modules": _nested(900)}),
+    "a resume of other projects": ("provenance.json", {"resumes": [
+        {"projects": {"a": {"untracked": [3]}}, "git": {"untracked": {}}}]}),
     "code of numbers": ("provenance.json", {"git": {"revision": 1, "untracked": 3}}),
     "no data": ("provenance.json", {"data": None}),
     "resumes in nine hundred levels": ("provenance.json", {"resumes": [_nested(900)]}),
