@@ -9,6 +9,7 @@ from typing import ParamSpec
 from andiron import errors
 from andiron.commands import streams
 from andiron.commands.signals import exit_code, outcome
+from andiron.config import flags
 
 EXIT_USAGE = 2
 # of torchrun and of mpirun: how many processes were started, and which of them this is
@@ -17,26 +18,41 @@ RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 Arguments = ParamSpec("Arguments")
 
 
-def command(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
-    """A main function whose standard streams never end it, and whose surroundings are checked.
+def command(
+    main: Callable[Arguments, int], *, trains: bool = False
+) -> Callable[Arguments, int]:
+    """A main function whose surroundings are checked, and which ends if its result is lost.
 
     Ctrl-C ends it with a line, also while it imports.
     """
 
     @functools.wraps(main)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
-        with streams.lasting():
-            found = problems(sys.argv[1:], os.environ)
-            if found:
-                print(f"error: {errors.ConfigError(found)}", file=sys.stderr)
-                return EXIT_USAGE
-            try:
-                return main(*args, **kwargs)
-            except KeyboardInterrupt as error:
-                print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
-                return exit_code(error)
+        has_result = not trains or flags.prints_only(sys.argv[1:])
+        try:
+            with streams.lasting(has_result=has_result):
+                return _ended(lambda: main(*args, **kwargs))
+        except streams.ResultLost as lost:
+            return lost.exit_code
 
     return checked
+
+
+def training_command(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
+    """A `command` that trains: it continues where standard output cannot be written."""
+    return command(main, trains=True)
+
+
+def _ended(main: Callable[[], int]) -> int:
+    found = problems(sys.argv[1:], os.environ)
+    if found:
+        print(f"error: {errors.ConfigError(found)}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        return main()
+    except KeyboardInterrupt as error:
+        print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
+        return exit_code(error)
 
 
 def problems(arguments: list[str], environment: Mapping[str, str]) -> list[str]:

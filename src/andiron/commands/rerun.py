@@ -80,7 +80,7 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
     return run_record.config(folder, trusted)
 
 
-@process.command
+@process.training_command
 def main() -> int:
     """Runs `python scripts/rerun.py`; returns the exit code."""
     parser = argparse.ArgumentParser(

@@ -1,26 +1,39 @@
-"""Standard output and error that never end a command: whatever becomes of them, it continues.
+"""Standard output and error when they cannot be written: what is lost, and what a command does then.
 
-A full disk, a closed terminal or a reader that has gone costs what is printed, and nothing else:
-a run has its own log.
+Training continues: a full disk, a closed terminal or a reader that has gone costs what is printed,
+and nothing else, because a run has its own log. A command whose output is its result ends.
 """
 
 import errno
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)  # later text may find room
 SECONDS_FOR_A_READER = 1.0
+EXIT_LOST, EXIT_NO_READER = 1, 141  # 128 + SIGPIPE, as a shell reports other programs
+
+
+class ResultLost(BaseException):
+    """Standard output could not be written; no `except Exception` continues the command."""
+
+    def __init__(self, exit_code: int):
+        super().__init__(exit_code)
+        self.exit_code = exit_code
 
 
 class LastingStream:
-    """A text stream whose text is dropped where it cannot be written."""
+    """A text stream whose text is dropped where it cannot be written.
 
-    def __init__(self, stream: Any):
+    With `on_loss`, that is called at the first error instead.
+    """
+
+    def __init__(self, stream: Any, on_loss: Callable[[Exception], NoReturn] | None = None):
         self._stream = stream
+        self._on_loss = on_loss
 
     def write(self, text: str) -> int:
         """Writes the text; what the encoding lacks is written as an escape."""
@@ -44,15 +57,18 @@ class LastingStream:
         """Writes what is buffered or discards it, so that nothing is left to fail at exit."""
         try:
             self._stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             self._discard()
+            self._failed(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def _failed(self, error: Exception) -> None:
-        if getattr(error, "errno", None) not in PASSING:
+        if self._on_loss is not None or getattr(error, "errno", None) not in PASSING:
             self._discard()
+        if self._on_loss is not None:
+            self._on_loss(error)
 
     def _discard(self) -> None:
         with suppress(OSError, ValueError):  # it has no descriptor
@@ -60,19 +76,34 @@ class LastingStream:
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
-    """Within it standard output and error never raise an error; also a decorator."""
+def lasting(*, has_result: bool = False) -> Iterator[None]:
+    """Within it standard output and error never raise an error.
+
+    Raises: ResultLost, with `has_result`, if standard output cannot be written.
+    """
     _fill_closed_descriptors()
     before = sys.stdout, sys.stderr
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        # None: it was closed before Python started
-        made = sys.stdout, sys.stderr = [LastingStream(stream or nowhere) for stream in before]
+    # a stream is None if it was closed before Python started; a result must not vanish there
+    with open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere:
+        output = LastingStream(before[0] or nowhere, _lose_result if has_result else None)
+        error = LastingStream(before[1] or nowhere)
+        sys.stdout, sys.stderr = output, error
         try:
             yield
         finally:
-            for stream in made:
-                stream.end()
-            sys.stdout, sys.stderr = before
+            try:
+                output.end()
+            finally:
+                error.end()
+                sys.stdout, sys.stderr = before
+
+
+def _lose_result(error: Exception) -> NoReturn:
+    if isinstance(error, BrokenPipeError):
+        raise ResultLost(EXIT_NO_READER)
+    why = getattr(error, "strerror", None) or "it is closed"
+    print(f"error: standard output cannot be written ({why}); it is incomplete", file=sys.stderr)
+    raise ResultLost(EXIT_LOST)
 
 
 def notify(text: str) -> None:

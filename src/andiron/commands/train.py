@@ -15,7 +15,7 @@ OF_ANOTHER = ("hydra/launcher", "hydra.launcher.jobs")  # launcher, or another n
 JOBS = re.compile(r"jobs=(\d{1,6})")
 
 
-@process.command
+@process.training_command
 def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """Runs `python train.py`; returns the exit code.
 

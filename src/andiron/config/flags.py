@@ -1,3 +1,21 @@
-"""Hydra's flags by their meaning; Hydra is not imported."""
+"""Hydra's flags by their meaning; Hydra is not imported.
+
+>>> prints_only(["lr=1", "--hel"]), prints_only(["-m", "--config-dir=mine"])
+(True, False)
+"""
+
+from collections.abc import Sequence
 
 SWEEPS = {"-m", "--multirun"}
+PRINTING = ("-h", "-c", "-i", "-sc", "--help", "--hydra-help", "--version", "--cfg", "--info",
+            "--shell-completion")  # fmt: skip
+
+
+def prints_only(arguments: Sequence[str]) -> bool:
+    """Whether a flag, or the first letters of one, asks for information instead of a run."""
+    given = [each.partition("=")[0] for each in arguments]
+    return any(
+        flag == each or (len(each) > 2 and flag.startswith(each))
+        for each in given
+        for flag in PRINTING
+    )

@@ -1,7 +1,9 @@
 """What a command refuses before it does anything."""
 
+import io
 import os
 import signal
+import sys
 
 import pytest
 from in_process import called
@@ -99,6 +101,20 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here, monkeypat
         f"error: {here / 'run'}: the run ended before its first checkpoint, so there is nothing to "
         f"resume; hydra.run.dir={here / 'run'} overwrite=true starts it again\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_codes"),
+    [([], (1, 0)), (["-m", "lr=1,2"], (1, 0)), (["--help"], (1, 1)), (["--vers"], (1, 1))],
+)
+def test_only_training_outlasts_its_output(monkeypatch, arguments, exit_codes):
+    for decorator, code in zip(
+        (process.command, process.training_command), exit_codes, strict=True
+    ):
+        monkeypatch.setattr(sys, "argv", ["script.py", *arguments])
+        monkeypatch.setattr(sys, "stdout", io.StringIO())
+        sys.stdout.close()
+        assert decorator(lambda: print("lost") or 0)() == code
 
 
 def test_an_interrupt_before_signals_are_handled_ends_with_a_line(monkeypatch):

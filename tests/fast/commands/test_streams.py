@@ -58,6 +58,40 @@ def test_a_stream_that_was_closed_before_the_start_is_no_obstacle(monkeypatch):
     assert sys.stdout is None
 
 
+@pytest.mark.parametrize(
+    ("lost", "exit_code", "words"),
+    [
+        (BrokenPipeError(32, "gone"), 141, ""),
+        (OSError(28, "full"), 1, "error: standard output cannot be written (full); "),
+        (ValueError("closed"), 1, "error: standard output cannot be written (it is closed); "),
+    ],
+)
+@pytest.mark.parametrize("is_flushed", [True, False], ids=["flushed", "at the end"])
+def test_a_result_that_is_lost_ends_what_printed_it(
+    monkeypatch, capsys, lost, exit_code, words, is_flushed
+):
+    broken, printed = Broken(None), []
+    monkeypatch.setattr(sys, "stdout", broken)
+    with pytest.raises(streams.ResultLost) as ended, streams.lasting(has_result=True):
+        print("shown")
+        broken.error = lost
+        if is_flushed:
+            print("lost")
+            printed.append("more")
+    assert (ended.value.exit_code, printed) == (exit_code, [])
+    assert capsys.readouterr().err.startswith(words) and broken.getvalue() == "shown\n"
+    assert sys.stdout is broken
+
+
+def test_a_result_for_an_output_that_was_closed_before_the_start_is_lost(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    with streams.lasting(has_result=True):
+        assert not sys.stdout.isatty()
+    with pytest.raises(streams.ResultLost), streams.lasting(has_result=True):
+        print("lost")
+    assert "(it is closed)" in capsys.readouterr().err
+
+
 def test_a_pipe_without_a_reader_is_discarded_with_what_it_buffers(monkeypatch):
     reader, writer = os.pipe()
     os.close(reader)

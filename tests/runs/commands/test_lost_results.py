@@ -1,0 +1,94 @@
+"""Commands whose output is their result: none ends with 0 if it could not be printed."""
+
+import contextlib
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from in_process import called
+from PIL import Image
+
+from andiron.commands import (
+    accept_changes, evaluate, export, find_lr, import_state_dict, plan, predict, rerun, runs, watch,
+)  # fmt: skip
+
+ROOT = Path(__file__).resolve().parents[3]
+FULL = Path("/dev/full")
+COMMANDS = {
+    "predict": (predict.main, "RUN", "picture.png"),
+    "predict --json": (predict.main, "RUN", "picture.png", "--json"),
+    "evaluate": (evaluate.main, "RUN"),
+    "evaluate --json": (evaluate.main, "RUN", "--json"),
+    "export": (export.main, "RUN", "--format", "safetensors", "--output", "OUTPUT"),
+    "plan": (plan.main, "hydra.run.dir=plan"),
+    "runs list": (runs.main, "list", "RUN"),
+    "runs list --json": (runs.main, "list", "RUN", "--json"),
+    "runs show": (runs.main, "show", "RUN"),
+    "runs compare": (runs.main, "compare", "RUN"),
+    "runs best": (runs.main, "best", "RUN"),
+    "runs diff": (runs.main, "diff", "RUN", "RUN"),
+    "runs open": (runs.main, "open", "RUN"),
+    "watch --once": (watch.main, "RUN", "--once"),
+    "accept_changes": (accept_changes.main, "RUN"),
+    "help of find_lr": (find_lr.main, "--help"),
+    "help of import": (import_state_dict.main, "--help"),
+    "help of a command that trains": (rerun.main, "--help"),
+}
+
+
+def printed_to(stream, main):
+    """The command with another standard output."""
+
+    @functools.wraps(main)
+    def redirected():
+        with contextlib.redirect_stdout(stream):
+            return main()
+
+    return redirected
+
+
+@pytest.fixture
+def ended(finished_digits, here):
+    """How a command of COMMANDS ends that prints to a stream."""
+    Image.new("L", (8, 8)).save("picture.png")
+
+    def run(name, stream):
+        main, *given = COMMANDS[name]
+        places = {"RUN": finished_digits, "OUTPUT": f"exported to {stream.name}"}
+        arguments = [places.get(each, each) for each in given]
+        with stream:
+            return called(printed_to(stream, main), *arguments, cwd=here)
+
+    return run
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_result_that_cannot_be_printed_is_an_error(ended, name):
+    found = ended(name, FULL.open("w", encoding="utf-8"))
+    lost = "error: standard output cannot be written (No space left on device); it is incomplete\n"
+    assert (found.code, found.errors) == (1, lost)
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    found = ended(name, open(writer, "w", encoding="utf-8"))
+    assert (found.code, found.errors) == (141, "")
+
+
+def test_text_that_nobody_reads_any_more_is_not_generated(here):
+    (here / "text.txt").write_text("ab\n" * 100)
+    trained = (
+        "data=text", "data.path=text.txt", "data.context_length=4", "task=language_model",
+        "metrics=language", "model=gpt", "model.layers=1", "model.dim=8", "model.heads=1",
+        "num_epochs=1", "render=plain", "hydra.run.dir=run",
+    )  # fmt: skip
+    scripts = [sys.executable, ROOT / "train.py"], [sys.executable, ROOT / "scripts/generate.py"]
+    subprocess.run([*scripts[0], *trained], check=True, stdout=subprocess.DEVNULL)
+    endless = [*scripts[1], "run", "--length", "1000000000"]
+    with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"\n"  # the prompt
+        process.stdout.close()
+        assert (process.wait(240), process.stderr.read()) == (141, b"")
