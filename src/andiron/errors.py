@@ -85,6 +85,10 @@ class RunFolderError(AndironError):
     """A run folder that cannot be written, or that already holds a run."""
 
 
+class OutputError(AndironError):
+    """A file or folder that is named for an output, and may not or cannot be written."""
+
+
 class SelectionError(AndironError):
     """A filter, metric or name that chooses no run, or that cannot be read."""
 

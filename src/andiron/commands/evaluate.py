@@ -9,12 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
-from andiron.commands import command_line, process
+from andiron import errors
+from andiron.commands import command_line, named_output, process
 from andiron.comparison.text_table import measured, table
 from andiron.readable import number
 from andiron.run import named_folder
-from andiron.run_folder import RunFolder
 
 MOST_CLASSES = 20  # printed; --json has all of them
 MOST_LETTERS = 24  # of a cell, so that a table fits 80 columns
@@ -29,7 +28,7 @@ def evaluate(options: argparse.Namespace) -> None:
     part, overrides = _settings(options)
     folder = named_folder.found(options.run)  # before torch is imported
     if options.pictures is not None:
-        _check_outside(options.pictures, folder)
+        named_output.check_folder(options.pictures)
     from andiron.run import provenance
     from andiron.trained import evaluating, other_data
 
@@ -41,13 +40,13 @@ def evaluate(options: argparse.Namespace) -> None:
         if splits.fingerprint != provenance.read(folder).get("data", {}).get("sha256"):
             log.warning("data %s: changed since the run was trained", splits.name)
     found = evaluating.evaluate(run, splits, part, worst=options.worst)
-    if options.pictures is not None:
-        _write_pictures(options.pictures, found)
     head = {"run": str(folder.path), "weights": run.weights, "data": splits.name}
     if options.json:
         print(json.dumps(head | _plain(found)))
     else:
         _show(head, found)
+    if options.pictures is not None:
+        _write_pictures(options.pictures, found)
 
 
 def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
@@ -70,12 +69,6 @@ def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
     if problems:
         raise errors.ConfigError(problems)
     return part, overrides
-
-
-def _check_outside(pictures: Path, folder: RunFolder) -> None:
-    if pictures.resolve().is_relative_to(folder.path.resolve()):
-        why = "is inside the run folder, which must not change; choose another folder"
-        raise errors.ConfigError([f"--pictures {pictures}: {why}"])
 
 
 def _plain(found: Any) -> dict[str, Any]:
@@ -138,7 +131,7 @@ def _short(name: str) -> str:
 def _write_pictures(folder: Path, found: Any) -> None:
     """The worst errors and the pictures of metrics as PNG files.
 
-    Raises: DataError if the folder cannot be written, or there is no picture.
+    Raises: OutputError if they cannot be written; DataError if there is no picture.
     """
     named = {
         f"worst-{place}-sample-{each.index}-true-{each.true}-"
@@ -151,11 +144,12 @@ def _write_pictures(folder: Path, found: Any) -> None:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in named.items():
-            files.write(folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png", _png(picture))
     except OSError as error:
         why = f"cannot be written ({error.strerror}); name another folder"
-        raise errors.DataError(f"--pictures {folder}: {why}") from error
+        raise errors.OutputError(f"{folder}: {why}") from error
+    for name, picture in named.items():
+        file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
+        named_output.write(folder / file, [_png(picture)])
 
 
 def _png(picture: Any) -> bytes:

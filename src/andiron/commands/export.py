@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from andiron import errors
-from andiron.commands import command_line, process
+from andiron.commands import command_line, named_output, process
 from andiron.exports import target_folder
 from andiron.run import named_folder
 
@@ -19,7 +19,9 @@ def export(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or its model not exported.
     """
     output, kind = options.output.absolute(), options.format
-    target_folder.check(output, kind, is_inside_allowed=options.inside_run)
+    hint = ", or allow it with --inside-run"
+    named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
+    target_folder.check(output, kind)
     folder = named_folder.found(options.run)  # before torch is imported
     from andiron.exports import checked_export
     from andiron.exports.model_card import Card

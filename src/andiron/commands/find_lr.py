@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from andiron import errors, files
-from andiron.commands import command_line, process
+from andiron.commands import command_line, named_output, process
 from andiron.config.schema import Train
 
 FEWEST_POINTS = 10
@@ -29,8 +29,12 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     """Runs the test; writes find_lr.json, find_lr.png and a TensorBoard curve into `run_dir`.
 
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
-    Raises: ConfigError if the loss diverged before there were enough points.
+    Raises: ConfigError if the loss diverged before there were enough points; OutputError.
     """
+    named_output.check_folder(run_dir)
+    values, picture = run_dir / "find_lr.json", run_dir / "find_lr.png"
+    for path in values, picture:
+        named_output.check(path)
     from andiron.commands import loss_curve  # imports torch
 
     losses = loss_curve.losses_by_update(config, run_dir, tried, tried.updates)
@@ -42,12 +46,14 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
             ]
         )
     best = loss_curve.suggestion(rates, losses)
-    files.write_json(run_dir / "find_lr.json", {"lr": best, "rates": rates, "losses": losses})
-    loss_curve.draw(rates, losses, best, run_dir / "find_lr.png")
     print(
         f"lr={best:.2g}: the smoothed loss falls fastest; tried {len(rates)} learning rates from "
-        f"{rates[0]:.2g} to {rates[-1]:.2g}\npicture: {run_dir / 'find_lr.png'}"
+        f"{rates[0]:.2g} to {rates[-1]:.2g}"
     )
+    content = {"lr": best, "rates": rates, "losses": losses}
+    named_output.write(values, [files.as_indented_json(content)])
+    named_output.write(picture, [loss_curve.picture(rates, losses, best)])
+    print(f"picture: {picture}")
 
 
 @process.command

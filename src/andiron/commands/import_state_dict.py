@@ -1,6 +1,7 @@
 """Weights saved by torch, converted to safetensors without running anything in the file."""
 
 import argparse
+import functools
 import pickle
 import re
 import struct
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, files, serialization
-from andiron.commands import process
+from andiron.commands import named_output, process
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
@@ -29,13 +30,15 @@ SMALL_BYTES = 16 * 2**20
 
 def import_state_dict(
     source: Path, target: Path, *, key: str | None = None, rename: Mapping[str, str] | None = None
-) -> list[str]:
-    """Writes the tensors of a `state_dict` to a safetensors file; returns what is no tensor.
+) -> tuple[int, list[str]]:
+    """Writes the tensors of a `state_dict` to a safetensors file: their number, and what is none.
 
     `key` says where in nested dicts the `state_dict` is, as in `a.b`. Tensors that share memory are
     written separately.
-    Raises: DataError if the file is damaged, holds objects, or has no `state_dict` there.
+    Raises: DataError if the file is damaged, holds objects, or has no `state_dict` there;
+    OutputError if `target` cannot be written.
     """
+    named_output.check(target, [source])
     content = _selected(_loaded(source), key, source)
     tensors = {
         name: value
@@ -53,8 +56,9 @@ def import_state_dict(
         raise errors.DataError(f"{source}: not a plain state_dict{place}; {holds}")
     _check_sizes(tensors, source)
     record = serialization.Record(module_file.renamed(tensors, rename or {}))
-    serialization.Recorder().record(record, target)
-    return left_out
+    write = functools.partial(named_output.write, inputs=[source])
+    serialization.Recorder().record(record, target, write)
+    return len(tensors), left_out
 
 
 def _loaded(path: Path) -> Any:
@@ -178,13 +182,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         renames = dict(_pair(text) for text in options.rename)
-        left_out = import_state_dict(
+        number, left_out = import_state_dict(
             options.source, options.target, key=options.key, rename=renames
         )
-    except (errors.AndironError, OSError) as error:  # OSError: the target cannot be written
+    except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    print(f"{options.target}: {len(serialization.load(options.target).tensors)} tensors")
+    print(f"{options.target}: {number} tensors")
     for name in left_out:
         print(errors.printable(f"left out: {name}"))
     return EXIT_DONE

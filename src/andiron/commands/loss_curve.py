@@ -1,6 +1,7 @@
 """The loss of a short run whose learning rate grows, and the rate at which it falls fastest."""
 
 import dataclasses
+import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
     return rates[first + int(slopes[first:-1].argmin())]
 
 
-def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Path) -> None:
-    """Writes a picture of the losses over the learning rates."""
+def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> bytes:
+    """The losses over the learning rates as a PNG."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(rates, losses, color="0.75", label="loss of the batch")
@@ -88,4 +89,6 @@ def draw(rates: Sequence[float], losses: Sequence[float], best: float, path: Pat
     axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
-    figure.savefig(path, dpi=120)
+    written = io.BytesIO()
+    figure.savefig(written, dpi=120, format="png")
+    return written.getvalue()

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
-from andiron.commands import command_line, process
+from andiron import errors
+from andiron.commands import command_line, named_output, process
+from andiron.commands.named_output import STDIN
 from andiron.run import named_folder
 
-STDIN = "-"
 SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
 Row = dict[str, Any]
 
@@ -25,6 +25,8 @@ def predict(options: argparse.Namespace) -> int:
     Raises: AndironError if the run cannot be loaded, or an input is none that it knows.
     """
     folder = named_folder.found(options.run)  # before torch is imported
+    if options.output is not None:
+        named_output.check(options.output, options.inputs)
     run = command_line.loaded(folder, options)
     samples = run.samples(list(_inputs(options.inputs, run)))
     counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
@@ -34,7 +36,8 @@ def predict(options: argparse.Namespace) -> int:
         for line in lines:
             sys.stdout.write(line)
     else:
-        _write(options.output, lines)
+        read = [*options.inputs, *samples.names]  # with the pictures in folders
+        named_output.write(options.output, (line.encode() for line in lines), read)
     for why in samples.unreadable.values():
         print(errors.printable(f"error: {why}"), file=sys.stderr)
     return command_line.EXIT_FAILED if samples.unreadable else 0
@@ -53,7 +56,7 @@ def _inputs(given: list[str], run: Any) -> Iterator[Any]:
             delimiter = run.delimiter or ","
             yield from csv.DictReader(sys.stdin, delimiter=delimiter, skipinitialspace=True)
         else:
-            yield from filter(None, sys.stdin.read().splitlines())
+            yield from filter(None, sys.stdin.read().split("\n"))
 
 
 def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
@@ -96,15 +99,6 @@ def _csv_line(cells: Iterable[Any]) -> str:
     shown = [errors.printable(each) if isinstance(each, str) else each for each in cells]
     csv.writer(line, lineterminator="\n").writerow(shown)
     return line.getvalue()
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    try:
-        files.write_pieces(path, (line.encode() for line in lines))
-    except OSError as error:
-        raise errors.DataError(
-            f"--output {path}: cannot be written ({error.strerror}); name another file"
-        ) from error
 
 
 def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:

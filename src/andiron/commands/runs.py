@@ -3,12 +3,12 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from andiron import errors, improvement
-from andiron.commands import clearing, process
+from andiron.commands import clearing, named_output, process
 from andiron.comparison import (
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
     seed_groups, tensorboard_command,
@@ -54,6 +54,8 @@ def show(options: Options) -> int:
 
 def compare(options: Options) -> int:
     """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
+    if options.png is not None:
+        named_output.check(options.png)
     if len(options.folders) == 1 and sweep_ledger.is_in(options.folders[0]) and not options.where:
         return _compare_sweep(options)
     runs = _some(options)
@@ -73,8 +75,7 @@ def compare(options: Options) -> int:
     if len(curves) > epoch_curves.MOST:
         few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{few}; choose fewer with --where", file=sys.stderr)
-    if options.png:
-        epoch_curves.draw(curves[: epoch_curves.MOST], metric, options.png)
+    _draw(options, curves, metric)
     chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
     return EXIT_DONE
@@ -84,13 +85,17 @@ def _compare_sweep(options: Options) -> int:
     """The jobs of a sweep by their objective; its summary and its picture are written anew."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
     unwritten = results.write()
-    if options.png:
-        curves = sweep_results.curves(results)
-        epoch_curves.draw(curves[: epoch_curves.MOST], results.metric, options.png)
+    _draw(options, sweep_results.curves(results) if options.png else [], results.metric)
     _print(options, seed_groups.plain(results.rows), results.as_text())
     if unwritten:
         raise errors.SweepError(unwritten)
     return EXIT_DONE
+
+
+def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
+    if options.png is not None:
+        picture = epoch_curves.picture(curves[: epoch_curves.MOST], metric)
+        named_output.write(options.png, [picture])
 
 
 def best(options: Options) -> int:
@@ -140,6 +145,7 @@ def remove(options: Options) -> int:
 
 def archive(options: Options) -> int:
     """Packs runs as tar.gz, or moves their folders."""
+    named_output.check_folder(options.into)
     runs = _chosen_by_name(options, "archive")
     return clearing.archive(runs, options.into, moves=options.move, is_agreed=options.yes)
 

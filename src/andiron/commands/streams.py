@@ -1,4 +1,4 @@
-"""Standard output and error when they cannot be written: what is lost, and what a command does then.
+"""Standard output and error of a command, and what becomes of it where they cannot be written.
 
 Training continues: a full disk, a closed terminal or a reader that has gone costs what is printed,
 and nothing else, because a run has its own log. A command whose output is its result ends.

@@ -1,9 +1,9 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from andiron import errors
 from andiron.comparison.recorded_run import Run, epoch_lines
@@ -46,9 +46,8 @@ def as_text(found: Sequence[Curve], metric: str) -> str:
     return "\n".join([errors.printable(metric), *texts])
 
 
-def draw(found: Sequence[Curve], metric: str, path: Path) -> None:
-    """Writes the curves as a PNG; the band of a group reaches from its lowest to its highest run.
-    """
+def picture(found: Sequence[Curve], metric: str) -> bytes:
+    """The curves as a PNG; the band of a group reaches from its lowest to its highest run."""
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -60,7 +59,9 @@ def draw(found: Sequence[Curve], metric: str, path: Path) -> None:
         )
     axes.set(xlabel="updates", ylabel=_plain(metric))
     axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120, format="png")
+    written = io.BytesIO()
+    figure.savefig(written, dpi=120, format="png")
+    return written.getvalue()
 
 
 def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,13 @@ class Recorder:
         """The suffix of this recorder's files."""
         return SUFFIXES[self.format] + (".gz" if self.gzip else "")
 
-    def record(self, record: Record, path: Path | str) -> None:
-        """Writes a record to a file with this recorder's `suffix`, atomically.
+    def record(
+        self,
+        record: Record,
+        path: Path | str,
+        write: Callable[[Path, files.Pieces], None] = files.write_pieces,
+    ) -> None:
+        """Writes a record to a file with this recorder's `suffix`; the default `write` is atomic.
 
         Raises: DataError, before anything is written, for another suffix, or a record with
         something that the file cannot hold.
@@ -79,7 +85,7 @@ class Recorder:
             raise errors.DataError(str(error)) from error
         if self.gzip:
             pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
-        files.write_pieces(path, pieces)
+        write(path, pieces)
 
     def load(self, path: Path | str) -> Record:
         """The record in a file of any recorder: see `load`."""

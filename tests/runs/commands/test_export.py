@@ -47,8 +47,10 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
     (here / "full" / "notes.txt").touch()
     (here / "link").symlink_to(finished_digits)
     (here / "file").touch()
+    (here / "empty").mkdir()
+    (here / "to-empty").symlink_to("empty")
     monkeypatch.setattr(target_folder, "ONNX_PACKAGES", ("onnx_of_nobody",))
-    inside = f"is inside the run folder {finished_digits.resolve()}; give --output "
+    inside = f"is inside the run folder {finished_digits.resolve()}; name another folder"
 
     def refused(output, kind="torch"):
         ended = exported(finished_digits, output, "--format", kind)
@@ -56,8 +58,9 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
         return ended.errors.removeprefix(f"error: {here}/")
 
     assert refused("full") == "full: holds notes.txt; give --output another folder\n"
-    assert refused("file") == "file: is not a folder; give --output another name\n"
-    assert refused("link/a") == f"link/a: {inside}another folder, or allow it with --inside-run\n"
+    assert refused("file") == "file: is not a folder; name another folder\n"
+    assert refused("to-empty") == "to-empty: is a link; give --output another name\n"
+    assert refused("link/a") == f"link/a: {inside}, or allow it with --inside-run\n"
     expected = "error: --format onnx needs onnx_of_nobody: pip install andiron[onnx]\n"
     assert refused("new", "onnx") == expected
     assert not (here / "new").exists() and not (finished_digits / "a").exists()

@@ -195,8 +195,8 @@ def test_a_file_that_is_not_there_is_told(here, capsys):
         ),
         (
             [],
-            "weights.pt",
-            "weights.pt: no record format has this suffix; "
+            "other.pt",
+            "other.pt: no record format has this suffix; "
             "use one of .safetensors, .mpk, .json, with .gz if compressed",
         ),
     ],
@@ -209,7 +209,7 @@ def test_a_folder_that_is_not_there_is_told(imported):
     code, lines, told = imported({"w": torch.ones(1)}, target="none/out.safetensors")
 
     assert (code, lines) == (1, []) and told.startswith(
-        "error: [Errno 2] No such file or directory: 'none/"
+        "error: none/out.safetensors: cannot be written (there is no folder none)"
     )
 
 

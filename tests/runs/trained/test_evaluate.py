@@ -108,7 +108,7 @@ def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits)
         (("run", "data.path=none.csv"), 1, "none.csv"),
         (("run", "spilt=test"), 2, "spilt=test: should be split=..., weights=... or data"),
         (("run", "split=tset"), 1, "split=tset: should be one of train, valid, test, all"),
-        (("run", "--pictures", "run/pictures"), 2, "is inside the run folder"),
+        (("run", "--pictures", "run/pictures"), 1, "is inside the run folder"),
         (("run", "--pictures", "pictures"), 1, "the data have no images"),
         (("none",), 1, "none: holds no run"),
     ):
