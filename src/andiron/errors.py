@@ -5,11 +5,17 @@ import re
 from collections.abc import Iterable, Sequence
 
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tab and newline
+# control characters but for tab and newline; then line separators and what Unicode calls format
+# characters: they are invisible, or reorder the text around them. Joiners of emoji and words stay.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e007f]"
+)
 
 
 def printable(text: str) -> str:
-    """Untrusted text without control characters, for a terminal."""
+    """Untrusted text for a terminal: characters that nobody sees there become escapes."""
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.comparison import removal, run_list
 from andiron.comparison.recorded_run import Run
+from andiron.comparison.text_table import cell
 from andiron.run_folder import RunFolder
 
 EXIT_DONE, EXIT_FAILED = 0, 1
@@ -78,7 +79,7 @@ def _agreed(verb: str, runs: Sequence[Run]) -> bool:
     if not sys.stdin.isatty():
         raise errors.SelectionError(f"give --yes to {verb} runs: standard input is not a terminal")
     for run in runs:
-        print(f"{run.facts['status']:12} {run_list.named(run)}")
+        print(f"{cell(run.facts['status']):12} {run_list.named(run)}")
     print(f"{verb} {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}? [y/N] ", end="")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):

@@ -4,6 +4,7 @@ import argparse
 import csv
 import io
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,8 @@ from andiron.commands import command_line, named_output, process
 from andiron.commands.named_output import STDIN
 from andiron.run import named_folder
 
+# the last four are full-width, as in Japanese; a number is no formula
+FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
 SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
 Row = dict[str, Any]
 
@@ -31,7 +34,7 @@ def predict(options: argparse.Namespace) -> int:
     samples = run.samples(list(_inputs(options.inputs, run)))
     counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
     rows = (_row(each, options.top, as_json=options.json) for each in counted)
-    lines = _json_lines(rows) if options.json else _csv_lines(rows)
+    lines = _json_lines(rows) if options.json else _csv_lines(rows, inert=options.spreadsheet)
     if options.output is None:
         for line in lines:
             sys.stdout.write(line)
@@ -87,18 +90,27 @@ def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
         yield json.dumps(row) + "\n"  # in ASCII: no character that a terminal obeys
 
 
-def _csv_lines(rows: Iterable[Row]) -> Iterator[str]:
+def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
     for number, row in enumerate(rows):
         if number == 0:
-            yield _csv_line(row)
-        yield _csv_line(row.values())
+            yield _csv_line(row, inert)
+        yield _csv_line(row.values(), inert)
 
 
-def _csv_line(cells: Iterable[Any]) -> str:
+def _csv_line(cells: Iterable[Any], inert: bool) -> str:
     line = io.StringIO()
-    shown = [errors.printable(each) if isinstance(each, str) else each for each in cells]
-    csv.writer(line, lineterminator="\n").writerow(shown)
+    shown = [_text(each, inert) if isinstance(each, str) else each for each in cells]
+    writer = csv.writer(
+        line, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL
+    )
+    writer.writerow(shown)
     return line.getvalue()
+
+
+def _text(cell: str, inert: bool) -> str:
+    """A cell of text; if `inert`, a spreadsheet does not read it as a formula."""
+    shown = errors.printable(cell)
+    return f"'{shown}" if inert and FORMULA.match(cell) else shown
 
 
 def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
@@ -130,6 +142,8 @@ def main() -> int:
     output = "write there (default: standard output)"
     parser.add_argument("--output", type=Path, metavar="FILE", help=output)
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
+    inert = "in CSV, quote texts, and put ' before those that a spreadsheet takes for formulas"
+    parser.add_argument("--spreadsheet", action="store_true", help=inert)
     top = "print the N most likely classes of each input (default: 1)"
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
     size = "inputs per batch (default: that of validation, which gives the same bits)"

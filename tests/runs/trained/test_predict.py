@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import sys
 
 import pytest
@@ -12,7 +13,7 @@ from PIL import Image
 
 import andiron
 from andiron import errors
-from andiron.commands import predict
+from andiron.commands import accept_changes, predict
 from andiron.data import digits
 
 
@@ -84,3 +85,46 @@ def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_p
     ):
         ended = called(predict.main, *arguments)
         assert ended.code == code and told in ended.errors, ended
+
+
+HOSTILE = ["=1+1", "+1", "-1", "-cmd|x", " @SUM(A1)", "\t=2", "a,b", "\uff1d1", "a\u202eb", "plain"]
+
+
+@pytest.fixture
+def hostile_labels(finished_digits, tmp_path):
+    """A run whose classes have the names HOSTILE."""
+    folder = tmp_path / "run"
+    shutil.copytree(finished_digits, folder)
+    facts = json.loads((folder / "data.json").read_text())
+    facts["class_names"] = HOSTILE
+    (folder / "data.json").write_text(json.dumps(facts))
+    assert called(accept_changes.main, folder).code == 0
+    return folder
+
+
+def test_a_spreadsheet_gets_no_formula_if_it_is_asked_for(hostile_labels, pictures):
+    arguments = (hostile_labels, pictures / "0.png", "--top", "10")
+    plain, inert = called(predict.main, *arguments), called(
+        predict.main, *arguments, "--spreadsheet"
+    )
+    (row,), (inert_row,) = (
+        [*csv.reader(io.StringIO(ended.output), quoting=quoting)][1:]
+        for ended, quoting in ((plain, csv.QUOTE_MINIMAL), (inert, csv.QUOTE_NONNUMERIC))
+    )
+
+    labels = {name.replace("\u202e", r"\u202e") for name in HOSTILE}
+    assert {*row[1::2]} == labels
+    formulas = {"=1+1", "-cmd|x", " @SUM(A1)", "\t=2", "\uff1d1"}
+    assert {*inert_row[1::2]} == {f"'{each}" if each in formulas else each for each in labels}
+    assert inert_row[2::2] == [*map(float, row[2::2])]
+    exact = json.loads(called(predict.main, *arguments, "--json").output)
+    assert {*exact["probabilities"]} == {*HOSTILE}
+
+
+def test_a_path_on_stdin_ends_with_its_line_alone(finished_digits, pictures, monkeypatch):
+    path = pictures / "a\u2028b\x85c.png"
+    (pictures / "0.png").rename(path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{path}\n\n{pictures / '1.png'}\n"))
+    ended = called(predict.main, finished_digits, "-")
+    assert (ended.code, len(ended.output.splitlines())) == (0, 3), ended.errors
+    assert r"a\u2028b\x85c.png" in ended.output
