@@ -31,7 +31,6 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
     Raises: ConfigError if the loss diverged before there were enough points; OutputError.
     """
-    named_output.check_folder(run_dir)
     values, picture = run_dir / "find_lr.json", run_dir / "find_lr.png"
     for path in values, picture:
         named_output.check(path)

@@ -38,9 +38,8 @@ def command(
     return checked
 
 
-def training_command(main: Callable[Arguments, int]) -> Callable[Arguments, int]:
-    """A `command` that trains: it continues where standard output cannot be written."""
-    return command(main, trains=True)
+# training continues where standard output cannot be written
+training_command = functools.partial(command, trains=True)
 
 
 def _ended(main: Callable[[], int]) -> int:

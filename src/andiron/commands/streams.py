@@ -8,9 +8,9 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)  # later text may find room
 SECONDS_FOR_A_READER = 1.0
@@ -28,12 +28,12 @@ class ResultLost(BaseException):
 class LastingStream:
     """A text stream whose text is dropped where it cannot be written.
 
-    With `on_loss`, that is called at the first error instead.
+    With `has_result`, that raises ResultLost instead.
     """
 
-    def __init__(self, stream: Any, on_loss: Callable[[Exception], NoReturn] | None = None):
+    def __init__(self, stream: Any, *, has_result: bool = False):
         self._stream = stream
-        self._on_loss = on_loss
+        self._has_result = has_result
 
     def write(self, text: str) -> int:
         """Writes the text; what the encoding lacks is written as an escape."""
@@ -65,10 +65,15 @@ class LastingStream:
         return getattr(self._stream, name)
 
     def _failed(self, error: Exception) -> None:
-        if self._on_loss is not None or getattr(error, "errno", None) not in PASSING:
+        if self._has_result or getattr(error, "errno", None) not in PASSING:
             self._discard()
-        if self._on_loss is not None:
-            self._on_loss(error)
+        if not self._has_result:
+            return
+        if isinstance(error, BrokenPipeError):
+            raise ResultLost(EXIT_NO_READER)
+        why = getattr(error, "strerror", None) or "it is closed"
+        print(f"error: standard output cannot be written ({why}); it is incomplete", file=sys.stderr)
+        raise ResultLost(EXIT_LOST)
 
     def _discard(self) -> None:
         with suppress(OSError, ValueError):  # it has no descriptor
@@ -85,7 +90,7 @@ def lasting(*, has_result: bool = False) -> Iterator[None]:
     before = sys.stdout, sys.stderr
     # a stream is None if it was closed before Python started; a result must not vanish there
     with open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere:
-        output = LastingStream(before[0] or nowhere, _lose_result if has_result else None)
+        output = LastingStream(before[0] or nowhere, has_result=has_result)
         error = LastingStream(before[1] or nowhere)
         sys.stdout, sys.stderr = output, error
         try:
@@ -96,14 +101,6 @@ def lasting(*, has_result: bool = False) -> Iterator[None]:
             finally:
                 error.end()
                 sys.stdout, sys.stderr = before
-
-
-def _lose_result(error: Exception) -> NoReturn:
-    if isinstance(error, BrokenPipeError):
-        raise ResultLost(EXIT_NO_READER)
-    why = getattr(error, "strerror", None) or "it is closed"
-    print(f"error: standard output cannot be written ({why}); it is incomplete", file=sys.stderr)
-    raise ResultLost(EXIT_LOST)
 
 
 def notify(text: str) -> None:

@@ -1,5 +1,6 @@
 """`runs list | show | compare | best | diff | open | rm | archive` over real runs."""
 
+import io
 import json
 import os
 import resource
@@ -213,6 +214,16 @@ def test_only_what_the_run_wrote_is_removed(here):
         "outputs/adam/notes.txt", "outputs/sgd-1/checkpoints/mine", "outside/events.out.tfevents.1",
     ]  # fmt: skip
     assert RunFolder(here / "outputs/sgd-2").has_checkpoint()
+
+
+def test_the_status_of_a_stranger_is_escaped_before_the_question(here, monkeypatch):
+    (here / "outputs" / "adam" / "status.json").write_text('{"status": "\\u001b[2J\\u202edone"}')
+    terminal = io.StringIO("n\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    ended = called(runs.main, "rm", "outputs/adam", cwd=here)
+    assert (ended.code, ended.errors) == (1, "nothing was changed\n")
+    assert ended.output.startswith(r"\x1b[2J\u202edone outputs/adam")
 
 
 def test_a_run_that_trains_is_not_touched(here):
