@@ -1,8 +1,14 @@
 """Train a model: `python train.py optimizer=adam lr=1e-3`. `--help` tells what can be chosen, `-m` sweeps."""
 
-import gc
-import sys
-from pathlib import Path
+import signal
+
+if __name__ == "__main__" and hasattr(signal, "pthread_sigmask"):  # Windows has none
+    # they wait until `train.script` answers them; not in a worker, which imports this file too
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+import gc  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 gc.disable()  # imports and the config make many objects and no garbage; training turns it on again
 HERE = Path(__file__).resolve().parent

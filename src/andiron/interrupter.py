@@ -22,7 +22,9 @@ class Interrupter:
         """With `pause_at`, the run pauses at its validation after so many epochs or updates."""
         self._pause_at = pause_at
         self.asked: errors.Interrupted | None = None
+        self.exit_code: int | None = None  # of an interrupted process; None: that of the request
         self.is_heard = False  # while a learner asks: it finishes its update and saves
+        self.is_starting = False  # until the configuration is known, which has the exit code
         self.is_paused = False
         self.cleanups: list[Callable[[], None]] = []  # for an exit at once: a second at most
         self._wishes: deque[str] = deque()
@@ -30,6 +32,20 @@ class Interrupter:
     def stop(self, reason: str, exit_code: int = 130) -> None:
         """Makes the run stop when it asks next; the first reason counts."""
         self.asked = self.asked or errors.Interrupted(reason, exit_code)
+
+    def start(self) -> None:
+        """Holds a stop back until `begin`."""
+        self.is_starting = self.is_heard = True
+
+    def begin(self, exit_code: int | None) -> None:
+        """The configuration is known, and with it the exit code of an interrupted process.
+
+        Raises: Interrupted if `stop` was called before.
+        """
+        self.exit_code = exit_code
+        self.is_starting = self.is_heard = False
+        if self.asked:
+            raise self.asked
 
     def wish(self, name: str) -> None:
         """Requests `save` or `validate` after the update under way, or `pause` until the next."""

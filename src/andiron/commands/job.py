@@ -24,7 +24,7 @@ from andiron.interrupter import Interrupter
 from andiron.run import resume_arguments, resume_policy, run_record
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
-from andiron.sweep import job_process, sweep_folder
+from andiron.sweep import sweep_folder
 
 SECONDS_FOR_ANOTHER = 90  # that trains the run: of a sweep that was killed, it saves its state
 Reply = Callable[[dict[str, Any]], None]
@@ -59,7 +59,6 @@ def run(request: Request, reply: Reply) -> int:
     with streams.lasting():
         try:
             with signals.heard(heard):
-                job_process.heard()
                 reply({"objective": _returned(request, heard, reply).return_value})
         except KeyboardInterrupt as error:
             words = "; ".join(["interrupted", *signals.outcome(error)])

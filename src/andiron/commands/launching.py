@@ -158,7 +158,6 @@ class Launcher:
                 ended |= schedule.run(supply, interrupter)
         except errors.Interrupted as error:
             number = sum(each.status == ledger.DONE for each in ended.values())
-            error.exit_code = self.config.interrupted_exit_code or error.exit_code
             is_named = self.config.sweep_name is not None
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
@@ -221,11 +220,13 @@ def prepared(
 ) -> Launcher:
     """The launcher of a sweep; the process that its jobs are forked from starts meanwhile.
 
-    Raises: ConfigError for a limit that is none, or a program that is not Andiron's.
+    Raises: ConfigError for a limit that is none, or a program that is not Andiron's; Interrupted
+    for a signal that came before.
     """
     if not (isinstance(task, Composed) and isinstance(task.task, training.Training)):
         why = "launches runs of train.py only; choose hydra/launcher=basic"
         raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
+    task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
     job_configs = JobConfigs(JobComposition(context.config_loader, config))

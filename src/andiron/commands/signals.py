@@ -16,11 +16,16 @@ from andiron.interrupter import Interrupter
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
+SECONDS_TO_START = 15  # half of that: a signal is held back no longer while Hydra composes
+NOTICE_AT_START = "ends once the configuration is read; Ctrl-C again ends it at once"
 NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
 
 
 class Signals:
-    """Passes signals to an interrupter; while no learner asks it, they raise Interrupted."""
+    """Passes signals to an interrupter; while no learner asks it, they raise Interrupted.
+
+    During its start the command ends once the configuration is known, or `SECONDS_TO_START` later.
+    """
 
     def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
@@ -41,7 +46,11 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            streams.notify(f"\n{name}: {NOTICE}")
+            is_starting = self.interrupter.is_starting
+            streams.notify(f"\n{name}: {NOTICE_AT_START if is_starting else NOTICE}")
+            if is_starting and hasattr(signal, "alarm"):  # Windows has none
+                signal.signal(signal.SIGALRM, self._end_start)
+                signal.alarm(SECONDS_TO_START)
         elif number == signal.SIGINT:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
@@ -49,6 +58,11 @@ class Signals:
                 cleanup()
             streams.show_cursor()
             os._exit(128 + number)
+
+    def _end_start(self, number: int, frame: FrameType | None) -> None:
+        """Ends a start that takes too long: of a launcher that is not Andiron's, for example."""
+        if self.interrupter.is_starting and self.interrupter.asked:
+            raise self.interrupter.asked
 
     def _in_worker(self, number: int) -> None:
         """In a data worker: a signal to the whole group is for the parent, which still needs it."""
@@ -67,7 +81,9 @@ def heard(signals: Signals) -> Iterator[None]:
     Where the process ends then, they are ignored instead, so that a second signal does not replace
     its exit code; a second Ctrl-C ends it at once.
 
-    A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored.
+    A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored. Blocked
+    signals of a process that ends then are let through: `train.py` blocks them at its first line.
+    Raises: Interrupted with the exit code that the interrupter has.
     """
     before = {
         number: signal.signal(number, signals)
@@ -75,7 +91,12 @@ def heard(signals: Signals) -> Iterator[None]:
         if number.name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN
     }
     try:
+        if signals.until_exit and hasattr(signal, "pthread_sigmask"):  # not on Windows
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
         yield
+    except errors.Interrupted as error:
+        error.exit_code = signals.interrupter.exit_code or error.exit_code
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, _at_exit(number) if signals.until_exit else handler)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from andiron.commands import process
-from andiron.commands.signals import Signals
+from andiron.commands.signals import Signals, heard
 from andiron.config.flags import SWEEPS
 from andiron.interrupter import Interrupter
 from andiron.sweep import shares
@@ -19,19 +19,21 @@ JOBS = re.compile(r"jobs=(\d{1,6})")
 def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """Runs `python train.py`; returns the exit code.
 
-    With `until_exit` the process ends with it, and no signal ends it before.
+    With `until_exit` the process ends with it. A signal is answered from here on.
     """
-    arguments = sys.argv[1:]
-    _start_clean_process(arguments)
-    from andiron.commands import command_line, training  # they import Hydra
+    arguments, interrupter = sys.argv[1:], Interrupter()
+    interrupter.start()
+    signals = Signals(interrupter, until_exit=until_exit)
+    with heard(signals):
+        _start_clean_process(arguments)
+        from andiron.commands import command_line, training  # they import Hydra
 
-    heard = Signals(Interrupter(), until_exit=until_exit)
-    train = training.Training(arguments, heard)
-    return command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
+        train = training.Training(arguments, signals)
+        return command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
 
 
 def script(conf_dir: Path | None = None) -> int:
-    """`main` for a process that ends with it."""
+    """`main` for a process that ends with it, and that may have blocked signals until now."""
     return main(conf_dir, until_exit=True)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -37,8 +37,8 @@ def train(
     """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
 
     With `trusted`, the configuration was read from a run folder, and names only what is allowed.
-    Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
-    ConfigError for `overwrite` beside `resume`.
+    Raises: Interrupted if `interrupter` stops it, which gets the exit code that the configuration
+    gives; ConfigError for `overwrite` beside `resume`.
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
@@ -49,13 +49,15 @@ def train(
             ]
         )
     try:
+        interrupter.begin(config.interrupted_exit_code)
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):
             known = trusted or Trust(tuple(config.trust))
             _resume(config, folder, hydra_record, interrupter, known)
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
-        error.exit_code = config.interrupted_exit_code or error.exit_code
+        with suppress(OSError):  # the folder that Hydra made, if nothing is in it
+            folder.path.rmdir()
         outcome = _outcome(config, folder, trusted)
         error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
         raise

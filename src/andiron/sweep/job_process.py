@@ -175,11 +175,6 @@ def _limited(memory_bytes: int | None) -> str | None:
     return None
 
 
-def heard() -> None:
-    """Lets signals reach this process, whose handlers are in place now."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
-
-
 def _end_with_sweep() -> None:
     """Once the sweep is gone, stops the job where it can be resumed."""
     sweep = multiprocessing.parent_process()

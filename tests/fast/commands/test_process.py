@@ -68,6 +68,32 @@ def test_signals_are_ignored_on_the_way_out_of_a_process():
             signal.signal(number, handler)
 
 
+def test_a_signal_waits_for_the_configuration_but_not_for_ever():
+    interrupter = Interrupter()
+    interrupter.start()
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        with pytest.raises(errors.Interrupted, match="SIGTERM"), heard(Signals(interrupter)):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert 0 < signal.alarm(0) <= signals.SECONDS_TO_START
+            os.kill(os.getpid(), signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_before_the_configuration_gets_its_exit_code():
+    interrupter = Interrupter()
+    interrupter.start()
+    try:
+        with pytest.raises(errors.Interrupted) as caught, heard(Signals(interrupter)):
+            os.kill(os.getpid(), signal.SIGHUP)
+            signal.alarm(0)
+            interrupter.begin(75)
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert caught.value.exit_code == 75 and str(caught.value) == "SIGHUP"
+
+
 def test_an_interruption_waits_for_work_that_must_not_be_left():
     interrupter, done = Interrupter(), []
     with pytest.raises(errors.Interrupted), interrupter.held_back():
