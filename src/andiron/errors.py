@@ -2,7 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 # control characters but for tab and newline; then line separators and what Unicode calls format
@@ -133,6 +135,25 @@ def reason(error: BaseException) -> str:
     if isinstance(error, AndironError | Interrupted):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+@contextmanager
+def exits_refused() -> Iterator[None]:
+    """Within it, code of the user's own cannot end the process, least of all with exit code 0.
+
+    Raises: AndironError naming the function that did (`sys.exit`), outside the standard library.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        function, trace = "", error.__traceback__
+        while trace is not None:
+            module, code = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code
+            if module.partition(".")[0] not in sys.stdlib_module_names:
+                function = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
+            trace = trace.tb_next
+        why = f"ended the process (sys.exit({error.code!r})); raise an error there instead"
+        raise AndironError(f"{function}: {why}") from error
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -44,7 +44,7 @@ FAULTY = """
 ENDS = {
     "none": ("done", None),
     "raises": ("failed", "RuntimeError: on purpose"),
-    "exits": ("failed", "SystemExit: 0"),
+    "exits": ("failed", "ended the process (sys.exit(0)); raise an error there instead"),
     "is_killed": ("killed", "killed by SIGKILL"),
     "wants_memory": ("failed", "out of memory"),
     "hangs": ("timed out", "took longer than 18s"),

@@ -97,7 +97,8 @@ def ended(
 ) -> int:
     """Calls `act`, whose errors are printed; the exit code is that which it returns, or 0."""
     try:
-        return act(options) or 0
+        with errors.exits_refused():
+            return act(options) or 0
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return exit_code_of(error)

@@ -65,7 +65,7 @@ def run(request: Request, reply: Reply) -> int:
             print(words, file=sys.stderr)
             reply({"interrupted": words})
             return signals.exit_code(error)
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             return _failed(error.__cause__ or error, reply)
         return 0
 

@@ -22,6 +22,7 @@ from andiron.run_folder import RunFolder
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 
+@errors.exits_refused()
 def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     """Prints where the update goes wrong; whether its gradients are bit for bit those of the run.
 

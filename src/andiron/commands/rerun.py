@@ -28,6 +28,7 @@ IRREPRODUCIBLE = (
 )
 
 
+@errors.exits_refused()
 def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     """Whether the run, repeated in `into`, has the same bits; prints the first difference.
 

@@ -135,14 +135,13 @@ class Composed:
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
             checked_config = _checked_in(run_dir, config, self.check)
-            return self.task(checked_config, run_dir, _hydra_record(config))
-        except (Exception, SystemExit) as error:
+            with errors.exits_refused():
+                return self.task(checked_config, run_dir, _hydra_record(config))
+        except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
-            if HydraConfig.get().mode is RunMode.MULTIRUN:  # whose other jobs an exit would end
+            if HydraConfig.get().mode is RunMode.MULTIRUN:
                 self.failures.append(_named(error, run_dir))
                 raise self.failures[-1] from error
-            if isinstance(error, SystemExit):
-                raise
             self.failures.append(error)
             return None
 
@@ -215,7 +214,7 @@ def _checked_in(run_dir: Path, config: DictConfig, check: Check) -> schema.Train
         raise
 
 
-def _named(error: BaseException, run_dir: Path) -> errors.SweepError:
+def _named(error: Exception, run_dir: Path) -> errors.SweepError:
     """The error of one run of a sweep, with the folder and the overrides of that run."""
     overrides = " ".join(map(str, HydraConfig.get().overrides.task))
     kind = errors.DivergedError if isinstance(error, errors.NonFiniteError) else errors.SweepError

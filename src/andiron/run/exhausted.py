@@ -28,9 +28,13 @@ SHORTAGES = {
 
 @contextmanager
 def explained(config: Train) -> Iterator[None]:
-    """Turns an error of something used up into an ExhaustedError that names what to lower."""
+    """Turns an error of something used up into an ExhaustedError that names what to lower.
+
+    An exit of the process (`sys.exit`) is an error too.
+    """
     try:
-        yield
+        with errors.exits_refused():
+            yield
     except (MemoryError, RuntimeError, OSError, ImportError) as error:
         problem = _problem(error, config)
         if problem is None:

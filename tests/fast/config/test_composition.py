@@ -61,7 +61,7 @@ def test_a_job_that_exits_or_raises_is_a_failure_and_ends_no_other_job(here):
 
     assert begun == [0.1, 0.2, 0.3]
     assert [line.rpartition("): ")[2] for line in str(failed.value).splitlines()] == [
-        "SystemExit: 0", "RuntimeError"
+        "ended the process (sys.exit(0)); raise an error there instead", "RuntimeError"
     ]  # fmt: skip
 
 

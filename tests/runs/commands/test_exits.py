@@ -1,0 +1,76 @@
+"""A class of the user's own that ends the process (`sys.exit`) fails the command, whatever code."""
+
+import json
+import sys
+
+import pytest
+from in_process import called
+
+from andiron.commands import evaluate, find_lr, plan, train
+
+OWN = """import sys
+from torch import nn
+from andiron.tasks import Classifier
+
+class Net(nn.Module):
+    def __init__(self):
+        sys.exit(0)
+
+class Steps(Classifier):
+    def train_step(self, batch):
+        sys.exit()
+
+class Validates(Classifier):
+    def valid_step(self, batch):
+        if self.is_over:
+            sys.exit(0)
+        return super().valid_step(batch)
+
+    is_over = False
+"""
+RUN = ("num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
+NETWORK = "+model={_target_: my_exits.Net}"
+ENDED = "ended the process (sys.exit({})); raise an error there instead"
+
+
+@pytest.fixture
+def own(here, monkeypatch):
+    (here / "my_exits.py").write_text(OWN)
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.delitem(sys.modules, "my_exits", raising=False)  # of another test's folder
+    return here
+
+
+@pytest.mark.parametrize(
+    ("options", "function", "code"),
+    [
+        (("~model", NETWORK), "my_exits.Net.__init__", 0),
+        (("task={_target_: my_exits.Steps}",), "my_exits.Steps.train_step", None),
+    ],
+)
+def test_a_run_whose_class_exits_has_failed(own, options, function, code):
+    ended = called(train.main, *RUN, *options, "hydra.run.dir=run", cwd=own)
+
+    assert ended.code == 1
+    assert ended.errors.startswith(f"error: {function} ({own / 'my_exits.py'}:")
+    assert ended.errors.endswith(f"): {ENDED.format(code)}\n")
+    status = json.loads((own / "run" / "status.json").read_text())
+    assert status["status"] == "failed" and status["reason"] in ended.errors
+
+
+@pytest.mark.parametrize("main", [plan.main, find_lr.main])
+def test_other_commands_name_the_class_that_exits(own, main):
+    ended = called(main, "~model", NETWORK, "device=cpu", cwd=own)
+
+    assert ended.code == 1 and ENDED.format(0) in ended.errors
+
+
+def test_an_evaluation_that_exits_has_failed(own, monkeypatch):
+    task = "task={_target_: my_exits.Validates}"
+    assert called(train.main, *RUN, task, "hydra.run.dir=run", cwd=own).code == 0
+    import my_exits
+
+    monkeypatch.setattr(my_exits.Validates, "is_over", True)
+    ended = called(evaluate.main, "run", "--trust", "my_exits", cwd=own)
+
+    assert ended.code == 1 and "my_exits.Validates.valid_step" in ended.errors
