@@ -18,6 +18,7 @@ FACTS: dict[str, Any] = {  # by place in data.json: a value that no run of the d
     "preprocessing": [], "preprocessing.batcher": {"kind": "os.system"},
     "preprocessing.batcher.kind": "TextBatcher ", "preprocessing.batcher.mean": "{canary}",
     "preprocessing.batcher.std": [1.0] * 5, "preprocessing.batcher.scale": None,
+    "preprocessing.batcher.std ": 0, "preprocessing.batcher.mean ": float("nan"),
     "preprocessing.evaluation_batch_size": -1, "preprocessing.input_dtype": ["x"],
     "preprocessing.class_counts": [-1], "preprocessing.more": "x",
     "preprocessing.batcher._target_": "evil.f",

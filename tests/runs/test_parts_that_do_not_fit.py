@@ -31,6 +31,27 @@ REFUSED = {  # with the exit code 2, and nothing left
         ["+metrics.odd={_target_:torch.nn.Identity}"],
         "metrics.odd._target_=torch.nn.Identity: gives no metric; ",
     ),
+    "a function that takes its argument by position": (
+        ["+metrics.odd={_target_:builtins.len}"],
+        "metrics.odd: len takes 'obj' by position, and arguments go by name here; name a class or "
+        "function that makes what metrics.odd takes",
+    ),
+    "a module without forward": (
+        ["model._target_=torch.nn.Module"],
+        "model._target_=torch.nn.Module: has no method forward(inputs); choose one that has",
+    ),
+    "a list of modules": (
+        [
+            "~model",
+            "+model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,"
+            "in_features:64,out_features:10}]}",
+        ],
+        "model._target_=torch.nn.ModuleList: has no method forward(inputs); choose one that has",
+    ),
+    "a loss without forward": (
+        ["loss._target_=torch.nn.Module"],
+        "loss._target_=torch.nn.Module: has no method forward(inputs); choose one that has",
+    ),
     "a loss that is no mean": (
         ["~loss", "+loss._target_=torch.nn.functional.cross_entropy", "+loss.reduction=none"],
         "task: loss.reduction=none: should be mean, so that batches of any size weigh alike",

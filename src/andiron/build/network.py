@@ -1,5 +1,6 @@
 """The configured network in its task, with its first weights."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from andiron.data.described import Described
 from andiron.models import activation_checkpointing
 from andiron.protocols import TrainStep, ValidStep
 from andiron.tasks import Adversarial
+from andiron.tasks.criterion import Supervised
 
 TASKS_OF = {  # by the fact of the data that they need
     "num_classes": "task=classification",
@@ -62,11 +64,18 @@ def model(
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
+    calls_network = inspect.isclass(kind) and issubclass(kind, Supervised)
+    if calls_network:
+        _check_forward("model", config.model)
+    if config.loss is not None:
+        _check_forward("loss", config.loss)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
     with _weights_counted(config.model, most):
         network = targets.build("model", config.model, **(splits.offered | own_facts))
     is_module = isinstance(network, nn.Module)
     targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+    if calls_network:
+        _check_forward("model", config.model, network)
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -116,6 +125,14 @@ def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _check_forward(option: str, node: targets.Node, made: Any = None) -> None:
+    """Refuses a class, or the module `made` of it, that torch cannot call, such as a ModuleList."""
+    made = targets.resolve(f"{option}._target_", node["_target_"]) if made is None else made
+    forward = getattr(made, "forward", None)
+    if getattr(forward, "__func__", forward) is nn.Module.forward:
+        raise targets.refused(option, node, "has no method forward(inputs); choose one that has")
 
 
 def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:

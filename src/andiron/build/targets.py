@@ -242,6 +242,12 @@ def _check_arguments(
     is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     title = function.__qualname__
     problems = [
+        f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
+        f"class or function that makes what {option} takes"
+        for name, each in parameters.items()
+        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty and name not in later
+    ]
+    problems += [
         f"{option}.{name}: {title} has no such argument"
         + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
         for name in arguments

@@ -13,6 +13,7 @@ from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
+from andiron.ranges import MOST
 from andiron.run import resume_arguments
 from andiron.run_folder import RunFolder
 
@@ -78,9 +79,9 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def count(text: str) -> int:
-    """The whole number of 1 or more in an argument; raises ValueError, which argparse reports."""
+    """The whole number, from 1 to `MOST`, in an argument; raises ValueError for argparse."""
     value = int(text)
-    if value < 1:
+    if not 1 <= value <= MOST:
         raise ValueError(text)
     return value
 

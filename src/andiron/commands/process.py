@@ -71,6 +71,12 @@ def problems(arguments: list[str], environment: Mapping[str, str]) -> list[str]:
     else:
         if not _is_text(here):
             found.append(f"{_readable(here)}: the current directory has no UTF-8 name; rename it")
+    os.umask(mask := os.umask(0o022))  # it can only be read by setting it
+    if mask & 0o700:
+        found.append(
+            f"umask {mask:04o}: this process could not use the files and folders that it makes; "
+            "run `umask 022` before it"
+        )
     return [*found, *_several_processes(environment)]
 
 

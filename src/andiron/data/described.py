@@ -21,12 +21,15 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import Batcher
+from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splits import Splits, offered
+from andiron.data.standardisation import FLOAT32
 from andiron.ranges import Number
 
 PREPROCESSING = "preprocessing"  # beside the facts
 MOST_DIMENSIONS = 8  # of a sample
+SMALLEST = FLOAT32.smallest_normal * FLOAT32.eps  # a standard deviation that float32 can hold
 BATCHERS = {each.__name__: each for each in (ArrayBatcher, ImageBatcher, TextBatcher)}
 
 Positive = Annotated[int, Field(ge=1)]
@@ -134,6 +137,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
             raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
         batcher = _checked(kind, settings)
         _check_channels(batcher, known.input_shape)
+        _check_numbers(batcher, facts)
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
@@ -152,6 +156,22 @@ def _check_channels(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
         channels = shape[0] if shape else 1
         if isinstance(numbers, tuple) and len(numbers) not in (1, channels):
             raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
+
+
+def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
+    """Refuses numbers that inputs in float32 cannot be divided by, or centred on."""
+    for name, lowest, allowed in (
+        ("mean", -FLOAT32.max, "a finite number"),
+        ("std", SMALLEST, "a number above 0"),
+        ("scale", SMALLEST, "a number above 0"),
+    ):
+        given = getattr(batcher, name, 1.0)
+        numbers = given if isinstance(given, tuple) else (given,)
+        for place, number in enumerate(numbers):
+            if not lowest <= number <= FLOAT32.max:
+                names = TableEncoding.of_facts(facts).names if "columns" in facts else []
+                column = f" of column {names[place]!r}" if len(names) == len(numbers) else ""
+                raise ValueError(f"{name}{column} is {number}, not {allowed}")
 
 
 def _checked(kind: Any, plain: Any) -> Any:

@@ -14,6 +14,7 @@ from andiron.models.dropout import Dropout
 from andiron.models.transformer import KeysValues
 from andiron.ranges import Count, Fraction, Layers
 
+COLDEST = 1e-30  # of a temperature: logits divided by less could overflow float32
 
 class GPT(nn.Module):
     """Token and position embeddings, `layers` causal transformer blocks, logits of the next token.
@@ -157,7 +158,7 @@ def _drawn(
     top_k: int | None,
     generator: torch.Generator | None,
 ) -> Int[Tensor, "batch 1"]:
-    if temperature == 0:
+    if temperature < COLDEST:
         return logits.argmax(-1, keepdim=True)
     likeliest, tokens = logits.float().topk(top_k or logits.shape[-1])
     places = torch.multinomial((likeliest / temperature).softmax(-1), 1, generator=generator)

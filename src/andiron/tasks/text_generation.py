@@ -39,6 +39,8 @@ def pieces(
     task = _of_text(model)
     if length < 0:
         raise errors.DataError(f"length={length}: should be 0 tokens or more")
+    if not -(2**63) <= seed < 2**64:  # torch's
+        raise errors.DataError(f"seed={seed}: should be a whole number of 64 bits")
     device = next(task.network.parameters()).device
     generator = torch.Generator(device=device).manual_seed(seed)
     settings = {"temperature": temperature, "top_k": top_k, "generator": generator}

@@ -49,6 +49,21 @@ def test_a_removed_directory_is_refused(tmp_path):
     assert problem.startswith("the current directory cannot be used (No such file or directory)")
 
 
+@pytest.mark.parametrize("mask", [0o777, 0o200])
+def test_a_umask_that_hides_files_from_their_owner_is_refused(here, mask):
+    before = os.umask(mask)
+    try:
+        ended = called(train.main, "hydra.run.dir=run", cwd=here)
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert ended.code == 2 and list(here.iterdir()) == []
+    assert ended.problems == [
+        f"umask {mask:04o}: this process could not use the files and folders that it makes; run "
+        "`umask 022` before it"
+    ]
+
+
 def test_torchrun_trains_nothing(here, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     ended = called(train.main, "num_epochs=1", cwd=here)

@@ -167,10 +167,11 @@ def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
     return tokens[:, -number:]
 
 
+@pytest.mark.parametrize("temperature", [0, 1e-320])
 @pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
-def test_temperature_0_takes_the_likeliest_token(length: int) -> None:
+def test_temperature_0_takes_the_likeliest_token(length: int, temperature: float) -> None:
     model, tokens = network(scale=5.0), tokens_of(3, length)
-    found = model.generate(tokens, 2 * CONTEXT + 1, temperature=0)
+    found = model.generate(tokens, 2 * CONTEXT + 1, temperature=temperature)
     assert found.shape == (3, 2 * CONTEXT + 1)
     assert torch.equal(found, greedy(model, tokens, 2 * CONTEXT + 1))
 

@@ -46,6 +46,13 @@ def test_a_character_of_several_bytes_comes_whole_and_others_are_replaced():
     assert found == ["", "é", "", "", "€", "\ufffd", "a", "", "\ufffd"]
 
 
+@pytest.mark.parametrize("seed", [10**21, -(10**21), 2**64])
+def test_a_seed_of_more_than_64_bits_is_refused(seed):
+    with pytest.raises(errors.DataError) as error:
+        text(gpt(), "a", 1, seed=seed)
+    assert str(error.value) == f"seed={seed}: should be a whole number of 64 bits"
+
+
 @pytest.mark.parametrize(
     ("model", "prompt", "message"),
     [

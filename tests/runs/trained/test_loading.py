@@ -168,6 +168,25 @@ def test_preprocessing_that_no_run_writes_is_refused(wrong):
         described.from_plain("data.json", plain)
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "why"),
+    [
+        ("std", [1.0, 0.0], "std of column 'b' is 0.0, not a number above 0"),
+        ("std", [1e-320, 1.0], "std of column 'a' is 1e-320, not a number above 0"),
+        ("mean", [float("nan"), 0.0], "mean of column 'a' is nan, not a finite number"),
+    ],
+)
+def test_numbers_that_inputs_cannot_be_divided_by_are_refused(name, number, why):
+    batcher = {"kind": "ArrayBatcher", "mean": [0.0, 0.0], "std": [1.0, 1.0]} | {name: number}
+    preprocessing = {
+        "batcher": batcher, "evaluation_batch_size": 1, "input_dtype": None, "class_counts": None
+    }  # fmt: skip
+    plain = {"input_shape": [2], "columns": ["a", "b"], "preprocessing": preprocessing}
+    with pytest.raises(errors.DataError) as refused:
+        described.from_plain("data.json", plain)
+    assert str(refused.value) == f"data.json: is malformed ({why}); restore it from a copy"
+
+
 def test_a_link_out_of_the_folder_is_refused(copied, tmp_path):
     (copied / "model.safetensors").rename(tmp_path / "elsewhere.safetensors")
     (copied / "model.safetensors").symlink_to(tmp_path / "elsewhere.safetensors")

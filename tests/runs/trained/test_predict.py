@@ -80,6 +80,7 @@ def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_p
         ((finished_digits.parent.parent, "x"), 1, "name one of its "),
         ((finished_digits, pictures, "--weights", "swa"), 1, "available: last, best, ema"),
         ((finished_digits, pictures, "--top", "0"), 2, "invalid count value: '0'"),
+        ((finished_digits, pictures, "--batch-size", "9" * 20), 2, "invalid count value: '999"),
         ((finished_digits, pictures, "--output", tmp_path / "no" / "x"), 1, "cannot be written"),
         ((finished_digits, tmp_path / "empty"), 1, "there is no such file"),
     ):
