@@ -98,11 +98,14 @@ class Experiment:
             lambda most: embeddings(self.learner.model, self.components.valid, most, class_names)
         )
         with write_errors_explained(self.folder):
-            paths = []
-            for name, weights in self.learner.exports().items():
-                paths.append(self.folder.weights(name))
-                serialization.save_tensors(paths[-1], weights)
-            run_record.add(self.folder, *paths)
+            exports = {
+                self.folder.weights(name): weights
+                for name, weights in self.learner.exports().items()
+            }
+            run_record.announce(self.folder, *exports)
+            for path, weights in exports.items():
+                serialization.save_tensors(path, weights)
+            run_record.add(self.folder, *exports)
 
 
 def build(

@@ -116,6 +116,25 @@ def write(path: Path, content: bytes) -> None:
     write_pieces(path, [content])
 
 
+def write_new(path: Path, content: bytes) -> None:
+    """Makes a file whole and durably; of several processes, only one makes it.
+
+    Raises: FileExistsError if there is one.
+    """
+    partial = _partial(path)
+    try:
+        _write_through(partial, [content])
+        try:
+            os.link(partial, path)  # a rename would replace the file of another process
+        except OSError:
+            if os.path.lexists(path):
+                raise
+            partial.rename(path)  # a file system without hard links
+    finally:
+        partial.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
 def write_pieces(path: Path, pieces: Pieces) -> None:
     """`write` piece by piece: the content need not be in memory as a whole."""
     check_writing(path)

@@ -7,10 +7,15 @@
 (True, False)
 """
 
+import re
 from fnmatch import fnmatch
 from pathlib import Path
 
 NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, for each repository
+HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
+# an earlier run, by its identity: as long as the new one has not begun, and while it is removed
+REPLACED, REMOVED = ".replaced-", ".removed-"
+ASIDE = re.compile(rf"({REPLACED}|{REMOVED})([0-9a-f]{{16}})".replace(".", r"\."))
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
 # in tensorboard/<split>/, for the Projector tab, which looks for the last of them
 PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
@@ -40,6 +45,10 @@ class RunFolder:
         self.model = path / "model.safetensors"  # the trained weights
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
+        self.recorded = (
+            self.config, self.provenance, self.uncommitted, self.data, self.param_groups,
+            self.model, self.summary,
+        )  # fmt: skip
         self.path = path
 
     def weights(self, name: str) -> Path:
@@ -51,10 +60,11 @@ class RunFolder:
         is_numbered = any(fnmatch(name, pattern) for pattern in NUMBERED)
         return is_numbered or any(name == path.name for path in self.own)
 
+    def records(self, name: str) -> bool:
+        """Whether a run lists a file of that name, relative to its folder, in its manifest."""
+        is_numbered = "/" not in name and any(fnmatch(name, pattern) for pattern in NUMBERED)
+        return is_numbered or name in HYDRA_FILES or name in {path.name for path in self.recorded}
+
     def has_checkpoint(self) -> bool:
         """Whether a checkpoint was saved, whole or damaged."""
         return any(self.checkpoints.glob("step-*"))
-
-    def holds_run(self) -> bool:
-        """Whether there is a run in it, however it ended; other programs write config.json too."""
-        return self.status.exists() or (self.manifest.exists() and self.config.exists())

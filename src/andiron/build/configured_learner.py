@@ -53,7 +53,8 @@ def learner(
         builder.interrupter(interrupter)
     if config.checkpoint:
         saving = checkpointing(config.checkpoint, metrics)
-        run = run_record.identity(RunFolder(run_dir))
+        folder = RunFolder(run_dir)
+        run = run_record.identity(folder) if run_record.holds_run(folder) else None
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
         renderer = targets.build("render", config.render, run_dir=run_dir)

@@ -32,7 +32,7 @@ def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = No
         known = trusted or own.saying(dataclasses.asdict(config))
         path = _weights_in(RunFolder(path), known)
     folder = RunFolder(path.parent)
-    if folder.holds_run():
+    if folder.manifest.exists() and folder.config.exists():
         run_record.check(folder, path)
     elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
         manifest.verified(path.parent)

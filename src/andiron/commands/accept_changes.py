@@ -21,8 +21,6 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="the run folder")
     folder = RunFolder(parser.parse_args().folder.absolute())
     try:
-        if run_record.manifest_of(folder) is None:
-            raise errors.RunFolderError(f"{folder.path}: has no {folder.manifest.name}")
         changed = run_record.accept(folder)
     except (errors.AndironError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

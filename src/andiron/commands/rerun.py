@@ -36,6 +36,8 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
     folder = bit_comparison.finished(path)
+    if into.resolve().is_relative_to(path.resolve()):
+        raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
     listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"

@@ -71,7 +71,7 @@ def _start(
     trusted: Trust | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
-    replaces = folder.holds_run()
+    replaces = run_record.holds_run(folder)
     with ExitStack() as at_end, exhausted.explained(config):
         with interrupter.held_back():
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
@@ -137,7 +137,7 @@ def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
     """What is left of an interrupted run, and how to continue it."""
-    if not folder.holds_run():
+    if not run_record.holds_run(folder):
         return f"nothing was trained, and nothing is left in {folder.path}: start it again"
     try:
         if has_checkpoint(config, folder, Interrupter(), trusted):
@@ -191,7 +191,8 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
                 f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
             )
         return True
-    if not folder.holds_run():
+    claim.settle(folder)
+    if not run_record.holds_run(folder):
         return False
     if status.read(folder).get("status") == "done":
         return True

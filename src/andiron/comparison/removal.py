@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from andiron import errors
-from andiron.run import replaced_run
+from andiron.run import replaced_run, run_record
 from andiron.run.log_file import alone_in, locked
 from andiron.run_folder import RunFolder
 
@@ -22,8 +22,8 @@ MOST_NAMED = 5
 def remove(folder: RunFolder) -> list[str]:
     """Removes what the run wrote, and the folder once empty; returns the names of what is left.
 
-    Raises: RunFolderError for a running run, one with links among its files, or no run; nothing is
-    removed then.
+    Raises: RunFolderError for a running run, one with links or another run among its files, or a
+    path through a link; DataError for no run, or a damaged manifest; nothing is removed then.
     """
     with _held(folder):
         return _removed(folder)
@@ -68,10 +68,13 @@ def move(folder: RunFolder, place: Path) -> None:
 @contextmanager
 def _held(folder: RunFolder) -> Iterator[None]:
     """Within it no run begins in the folder; one that trains there is refused."""
-    if not folder.holds_run():
-        raise errors.RunFolderError(f"{folder.path}: holds no run")
-    if folder.path.is_symlink():
-        raise errors.RunFolderError(f"{folder.path}: is a link; name the folder itself")
+    run_record.manifest_of(folder)
+    real = folder.path.resolve()
+    if os.path.abspath(folder.path) != str(real):
+        raise errors.RunFolderError(f"{folder.path}: leads through a link; name {real} itself")
+    if around := run_record.run_around(real):
+        why = f"is among the files of the run in {around}; move it elsewhere first"
+        raise errors.RunFolderError(f"{folder.path}: {why}")
     with alone_in(folder.path), ExitStack() as held:
         links = replaced_run.own_links(folder)
         if links:
@@ -85,13 +88,15 @@ def _held(folder: RunFolder) -> Iterator[None]:
             except BlockingIOError as error:
                 why = f"{folder.path}: is still training; end it first"
                 raise errors.RunFolderError(why) from error
+        replaced_run.settle(folder)
+        replaced_run.refuse_inner_runs(folder)
         yield
 
 
 def _removed(folder: RunFolder) -> list[str]:
     replaced_run.remove(folder)
     path = folder.path
-    if folder.holds_run():
+    if folder.manifest.exists():
         raise errors.RunFolderError(f"{path}: could not be removed; make it writable and try again")
     found = (each for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
     return sorted(each.relative_to(path).as_posix() for each in found)

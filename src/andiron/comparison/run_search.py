@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from andiron import errors
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
-ANY = RunFolder(Path())
-SIGNS = {ANY.status.name, ANY.manifest.name}  # a folder without either holds no run
+MANIFEST, STATUS = RunFolder(Path()).manifest.name, RunFolder(Path()).status.name
 
 
 def run_folders(roots: Iterable[Path]) -> list[RunFolder]:
@@ -41,9 +41,9 @@ def _below(root: Path) -> Iterator[RunFolder]:
         except OSError:
             yield RunFolder(Path(path))
             continue
-        has_sign = any(entry.name in SIGNS for entry in entries)
-        run = RunFolder(Path(path)) if has_sign else None
-        if run is not None and run.holds_run():
+        names, run = {entry.name for entry in entries}, RunFolder(Path(path))
+        # a damaged manifest is listed too where a status is beside it
+        if MANIFEST in names and (STATUS in names or run_record.holds_run(run)):
             yield run
             entries = [entry for entry in entries if not run.owns(entry.name)]
         waiting += [

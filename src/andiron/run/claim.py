@@ -1,18 +1,18 @@
 """A run's folder in the hands of one process: claimed for a new run, or taken over to resume one.
 """
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 from andiron import errors, files
 from andiron.run import replaced_run, run_record, status
 from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
-from andiron.run.replaced_run import ReplacedRun
 from andiron.run_folder import RunFolder
 
+UNBEGUN = errors.ConfigError, errors.Interrupted  # there is no run to keep a record of
 log = logging.getLogger("andiron")
 
 
@@ -28,37 +28,57 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
     """
     started = status.now()
     begun: list[bool] = []
+    if around := run_record.run_around(folder.path):
+        raise errors.RunFolderError(
+            f"{folder.path}: is among the files of the run in {around}; choose another "
+            "hydra.run.dir"
+        )
     with ExitStack() as held:
         with alone_in(folder.path):
-            replaced = _claim(folder, started, overwrite=overwrite)
+            replaced = _claim(folder, overwrite=overwrite)
             held.enter_context(_undone_on_error(folder, replaced, begun))
+            held.enter_context(files.guarded(folder.path))
+            status.write(folder, status.running(started))
             held.enter_context(_logged(folder))
-        with files.guarded(folder.path), status.reported(folder, started):
-            run_record.begin(folder)
+        with status.reported(folder, started):
 
             def begins() -> None:
-                begun.append(True)
-                if replaced is not None:
-                    replaced.remove()
+                if not begun:
+                    begun.append(True)
+                    if replaced is not None:
+                        replaced_run.discard(folder, replaced)
 
             yield begins
+            begins()  # a run of no updates
 
 
 @contextmanager
 def _undone_on_error(
-    folder: RunFolder, replaced: ReplacedRun | None, begun: list[bool]
+    folder: RunFolder, replaced: Path | None, begun: list[bool]
 ) -> Iterator[None]:
     """Empties the folder again if nothing was trained, and puts back the run that was in it."""
+    run = run_record.identity(folder)
     try:
         yield
     except BaseException as error:
-        # nothing was trained: there is no run to keep a record of
-        is_unbegun = isinstance(error, errors.ConfigError | errors.Interrupted)
-        if not begun and (replaced is not None or is_unbegun):
-            replaced_run.remove(folder)
-            if replaced is not None:
-                replaced.restore()
+        is_there = run_record.holds_run(folder, run)  # no other folder took its place
+        with suppress(OSError):  # the next command that claims the folder settles what is left
+            if is_there and not begun and replaced is not None:
+                replaced_run.restore(folder, replaced)
+            elif is_there and not begun and isinstance(error, UNBEGUN):
+                replaced_run.remove(folder)
         raise
+
+
+def settle(folder: RunFolder) -> None:
+    """Puts a run back that a killed process was replacing, or ends the replacement if it had begun.
+
+    For a command that looks at the run before it claims the folder.
+    Raises: RunFolderError if a process still trains there, or a link leads out of the folder.
+    """
+    if folder.path.is_dir() and replaced_run.asides(folder):
+        with alone_in(folder.path):
+            _settle(folder)
 
 
 @contextmanager
@@ -73,6 +93,7 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
     begun: list[bool] = []
     started = status.now()
     _refuse_links(folder)
+    _refuse_foreign(folder)
     before = status.contents([folder.status])
     with (
         files.guarded(folder.path),
@@ -84,27 +105,24 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
                 files.remove_partial(partial, [])
         status.write(folder, status.running(started))
         with status.reported(folder, started):
-
-            def begins() -> None:
-                begun.append(True)
-                replaced_run.remove_asides(folder)
-
-            yield begins
+            yield lambda: begun.append(True)
 
 
-def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun | None:
-    """Makes the folder this run's; the run that was in it, moved aside."""
-    path, replaced = folder.path, None
+def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
+    """Makes the folder this run's by its manifest; the run that was in it, moved aside."""
+    path = folder.path
     try:
-        _refuse_links(folder)
+        _settle(folder)
+        holds_run = run_record.holds_run(folder)
+        if holds_run and not overwrite:
+            raise FileExistsError
         _refuse_foreign(folder)
-        if folder.holds_run():
-            if not overwrite:
-                raise FileExistsError
-            _refuse_if_running(folder)
-            replaced = ReplacedRun(folder)
-        with folder.status.open("x", encoding="utf-8") as file:  # "x": one of two processes gets it
-            json.dump(status.running(started), file, indent=2)
+        if not holds_run:
+            run_record.begin(folder)
+            return None
+        _refuse_if_running(folder)
+        replaced_run.refuse_inner_runs(folder)
+        return replaced_run.replace(folder)
     except FileExistsError as error:
         raise errors.RunFolderError(
             f"{path} already holds a run; resume it with resume={path}, choose another "
@@ -112,7 +130,13 @@ def _claim(folder: RunFolder, started: str, *, overwrite: bool) -> ReplacedRun |
         ) from error
     except OSError as error:
         raise unwritable(path, error) from error
-    return replaced
+
+
+def _settle(folder: RunFolder) -> None:
+    _refuse_links(folder)
+    if replaced_run.asides(folder) and run_record.holds_run(folder):
+        _refuse_if_running(folder)
+        replaced_run.settle(folder)
 
 
 def _refuse_links(folder: RunFolder) -> None:
@@ -126,13 +150,22 @@ def _refuse_links(folder: RunFolder) -> None:
 
 
 def _refuse_foreign(folder: RunFolder) -> None:
-    """A folder without a run of Andiron's must be empty: its files are somebody else's."""
-    names = sorted(path.name for path in folder.path.iterdir())
-    if names and not folder.holds_run():
+    """Refuses files of others: what a run's manifest lacks, and everything where there is no run.
+
+    Only the half-written manifest of a process that was killed early is ignored.
+    """
+    if run_record.holds_run(folder):
+        names, remedy = run_record.unlisted(folder), "move them elsewhere"
+    else:
+        final_names, manifest = files.partials(folder.path), folder.manifest.name
+        there = sorted(folder.path.iterdir())
+        names = [path.name for path in there if final_names.get(path) != manifest]
+        remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
+    if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         raise errors.RunFolderError(
             f"{folder.path}: holds files that no run wrote ({', '.join(names[:5])}{more}), and "
-            "nothing there was changed; choose another hydra.run.dir"
+            f"nothing there was changed; {remedy}, or choose another hydra.run.dir"
         )
 
 

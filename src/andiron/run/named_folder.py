@@ -1,5 +1,6 @@
 """The folder of the run that a command is given: by its path, or as `latest`."""
 
+import glob
 import os
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def found(path: str | Path) -> RunFolder:
         return folder
     name = folder.config.name
     below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # of a sweep, of outputs, of multirun
-    jobs = [each.parent for pattern in below for each in sorted(folder.path.glob(pattern))]
+    jobs = [path for pattern in below for path in _parents(pattern, folder.path)]
     why = f"there is no {name} in it" if folder.path.is_dir() else "there is no such folder"
     remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
     raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
@@ -35,7 +36,7 @@ def newest(option: str = "resume=") -> Path:
     Raises: RunFolderError if there is none; `option` is what was given `latest`.
     """
     config = RunFolder(Path()).config.name
-    paths = [path.parent for below in RUNS_BELOW for path in Path.cwd().glob(f"{below}/{config}")]
+    paths = [path for below in RUNS_BELOW for path in _parents(f"{below}/{config}", Path.cwd())]
     if not paths:
         places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
@@ -43,3 +44,8 @@ def newest(option: str = "resume=") -> Path:
         )
     # a status that a full disk cut off has no start time: that run counts as the oldest
     return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
+
+
+def _parents(pattern: str, root: Path) -> list[Path]:
+    """The folders with a file of this pattern; hidden ones, of replaced runs, are left out."""
+    return [root / Path(name).parent for name in sorted(glob.glob(pattern, root_dir=root))]

@@ -1,87 +1,98 @@
 """An earlier run that a new one replaces: moved aside, then removed or put back.
 
-Only files that the run wrote are removed; what else lay among them goes back to its place.
+It waits in a hidden folder inside the run's, named by its identity. A kill leaves one of three:
+- the manifest in the folder is the earlier run's: it was being moved, and is put back;
+- that manifest is the new run's, which has not begun: the earlier run is put back in its place;
+- the hidden folder has the name of what is being removed: the new run has begun, and stands.
+Only files of the run are removed; what else lay among them goes back to its place.
 """
 
 import logging
-import re
-import secrets
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from andiron import files
-from andiron.run_folder import PROJECTOR, TRACES, RunFolder
+from andiron import checksums, errors, files
+from andiron.run import run_record
+from andiron.run_folder import ASIDE, HYDRA_FILES, PROJECTOR, REMOVED, REPLACED, TRACES, RunFolder
 
 EVENTS = "events.out.tfevents.*"
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
 SAVED, PLAIN = ("step-", "update-"), (CHECKPOINT_MANIFEST, "state.json")
-HYDRA_FILES = ("config.yaml", "hydra.yaml", "overrides.yaml")
 log = logging.getLogger("andiron")
 
 
-class ReplacedRun:
-    """The files of the run in `folder`, moved to a folder beside it.
+def replace(folder: RunFolder) -> Path:
+    """Moves the run in the folder aside and begins a new one there; returns where it was moved.
 
-    A run that was killed before it began has left the one that it replaced there: that one stands.
+    Raises: OSError if that cannot be written; the run is put back then.
     """
-
-    def __init__(self, folder: RunFolder):
-        self._folder = folder
-        path = folder.path
-        earlier = [] if folder.has_checkpoint() else asides(folder)
-        if earlier:
-            self.aside = RunFolder(earlier[0])
-            remove(folder)
-            path.mkdir(exist_ok=True)
-            return
-        self.aside = RunFolder(path.with_name(f"{path.name}.replaced-{secrets.token_hex(4)}"))
-        self.aside.path.mkdir()
+    aside = RunFolder(folder.path / f"{REPLACED}{run_record.identity(folder)}")
+    aside.path.mkdir()
+    try:
         for entry in own_entries(folder):
-            entry.rename(self.aside.path / entry.name)
+            if entry != folder.manifest:
+                entry.rename(aside.path / entry.name)
+        # the folder has a manifest at every moment, and so a run
+        files.write(aside.manifest, folder.manifest.read_bytes())
+        run_record.begin(folder, files.write)
+    except BaseException:
+        restore(folder, aside.path)
+        raise
+    return aside.path
 
-    def remove(self) -> None:
-        """Removes what the run wrote; other files that lay in its folders are put back."""
-        _remove_aside(self.aside, self._folder)
 
-    def restore(self) -> None:
-        """Puts the run back; the new one has removed its own files by then."""
-        _put_back(self.aside, self._folder)
+def discard(folder: RunFolder, aside: Path) -> None:
+    """Removes the files of the run that was replaced; from now on the new run stands.
+
+    Other files that lay in its folders are put back.
+    """
+    removed = RunFolder(folder.path / aside.name.replace(REPLACED, REMOVED))
+    aside.rename(removed.path)
+    if removed.manifest.exists():
+        remove(removed)
+    _put_back(folder, removed)
+
+
+def restore(folder: RunFolder, aside: Path) -> None:
+    """Puts the run that was replaced back, in place of a new one that has not begun."""
+    replaced = RunFolder(aside)
+    if replaced.manifest.exists():
+        if not run_record.holds_run(folder, run_record.identity(replaced)):
+            remove(folder, keeps_manifest=True)
+        replaced.manifest.replace(folder.manifest)
+    _put_back(folder, replaced)
+
+
+def settle(folder: RunFolder) -> None:
+    """Ends what a killed process left of replacing a run: one run stands in the folder then.
+
+    Not to be called while a process trains there.
+    """
+    for path in asides(folder):
+        aside, run = RunFolder(path), path.name.rpartition("-")[2]
+        if aside.manifest.exists() and not run_record.holds_run(aside, run):
+            log.warning("%s: left alone: its manifest is not that of the run %s", path, run)
+        elif path.name.startswith(REMOVED):
+            discard(folder, path)
+        else:
+            restore(folder, path)
 
 
 def asides(folder: RunFolder) -> list[Path]:
-    """The folders to which runs that were replaced in this folder are moved."""
-    path = folder.path
-    return [each for each in sorted(path.parent.iterdir()) if _is_aside(each.name, path.name)]
+    """The folders to which runs that were replaced in this one are moved, and links so named."""
+    paths = sorted(path for path in folder.path.iterdir() if ASIDE.fullmatch(path.name))
+    return [path for path in paths if path.is_symlink() or path.is_dir()]
 
 
-def _is_aside(name: str, of: str) -> bool:
-    return re.fullmatch(re.escape(of) + r"\.replaced-[0-9a-f]{8}", name) is not None
-
-
-def remove_asides(folder: RunFolder) -> None:
-    """Removes the runs that this one has replaced, if it was killed before it could."""
-    for aside in asides(folder):
-        _remove_aside(RunFolder(aside), folder)
-
-
-def _remove_aside(aside: RunFolder, folder: RunFolder) -> None:
-    remove(aside)
-    _put_back(aside, folder)
+def _put_back(folder: RunFolder, aside: RunFolder) -> None:
+    if aside.path.is_dir():
+        for entry in own_entries(aside):
+            _move(entry, folder.path / entry.name)
+        _remove_empty(aside.path)
     if aside.path.exists():
-        log.warning("%s: kept, because the new run has files of these names", aside.path)
-
-
-def _put_back(aside: RunFolder, folder: RunFolder) -> None:
-    for entry in sorted(aside.path.rglob("*")):
-        if entry.is_dir() and not entry.is_symlink():
-            continue
-        place = folder.path / entry.relative_to(aside.path)
-        with suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                entry.rename(place)
-    _remove_empty(aside.path)
+        log.warning("%s: kept, because the run has files of these names", aside.path)
 
 
 def own_entries(folder: RunFolder) -> list[Path]:
@@ -95,65 +106,108 @@ def own_entries(folder: RunFolder) -> list[Path]:
 
 
 def own_links(folder: RunFolder) -> list[str]:
-    """The names of links among a run's own files; those of W&B and MLflow are their own."""
-    of_libraries = (folder.wandb, folder.mlflow)
-    links = list[Path]()
-    for entry in own_entries(folder):
-        if entry not in of_libraries:
-            inside = [] if entry.is_symlink() else entry.rglob("*")  # where it leads is not walked
-            links += [path for path in (entry, *inside) if path.is_symlink()]
+    """The names of links among a run's own files; those inside of W&B's and MLflow's are theirs."""
+    links = list(_links(folder))
+    for aside in asides(folder):
+        links += [aside] if aside.is_symlink() else _links(RunFolder(aside))
     return [path.relative_to(folder.path).as_posix() for path in links]
 
 
-def remove(folder: RunFolder) -> None:
+def _links(folder: RunFolder) -> Iterator[Path]:
+    for entry in own_entries(folder):
+        if entry.is_symlink():  # where it leads is not walked
+            yield entry
+        elif entry not in (folder.wandb, folder.mlflow):
+            yield from filter(Path.is_symlink, entry.rglob("*"))
+
+
+def refuse_inner_runs(folder: RunFolder) -> None:
+    """Raises: RunFolderError if another run lies among the files of this one."""
+    for entry in own_entries(folder):
+        for path in entry.rglob(folder.manifest.name):
+            if run_record.holds_run(RunFolder(path.parent)):
+                why = "is another run, among the files of this one; move it elsewhere first"
+                raise errors.RunFolderError(f"{path.parent}: {why}")
+
+
+def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
     """Removes the files of a run, and the folders among its own that are empty then.
 
-    To be called where `own_links` finds none: files would be removed through a link.
+    The manifest, which says what is the run's, goes last, and stays where other files cannot be
+    removed. To be called where `own_links` is empty: files would be removed through a link.
     """
-    for path in _written(folder):
+    written = list(_written(folder))
+    for path in written:
         with suppress(OSError, ValueError):  # ValueError: a manifest may list a name with a NUL
             path.unlink()
+    if not (keeps_manifest or any(map(os.path.lexists, written))):
+        with suppress(OSError):
+            folder.manifest.unlink()
     for entry in own_entries(folder):
         _remove_empty(entry)
-    _remove_empty(folder.path)
+    with suppress(OSError):
+        folder.path.rmdir()
 
 
 def _written(folder: RunFolder) -> Iterator[Path]:
-    """The files that a run wrote: at the top by name, in checkpoints as their manifests list them.
+    """The files of the run but its manifest.
+
+    Recorded ones as the manifest lists them, those that grow by name, and checkpoints as their own
+    manifests list them, with the identity of the run.
     """
-    yield from (entry for entry in own_entries(folder) if entry.is_symlink() or entry.is_file())
-    yield from (folder.hydra / name for name in HYDRA_FILES)
+    others = set(run_record.unlisted(folder))
+    for entry in own_entries(folder):
+        if entry.name not in others and entry != folder.manifest and entry.is_file():
+            yield entry
+    yield from (folder.path / name for name in HYDRA_FILES if name not in others)
     for parent, patterns in (
         (folder.tensorboard, (EVENTS, *(f"*/{name}" for name in (EVENTS, *PROJECTOR)))),
         (folder.profile, TRACES),
     ):
-        if not parent.is_symlink():
-            yield from (path for pattern in patterns for path in parent.glob(pattern))
-    for parent in (folder.checkpoints, folder.nonfinite):
-        if parent.is_dir() and not parent.is_symlink():
+        yield from (path for pattern in patterns for path in parent.glob(pattern))
+    run = run_record.identity(folder)
+    for parent, owner in ((folder.checkpoints, run), (folder.nonfinite, None)):
+        if parent.is_dir():
             yield parent / LATEST
             for saved in parent.iterdir():
-                yield from _listed(saved)
+                yield from _listed(saved, owner)
             for partial, name in files.partials(parent).items():
                 yield from _half_written(partial, name)
 
 
-def _listed(saved: Path) -> list[Path]:
+def _listed(saved: Path, run: str | None) -> list[Path]:
+    """The files of a checkpoint of this run; an update that was not finite carries no identity."""
     try:
-        listed = files.read_json(saved / CHECKPOINT_MANIFEST)["files"]
+        plain = files.read_json(saved / CHECKPOINT_MANIFEST)
+        is_own = plain["sha256"] == checksums.own(plain) and plain.get("run") == run
+        names = filter(_is_saved, plain["files"]) if is_own else ()
     except (OSError, ValueError, LookupError, TypeError):  # no checkpoint, or damaged: it stays
         return []
-    names = [name for name in listed if isinstance(name, str) and Path(name).name == name]
-    return [saved / name for name in (*names, CHECKPOINT_MANIFEST)]
+    return [saved / name for name in (*names, CHECKPOINT_MANIFEST)] if is_own else []
 
 
 def _half_written(partial: Path, name: str) -> list[Path]:
     """What a killed process left of a checkpoint or of the name of the newest."""
     if name == LATEST:
         return [partial]
-    if partial.is_symlink() or not partial.is_dir() or not name.startswith(SAVED):
+    if not partial.is_dir() or not name.startswith(SAVED):
         return []
-    return [path for path in partial.iterdir() if path.match("*.safetensors") or path.name in PLAIN]
+    return [path for path in partial.iterdir() if _is_saved(path.name)]
+
+
+def _is_saved(name: str) -> bool:
+    """Whether a file of a checkpoint can have that name."""
+    return Path(name).name == name and (name.endswith(".safetensors") or name in PLAIN)
+
+
+def _move(source: Path, place: Path) -> None:
+    """Moves a file or folder where nothing is, and into a folder what that has no name for."""
+    if not os.path.lexists(place):
+        with suppress(OSError):
+            source.rename(place)
+    elif not (source.is_symlink() or place.is_symlink()) and source.is_dir() and place.is_dir():
+        for entry in sorted(source.iterdir()):
+            _move(entry, place / entry.name)
 
 
 def _remove_empty(path: Path) -> None:

@@ -17,7 +17,7 @@ from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, schema, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.run import hydra_overrides, named_folder, resume_policy, run_record
+from andiron.run import claim, hydra_overrides, named_folder, resume_policy, run_record
 from andiron.run_folder import RunFolder
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
@@ -138,6 +138,7 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
             [f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {path}; leave it out"]
         )
     folder = RunFolder(path)
+    claim.settle(folder)
     if not folder.config.is_file():
         raise errors.RunFolderError(
             f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "

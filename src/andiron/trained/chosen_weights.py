@@ -99,7 +99,7 @@ def _whole(folder: RunFolder, store: Store) -> Iterator[tuple[Path, manifest.Man
         except errors.DataError as error:
             log.warning("checkpoint %s is damaged and ignored: %s", place, error)
             continue
-        if run is None or listed.run in (None, run):
+        if listed.run in (None, run):
             yield place, listed
 
 

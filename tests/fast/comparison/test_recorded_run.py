@@ -9,6 +9,7 @@ import pytest
 from andiron import errors
 from andiron.comparison import run_list, run_search, seed_groups
 from andiron.comparison.recorded_run import changes, read
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
@@ -24,6 +25,7 @@ def made(path, *, config=CONFIG, status=STATUS, summary=None, lines=()):
     for name, content in (("config", config), ("status", status), ("summary", summary)):
         (path / f"{name}.json").write_text(json.dumps(content))
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run_record.begin(RunFolder(path))
     return RunFolder(path)
 
 

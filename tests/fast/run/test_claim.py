@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from andiron import errors, files
-from andiron.run import claim
+from andiron import checksums, errors, files
+from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
@@ -17,6 +17,10 @@ log = logging.getLogger("andiron")
 
 def status(path):
     return json.loads((path / "status.json").read_text())
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
@@ -59,31 +63,32 @@ def test_the_log_has_what_was_said_and_the_traceback(tmp_path):
 
 def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
     with claim.claimed(RunFolder(tmp_path)):
-        (tmp_path / "summary.json").write_text("{}")
-    before = status(tmp_path)
+        (tmp_path / "metrics.jsonl").write_text("{}")
+    before = content(tmp_path)
     with pytest.raises(
         errors.RunFolderError,
         match="already holds a run; resume it with resume=.*, or give overwrite=true",
     ):
         with claim.claimed(RunFolder(tmp_path)):
             raise AssertionError("not reached")
-    assert status(tmp_path) == before and (tmp_path / "summary.json").exists()
+    assert content(tmp_path) == before
 
 
 def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     run = tmp_path / "run"
-    make_run(run)
+    identity = make_run(run)
     foreign = ["notes.txt", "checkpoints/best/weights.pt", "tensorboard/notes.txt"]
     for name in foreign:
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text("mine")
     with claim.claimed(RunFolder(run), overwrite=True) as begins:
-        before = {path.name for path in run.iterdir()}
+        before = {path.name for path in run.iterdir()} - {f".replaced-{identity}"}
         begins()
-        after = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
+        after = {path.relative_to(run).as_posix() for path in content(run)}
     assert before == {"notes.txt", "status.json", "experiment.log", "manifest.json"}
     assert after == before | {*foreign}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert not [*run.glob(".re*")]
 
 
 def test_overwriting_removes_traces_and_points_of_the_projector_tab(tmp_path):
@@ -120,10 +125,10 @@ def test_overwriting_removes_what_a_killed_process_left_half_written(tmp_path):
 def test_a_replaced_run_is_put_back_if_the_new_one_does_not_begin(tmp_path):
     run = tmp_path / "run"
     make_run(run)
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    before = content(run)
     with pytest.raises(errors.DataError), claim.claimed(RunFolder(run), overwrite=True):
         raise errors.DataError("no such file")
-    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert content(run) == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -166,29 +171,34 @@ def test_a_folder_that_is_replaced_under_the_run_is_not_written_to(tmp_path):
 
 
 def make_run(path):
-    """The files of a run as an older one leaves them, checkpoints and events among them."""
+    """The files of a run, checkpoints and events among them; its identity."""
     folder = RunFolder(path)
     step = folder.checkpoints / "step-1"
-    for each in (step, folder.hydra, folder.tensorboard / "train"):
-        each.mkdir(parents=True)
-    single = (folder.status, folder.config, folder.log, folder.metrics)
-    for own in (*single, folder.weights("model-a")):
+    for inner in (step, folder.tensorboard / "train"):
+        inner.mkdir(parents=True)
+    identity = run_record.begin(folder).run
+    recorded = (folder.config, folder.weights("model-a"), folder.hydra / "config.yaml")
+    run_record.write(folder, dict.fromkeys(recorded, b"old"))
+    for own in (folder.status, folder.log, folder.metrics):
         own.write_text("old")
-    (folder.hydra / "config.yaml").write_text("old")
     (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")
     (step / "state.json").write_text("{}")
-    (step / "manifest.json").write_text(json.dumps({"files": {"state.json": {}}}))
+    plain = {"files": {"state.json": {}}, "run": identity}
+    (step / "manifest.json").write_text(json.dumps(checksums.signed(plain)))
+    return identity
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
+    run_record.begin(RunFolder(tmp_path))
     (tmp_path / "status.json").write_text(json.dumps({"status": "running", "pid": os.getppid()}))
     with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["pid"] == os.getpid()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
-def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, content):
-    (tmp_path / "status.json").write_text(content)
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, text):
+    run_record.begin(RunFolder(tmp_path))
+    (tmp_path / "status.json").write_text(text)
 
     with claim.claimed(RunFolder(tmp_path), overwrite=True):
         assert status(tmp_path)["status"] == "running"
@@ -197,7 +207,7 @@ def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, content):
 def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):
     folder = RunFolder(tmp_path / "run")
     with pytest.raises(errors.ConfigError), claim.claimed(folder):
-        folder.config.touch()
+        run_record.write(folder, {folder.config: b"{}"})
         raise errors.ConfigError(["lr=-1: no"])
     assert not (tmp_path / "run").exists()
 

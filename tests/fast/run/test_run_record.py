@@ -8,6 +8,7 @@ from andiron import checksums, errors, files
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
+RUN = "0123456789abcdef"
 ENTRY = {"bytes": 0, "sha256": "0"}
 
 
@@ -78,10 +79,11 @@ def test_a_kill_between_the_files_leaves_a_record_that_is_accepted(folder, monke
 @pytest.mark.parametrize(
     "plain",
     [
-        [], {}, {"run": 1, "files": {}}, {"run": "a", "files": []},
-        {"run": "a", "files": {"../../etc/passwd": [ENTRY]}},
-        {"run": "a", "files": {"/etc/passwd": [ENTRY]}}, {"run": "a", "files": {"x": ENTRY}},
-        {"run": "a", "files": {"x": [0]}}, {"run": "a", "files": {"x": [{"bytes": "1"}]}},
+        [], {}, {"run": 1, "files": {}}, {"run": RUN, "files": []},
+        {"run": RUN, "files": {"../../etc/passwd": [ENTRY]}},
+        {"run": RUN, "files": {"/etc/passwd": [ENTRY]}}, {"run": RUN, "files": {"x": ENTRY}},
+        {"run": RUN, "files": {"x": [0]}}, {"run": RUN, "files": {"x": [{"bytes": "1"}]}},
+        {"run": "../../mine", "files": {}},
     ],
 )  # fmt: skip
 def test_a_manifest_of_another_shape_is_refused_though_it_is_signed(folder, plain):
@@ -99,12 +101,31 @@ def test_a_changed_manifest_is_noticed(folder):
         run_record.check(folder, folder.config)
 
 
-def test_a_run_of_an_older_version_gets_a_record_of_what_is_there(tmp_path):
-    folder = RunFolder(tmp_path)
-    folder.config.write_text("{}")
-    run_record.check(folder, folder.config)
-    assert run_record.identity(folder) is None
-    run_record.write_json(folder, {folder.provenance: {}})
-    folder.config.write_text("{ }")
-    with pytest.raises(errors.DataError, match="was changed"):
-        run_record.check(folder, folder.config)
+def test_a_run_is_what_a_sound_manifest_says(folder, tmp_path):
+    run = run_record.identity(folder)
+    assert run_record.holds_run(folder) and run_record.holds_run(folder, run)
+    assert not run_record.holds_run(folder, "0" * 16)
+    with pytest.raises(FileExistsError):
+        run_record.begin(folder)
+    text = folder.manifest.read_text()
+    folder.manifest.write_text(text.replace(run, "0" * 16))
+    assert not run_record.holds_run(folder)
+    folder.manifest.unlink()
+    folder.status.write_text('{"status": "done"}')
+    assert not run_record.holds_run(folder)
+
+
+def test_files_that_the_manifest_does_not_list_are_not_the_runs(folder):
+    for name in ("model.safetensors", "model-ema.safetensors", "data.json", "notes.txt"):
+        (folder.path / name).write_text("of another program")
+    folder.hydra.mkdir()
+    (folder.hydra / "config.yaml").write_text("of another program")
+    folder.metrics.write_text("grows, and is the run's by its name")
+
+    assert run_record.unlisted(folder) == [
+        ".hydra/config.yaml", "data.json", "model-ema.safetensors", "model.safetensors",
+    ]  # fmt: skip
+    run_record.announce(folder, folder.model)
+    assert "model.safetensors" not in run_record.unlisted(folder)
+    with pytest.raises(errors.DataError, match="not on record"):
+        run_record.check(folder, folder.model)

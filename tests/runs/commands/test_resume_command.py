@@ -635,7 +635,7 @@ def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_a
     train_py, here
 ):
     (here / "run").mkdir()
-    (here / "run" / "status.json").write_text('{"status": "run')  # killed while it was written
+    run_record.begin(RunFolder(here / "run"))  # killed then
     code, said, _ = train_py(*RUN, "restart=requeued")
     assert code == 0
     assert f"{here}/run holds a run without a checkpoint: it is started again" in said

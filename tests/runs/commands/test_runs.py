@@ -206,12 +206,13 @@ def test_only_what_the_run_wrote_is_removed(here):
     assert ended.code == 1
     assert ended.output.splitlines() == [
         "removed: outputs/adam (left there: notes.txt)",
-        "removed: outputs/sgd-1 (left there: checkpoints/mine)",
+        "removed: outputs/sgd-1 (left there: checkpoints/mine, checkpoints/step-1/manifest.json)",
     ]
     assert "outputs/sgd-2: tensorboard/more: a link" in ended.errors
     left = [path for path in here.rglob("*") if path.is_file() and "sgd-2" not in path.parts]
     assert sorted(path.relative_to(here).as_posix() for path in left) == [
-        "outputs/adam/notes.txt", "outputs/sgd-1/checkpoints/mine", "outside/events.out.tfevents.1",
+        "outputs/adam/notes.txt", "outputs/sgd-1/checkpoints/mine",
+        "outputs/sgd-1/checkpoints/step-1/manifest.json", "outside/events.out.tfevents.1",
     ]  # fmt: skip
     assert RunFolder(here / "outputs/sgd-2").has_checkpoint()
 

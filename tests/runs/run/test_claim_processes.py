@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.run import claim
+from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
 
 
@@ -66,6 +66,7 @@ def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
 def test_a_run_that_was_killed_can_be_overwritten(tmp_path, own):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
+    run_record.begin(RunFolder(tmp_path))
     (tmp_path / "status.json").write_text(
         json.dumps({"status": "running", "pid": os.getpid() if own else process.pid})
     )
