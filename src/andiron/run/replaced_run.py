@@ -87,6 +87,7 @@ def asides(folder: RunFolder) -> list[Path]:
 
 
 def _put_back(folder: RunFolder, aside: RunFolder) -> None:
+    _remove_empty(aside.path)
     if aside.path.is_dir():
         for entry in own_entries(aside):
             _move(entry, folder.path / entry.name)

@@ -7,8 +7,9 @@ import os
 import shutil
 
 import pytest
+from runs_made import content, make_run
 
-from andiron import checksums, errors, files
+from andiron import errors, files
 from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
 
@@ -17,10 +18,6 @@ log = logging.getLogger("andiron")
 
 def status(path):
     return json.loads((path / "status.json").read_text())
-
-
-def content(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
@@ -170,22 +167,65 @@ def test_a_folder_that_is_replaced_under_the_run_is_not_written_to(tmp_path):
     assert not (run / "summary.json").exists()
 
 
-def make_run(path):
-    """The files of a run, checkpoints and events among them; its identity."""
-    folder = RunFolder(path)
-    step = folder.checkpoints / "step-1"
-    for inner in (step, folder.tensorboard / "train"):
-        inner.mkdir(parents=True)
-    identity = run_record.begin(folder).run
-    recorded = (folder.config, folder.weights("model-a"), folder.hydra / "config.yaml")
-    run_record.write(folder, dict.fromkeys(recorded, b"old"))
-    for own in (folder.status, folder.log, folder.metrics):
-        own.write_text("old")
-    (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")
-    (step / "state.json").write_text("{}")
-    plain = {"files": {"state.json": {}}, "run": identity}
-    (step / "manifest.json").write_text(json.dumps(checksums.signed(plain)))
-    return identity
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_another_run_that_took_the_folders_place_gets_nothing(tmp_path, begun, overwrite):
+    """No file, no line in its log, and none of its files is removed."""
+    run, other = tmp_path / "run", tmp_path / "other"
+    make_run(other)
+    if overwrite:
+        make_run(run)
+    before = {path.relative_to(other): text for path, text in content(other).items()}
+    with pytest.raises(errors.ConfigError):
+        with claim.claimed(RunFolder(run), overwrite=overwrite) as begins:
+            if begun:
+                begins()
+            run.rename(tmp_path / "moved")
+            other.rename(run)
+            log.info("a line of the run that was moved away")
+            raise errors.ConfigError(["lr=-1: no"])
+    assert {path.relative_to(run): text for path, text in content(run).items()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("config.json", None), ("model.safetensors", None), (".hydra/config.yaml", None),
+     ("manifest.json", b"")],
+)  # fmt: skip
+@pytest.mark.parametrize("resumes", [False, True])
+def test_what_the_manifest_does_not_list_is_not_replaced(tmp_path, name, damage, resumes):
+    """Another tool's file under the name of a run's own, or a manifest that lists nothing."""
+    folder = RunFolder(tmp_path)
+    run_record.begin(folder)
+    folder.metrics.write_text("grown")
+    path = folder.path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"another tool's" if damage is None else damage)
+    before = content(tmp_path)
+    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote") as caught:
+        with claim.resumed(folder) if resumes else claim.claimed(folder, overwrite=True):
+            raise AssertionError("not reached")
+    remedy = "move them elsewhere" if damage is None else "restore its manifest.json, which is miss"
+    assert remedy in str(caught.value) and content(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["checkpoints/step-3", "tensorboard"])
+def test_a_run_does_not_lie_among_the_files_of_another(tmp_path, name):
+    make_run(tmp_path)
+    before = content(tmp_path)
+    with pytest.raises(errors.RunFolderError, match="is among the files of the run in"):
+        with claim.claimed(RunFolder(tmp_path / name)):
+            raise AssertionError("not reached")
+    assert content(tmp_path) == before
+
+    (tmp_path / "mine").mkdir()  # but a folder of the user's own may hold one
+    make_run(tmp_path / "mine" / "run")
+    with claim.claimed(RunFolder(tmp_path), overwrite=True):
+        pass
+    make_run(tmp_path / "checkpoints" / "step-9")
+    with pytest.raises(errors.RunFolderError, match="step-9: is another run, among the files"):
+        with claim.claimed(RunFolder(tmp_path), overwrite=True):
+            raise AssertionError("not reached")
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):

@@ -1,23 +1,24 @@
 """A command that fails loses nothing that was in the folder, whoever made it."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 from in_process import called
+from runs_made import content
 
-from andiron.commands import train
+from andiron import checksums
+from andiron.commands import runs, train
 
 RUN = ("hydra.run.dir=run", "num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
+
+GOT = ("hydra.run.dir=got/run", *RUN[1:])
 
 
 def trained(here, *arguments):
     return called(train.main, *arguments, cwd=here)
-
-
-def content(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,99 @@ def test_a_folder_of_another_program_is_refused(tmp_path, name, option):
     ended = trained(tmp_path, *RUN, option)
     assert ended.code == 1 and "holds files that no run wrote" in ended.errors
     assert content(tmp_path) == {path: b"theirs"}
+
+
+@pytest.mark.parametrize("option", ["restart=requeued", "overwrite=true", "seed=1"])
+@pytest.mark.parametrize("status", ["{}", '{"status": "done"}', '{"status": "running", "pid": 1}'])
+def test_a_status_alone_makes_no_run_of_another_tools_folder(tmp_path, status, option):
+    run = tmp_path / "run"
+    for name in ("status.json", "config.json", "model.safetensors", "metrics.jsonl",
+                 "tensorboard/events.out.tfevents.1", "checkpoints/step-1/state.json"):  # fmt: skip
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text("theirs" if name != "status.json" else status)
+    before = content(tmp_path)
+    ended = trained(tmp_path, *RUN, option)
+    assert ended.code == 1 and "holds files that no run wrote (checkpoints, config" in ended.errors
+    removed = called(runs.main, "rm", "run", "--yes", cwd=tmp_path)
+    assert removed.code == 2 and "no run in run" in removed.errors
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", None])
+def test_a_run_with_a_damaged_manifest_is_refused_and_kept(finished, damage):
+    manifest = finished / "manifest.json"
+    text = manifest.read_bytes()
+    manifest.write_bytes(text.replace(b"config.json", b"conf1g.json") if damage is None else damage)
+    before = content(finished)
+    for option in ("restart=requeued", "overwrite=true"):
+        ended = trained(finished.parent, *RUN, option)
+        assert ended.code == 1 and "restore its manifest.json, which is missing" in ended.errors
+    for ended in (
+        trained(finished.parent, "resume=run", "num_epochs=2"),
+        called(runs.main, "rm", "run", "--yes", cwd=finished.parent),
+        called(runs.main, "archive", "run", "--into", "a", "--yes", cwd=finished.parent),
+    ):
+        assert ended.code == 1 and "manifest.json: missing or damaged" in ended.errors
+    assert content(finished) == before and "run" in called(
+        runs.main, "list", "run", cwd=finished.parent
+    ).output
+
+
+@pytest.mark.parametrize("name", ["data.json", "model-mine.safetensors", "checkpoints/step-9/a"])
+def test_a_file_of_another_tool_in_a_runs_folder_is_not_removed(finished, name):
+    """Under the name of a run's own, or a checkpoint with the identity of another run."""
+    path = finished / name
+    if name == "data.json":
+        manifest = json.loads((finished / "manifest.json").read_text())
+        del manifest["files"][name]
+        (finished / "manifest.json").write_text(json.dumps(checksums.signed(manifest)))
+    elif path.parent.name == "step-9":
+        shutil.copytree(next(finished.glob("checkpoints/step-*")), path.parent)
+        manifest = json.loads((path.parent / "manifest.json").read_text()) | {"run": "0" * 16}
+        (path.parent / "manifest.json").write_text(json.dumps(checksums.signed(manifest)))
+    path.write_text("theirs")
+    theirs = {each: text for each, text in content(finished).items() if "step-9" in str(each)}
+    theirs |= {path: b"theirs"}
+
+    if path.parent == finished:
+        ended = trained(finished.parent, *RUN, "overwrite=true")
+        assert ended.code == 1 and f"no run wrote ({name}), and nothing" in ended.errors
+    removed = called(runs.main, "rm", "run", "--yes", cwd=finished.parent)
+    assert removed.code == 0 and f"(left there: {min(theirs).relative_to(finished)}" in (
+        removed.output
+    )
+    assert content(finished) == theirs
+
+
+@pytest.mark.parametrize("options", [("resume=got/run", "num_epochs=2"), (*GOT, "overwrite=true")])
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_lies_beside_a_run_is_not_a_run_that_it_replaced(finished, is_link, options):
+    """Whatever its name: an earlier run waits inside of the folder."""
+    got = finished.parent / "got"
+    shutil.copytree(finished, got / "run")
+    beside = got / "run.replaced-01234567"
+    if is_link:
+        beside.symlink_to(finished)
+    else:
+        (beside / "checkpoints").mkdir(parents=True)
+        step = next(finished.glob("checkpoints/step-*"))
+        (beside / "checkpoints" / step.name).symlink_to(step)
+    before = content(finished)
+    ended = trained(finished.parent, *options)
+    assert ended.code == 0, ended.errors
+    assert content(finished) == before and beside.exists()
+
+
+@pytest.mark.parametrize("options", [("resume=got/run", "num_epochs=2"), (*GOT, "overwrite=true")])
+def test_a_link_named_as_a_replaced_run_is_refused(finished, options):
+    mine = json.loads((finished / "manifest.json").read_text())
+    got = finished.parent / "got" / "run"
+    shutil.copytree(finished, got)
+    (got / f".replaced-{mine['run']}").symlink_to(finished)
+    before = content(finished)
+    ended = trained(finished.parent, *options)
+    assert ended.code == 1 and "a link, through which nothing is written" in ended.errors
+    assert content(finished) == before
 
 
 def test_checkpoints_without_their_configuration_are_not_started_over(finished):

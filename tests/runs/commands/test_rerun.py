@@ -120,6 +120,16 @@ def test_a_run_resumed_with_other_workers_is_repeated_as_one(tmp_path):
     assert ended.output.splitlines()[-2].startswith("exact: ")
 
 
+@pytest.mark.parametrize("into", ["run/again", "run/checkpoints/../again", "link/again"])
+def test_a_run_is_not_repeated_inside_of_its_own_folder(finished, into):
+    (finished.parent / "link").symlink_to(finished)
+    before = sorted(finished.rglob("*"))
+    ended = called(rerun.main, "run", "--into", into, cwd=finished.parent)
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.errors.endswith("is inside of the run; give --into another folder\n")
+    assert sorted(finished.rglob("*")) == before
+
+
 def test_what_changed_since_is_listed(finished):
     found = changes(finished)
     assert [
@@ -151,10 +161,10 @@ def test_what_changed_since_is_listed(finished):
 def record(folder, **resume):
     """A finished run as far as its record is looked at, taken up again with `resume`."""
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"")
-    (folder / "config.json").write_text("{}")
+    run = RunFolder(folder)
     provenance = {"data": {"sha256": "0"}, "resumes": [resume]}
-    (folder / "provenance.json").write_text(json.dumps(provenance))
+    run_record.write_json(run, {run.config: {}, run.provenance: provenance})
+    run.model.write_bytes(b"")
     return folder
 
 
@@ -205,12 +215,14 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
     nested = origin | {"git": None, "projects": {"a": {"b": {"c": {"d": 1}}}}}
     for damaged in ([], origin, nested, origin | {"git": None, "resumes": [{"changes": 3}]}):
         (folder / "provenance.json").write_text(json.dumps(damaged))
+        run_record.accept(RunFolder(folder))
         assert (
             refusal(folder)
             == f"{folder / 'provenance.json'}: damaged: "
             "code, data or resumes are malformed; restore it"
         )
     (folder / "provenance.json").write_text('{"git')
+    run_record.accept(RunFolder(folder))
     assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")
     (folder / "config.json").unlink()
     assert (

@@ -1,0 +1,67 @@
+"""What is taken for a run that was replaced, and what never is: links, and folders of others."""
+
+import pytest
+from runs_made import content, make_run
+
+from andiron import errors
+from andiron.run import claim
+from andiron.run_folder import RunFolder
+
+
+def replace(folder):
+    with claim.claimed(folder, overwrite=True) as begins:
+        begins()
+
+
+@pytest.mark.parametrize("name", [".replaced-", ".removed-"])
+def test_a_folder_with_the_manifest_of_another_run_is_left_alone(tmp_path, name, caplog):
+    """Whoever gives a folder a name like that: only a run whose identity it is was moved there."""
+    folder = RunFolder(tmp_path / "run")
+    make_run(folder.path)
+    place = folder.path / f"{name}0123456789abcdef"
+    make_run(place)
+    before = content(tmp_path)
+
+    claim.settle(folder)
+    assert "left alone: its manifest is not that of the run 0123456789abcdef" in caplog.text
+    assert content(tmp_path) == before
+    replace(folder)
+    assert content(place).items() <= before.items()
+
+
+@pytest.mark.parametrize("inner", ["", "checkpoints/step-1", "tensorboard/train", "wandb"])
+def test_no_link_is_a_run_that_was_replaced_and_none_is_in_it(tmp_path, inner):
+    """Neither the folder, nor what is in it, leads to the files of another run."""
+    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
+    make_run(folder.path)
+    identity = make_run(mine)
+    (mine / "wandb").mkdir()
+    link = folder.path / f".replaced-{identity}" / inner
+    if inner:
+        link.parent.mkdir(parents=True)
+        (link.parents[inner.count("/")] / "manifest.json").write_bytes(
+            (mine / "manifest.json").read_bytes()
+        )
+    link.symlink_to(mine / inner)
+    before = content(tmp_path)
+    for act in (claim.settle, replace):
+        with pytest.raises(errors.RunFolderError, match="a link, through which nothing is written"):
+            act(folder)
+    assert content(tmp_path) == before
+
+
+def test_what_lay_among_the_files_is_not_put_back_through_a_link(tmp_path):
+    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
+    mine.mkdir()
+    make_run(folder.path)
+    aside = folder.path / ".removed-0123456789abcdef"
+    (aside / "wandb" / "latest").mkdir(parents=True)
+    (aside / "wandb" / "latest" / "file").write_text("a stranger's")
+    (aside / "notes").mkdir()
+    (aside / "notes" / "file").write_text("a stranger's")
+    folder.wandb.mkdir()
+    (folder.wandb / "latest").symlink_to(mine)  # W&B has such links itself
+    (folder.path / "notes").symlink_to(mine)
+
+    claim.settle(folder)
+    assert not [*mine.iterdir()] and (aside / "wandb" / "latest" / "file").exists()

@@ -1,0 +1,30 @@
+"""Run folders with a file of every kind, made without training."""
+
+import json
+
+from andiron import checksums
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+
+def make_run(path):
+    """The files of a run, checkpoints and events among them; its identity."""
+    folder = RunFolder(path)
+    step = folder.checkpoints / "step-1"
+    for inner in (step, folder.tensorboard / "train"):
+        inner.mkdir(parents=True)
+    identity = run_record.begin(folder).run
+    recorded = (folder.config, folder.weights("model-a"), folder.hydra / "config.yaml")
+    run_record.write(folder, dict.fromkeys(recorded, b"old"))
+    for own in (folder.status, folder.log, folder.metrics):
+        own.write_text("old")
+    (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")
+    (step / "state.json").write_text("{}")
+    plain = {"files": {"state.json": {}}, "run": identity}
+    (step / "manifest.json").write_text(json.dumps(checksums.signed(plain)))
+    return identity
+
+
+def content(folder):
+    """The bytes of every file below a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
