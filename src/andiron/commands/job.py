@@ -132,7 +132,7 @@ def _is_in(folder: RunFolder, request: Request, config: Train) -> bool:
 
     Raises: RunFolderError if it holds another run.
     """
-    if not folder.holds_run() or (config.overwrite and not request.is_known):
+    if not run_record.holds_run(folder) or (config.overwrite and not request.is_known):
         return False
     is_own = run_record.identity(folder) == request.run if request.run else request.is_known
     if is_own or _has_options(folder, config):

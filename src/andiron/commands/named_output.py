@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from andiron import errors, files
-from andiron.run_folder import RunFolder
+from andiron.run import run_record
 from andiron.sweep import ledger
 
 STDIN = "-"  # among the inputs
@@ -64,7 +64,7 @@ def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "")
     """
     real = Path(os.path.realpath(path))
     nearest = next(each for each in (real, *real.parents) if os.path.lexists(each))
-    run = None if is_inside_allowed else _run_around(real)
+    run = None if is_inside_allowed else run_record.enclosing_run(real)
     if not nearest.is_dir():
         problem = "is not a folder" if nearest == real else f"{nearest} is not a folder"
     elif run is not None:
@@ -95,7 +95,7 @@ def _problem(path: Path, inputs: Inputs) -> str | None:
         return f"is {REFUSED[kind]}"
     if not folder.is_dir():
         return f"cannot be written (there is no folder {path.parent})"
-    if run := _run_around(folder):
+    if run := run_record.enclosing_run(folder):
         return f"is inside the run folder {run}"
     if status is not None and ledger.is_in(folder):
         return "is in the folder of a sweep, whose files are not replaced"
@@ -121,7 +121,3 @@ def _is_among(status: os.stat_result, inputs: Inputs) -> bool:
             if os.path.samestat(status, os.fstat(0) if each == STDIN else os.stat(each)):
                 return True
     return False
-
-
-def _run_around(folder: Path) -> Path | None:
-    return next((each for each in (folder, *folder.parents) if RunFolder(each).holds_run()), None)

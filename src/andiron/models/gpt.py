@@ -16,6 +16,7 @@ from andiron.ranges import Count, Fraction, Layers
 
 COLDEST = 1e-30  # of a temperature: logits divided by less could overflow float32
 
+
 class GPT(nn.Module):
     """Token and position embeddings, `layers` causal transformer blocks, logits of the next token.
 

@@ -92,6 +92,12 @@ def unlisted(folder: RunFolder) -> list[str]:
     return sorted(name for name in names if folder.records(name) and name not in listed)
 
 
+def enclosing_run(path: Path) -> Path | None:
+    """The nearest folder of a run that is `path`, or above it."""
+    real = path.resolve()
+    return next((each for each in (real, *real.parents) if holds_run(RunFolder(each))), None)
+
+
 def run_around(path: Path) -> Path | None:
     """The folder of the run among whose files a path lies."""
     real = path.resolve()

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors, files
-from andiron.run_folder import RunFolder
+from andiron.run import run_record
 from andiron.sweep import ledger
 
 RECORD = "multirun.yaml"  # the composition, as Hydra writes it
@@ -63,7 +63,7 @@ def check_subdir(config: Any) -> None:
 
 def check_entries(folder: Path) -> None:
     """Raises: SweepError for entries of the folder through or over which a sweep would write."""
-    run = next((each for each in (folder, *folder.parents) if RunFolder(each).holds_run()), None)
+    run = run_record.enclosing_run(folder)
     if run is not None:
         raise errors.SweepError(
             f"{folder}: is in the folder of a run, {run}; choose another place with hydra.sweep.dir"
