@@ -1,19 +1,27 @@
 """A command over a folder that a stranger made, in a forked process that notes what it does."""
 
 import contextlib
+import ctypes
+import functools
+import hashlib
+import multiprocessing
 import os
 import resource
 import signal
+import stat
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from andiron.commands import train
+from andiron.sweep import job_process
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show
@@ -26,6 +34,12 @@ CHANGES = (
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.bind", "socket.sendto", "urllib.Request", "ftplib.connect")
 OF_TORCH = os.path.join(tempfile.gettempdir(), "torchinductor_")  # made by its import
+CLONE_NEWNS = 0x20000  # of <sched.h>
+DEVICES = {  # major and minor number, on Linux
+    "null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9),
+    "tty": (5, 0),
+}  # fmt: skip
+Fingerprints = dict[Path, tuple[object, ...]]
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -86,6 +100,39 @@ def attempt(
         )
 
 
+@functools.cache
+def write_only_in(scratch: Path) -> bool:
+    """Makes all but the folder `scratch` read-only for this process; whether that was possible.
+
+    It gets mounts and a /dev of its own, which end with it: what a command of root's does by
+    mistake harms nothing. Temporary files are made in the folder from here on.
+    """
+    libc = ctypes.CDLL(None)
+    if os.geteuid() != 0 or not hasattr(libc, "unshare") or libc.unshare(CLONE_NEWNS):
+        return False
+    own = scratch / f"dev-{os.getpid()}"
+    own.mkdir()
+    try:
+        _mount("--make-rprivate", "/")
+        _mount("--bind", scratch, scratch)
+        _mount("-t", "tmpfs", "tmpfs", own)
+        for name, numbers in DEVICES.items():
+            os.mknod(own / name, 0o666 | stat.S_IFCHR, os.makedev(*numbers))
+        (own / "shm").mkdir()
+        for name, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
+            (own / name).symlink_to(f"/proc/self/fd{target}")
+        _mount("--move", own, "/dev")
+        _mount("-o", "remount,bind,ro", "/")
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    tempfile.tempdir = str(scratch)
+    return True
+
+
+def _mount(*arguments: object) -> None:
+    subprocess.run(["mount", *map(str, arguments)], check=True, capture_output=True)
+
+
 def made_run(folder: Path, *options: str, code: int = 0) -> Path:
     """A run in `folder` that ends with this exit code.
 
@@ -98,6 +145,46 @@ def made_run(folder: Path, *options: str, code: int = 0) -> Path:
     if made.code != code:
         raise RuntimeError(made.output)
     return folder
+
+
+def fingerprints(*paths: Path) -> Fingerprints:
+    """Kind, mode and content of these paths and of everything below them; no link is followed."""
+    prints = dict[Path, tuple[object, ...]]()
+    for path in paths:
+        if os.path.lexists(path):
+            prints[path] = _fingerprint(path)
+        for parent, folders, names in os.walk(path):
+            entries = (Path(parent, name) for name in (*folders, *names))
+            prints |= {entry: _fingerprint(entry) for entry in entries}
+    return prints
+
+
+def _fingerprint(path: Path) -> tuple[object, ...]:
+    entry = path.lstat()
+    content: object = entry.st_rdev
+    if stat.S_ISREG(entry.st_mode):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    elif stat.S_ISLNK(entry.st_mode):
+        content = os.readlink(path)
+    return entry.st_mode, content
+
+
+@contextlib.contextmanager
+def jobs_forked_here() -> Iterator[None]:
+    """Within it, the jobs of a sweep are forked from this process.
+
+    It has imported torch, and what it does is noted. Their output is that of a process of their
+    own.
+    """
+    forks = multiprocessing.get_context("fork")
+    streams = {name: open(number, "w", buffering=1, closefd=False)  # noqa: SIM115
+               for number, name in ((1, "stdout"), (2, "stderr"))}  # fmt: skip
+    with (
+        mock.patch.object(job_process.multiprocessing, "get_context", lambda method: forks),
+        mock.patch.object(job_process.forkserver, "ensure_running"),
+        mock.patch.multiple(sys, **streams),
+    ):
+        yield
 
 
 def _child(

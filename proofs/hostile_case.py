@@ -20,13 +20,18 @@ LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "gene
 EXPORT, PROGRAM = "export --format safetensors", "export --format torch"
 START, PLAN, IMPORT, CONFIGURED = "start_from", "plan", "import_state_dict", "--config-dir"
 WATCH, ACCEPT, SWEEP = "watch", "accept_changes", "runs compare of a sweep"
+OVERWRITE, REQUEUED = "overwrite=true", "restart=requeued"
+GRID_AGAIN, SEARCH_AGAIN = "the same sweep again", "the same search again"
+JOURNAL_AGAIN, HALVING_AGAIN = "the same search in a journal again", "the same halving again"
+SWEEPS_AGAIN = GRID_AGAIN, SEARCH_AGAIN, JOURNAL_AGAIN, HALVING_AGAIN
 
 
 class Case(NamedTuple):
     """A hostile change of a finished run's folder, and the commands that must refuse it.
 
     The others may also answer as for the honest folder; any answer is right if `is_another_run`.
-    With `only`, no other command is tried.
+    With `only`, no other command is tried. `keeps`: files in the folder that stay as they are;
+    `beside`: what a command may change beside the folder.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Case(NamedTuple):
     commands: tuple[str, ...] = (RESUME, CHANGED, AGAIN)
     is_another_run: bool = False
     only: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def config(options: Callable[[], dict[str, Any]]) -> Change:

@@ -12,14 +12,34 @@ from andiron.commands import (
     runs, train, watch,
 )  # fmt: skip
 from andiron.run_folder import RunFolder
-from proofs.attempt import CONF
+from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE, IMPORT,
-    LIST, LOAD, OPEN, PACK, PLAN, PREDICT, PROGRAM, REMOVE, REPLAY, RESUME, SHOW, START, SWEEP,
-    WATCH,
+    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE,
+    GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OPEN, OVERWRITE, PACK, PLAN,
+    PREDICT, PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
+DIGITS, TEXT = "digits", "text"  # the runs that hostile copies are made of
+SMALL = (
+    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
+    "batch_size=64", "render=plain", "device=cpu",
+)  # fmt: skip
+SEARCHED = "hydra/sweeper=optuna", "lr=interval(0.1,0.2)", "num_epochs=1"
+SWEEPS = {  # the sweeps that hostile copies are made of; the same command again has one job more
+    GRID_AGAIN: (["num_epochs=1"], ["lr=0.1,0.2"], ["lr=0.1,0.2,0.3"]),
+    SEARCH_AGAIN: (
+        [*SEARCHED], ["hydra.sweeper.n_trials=2"], ["hydra.sweeper.n_trials=3"],
+    ),
+    JOURNAL_AGAIN: (
+        [*SEARCHED, "hydra.sweeper.storage=journal"],
+        ["hydra.sweeper.n_trials=2"], ["hydra.sweeper.n_trials=3"],
+    ),
+    HALVING_AGAIN: (
+        ["hydra/sweeper=asha", "num_epochs=2", "hydra.sweeper.reduction_factor=2"],
+        ["lr=0.1,0.2"], ["lr=0.1,0.2,0.3"],
+    ),
+}  # fmt: skip
 SUFFIXES = {".pt", ".pkl", ".gz", ".json", ".mpk", ".safetensors"}  # of weights
 
 
@@ -43,19 +63,39 @@ class Command(NamedTuple):
     """One command: its main function, its arguments, and what its answer is.
 
     `answer` is what it prints, the bits of the weights that it trains, or "any" if it shows,
-    removes or packs what it finds. `is_writing`: it may change the folder. `uses_text`: the run is
-    a language model's.
+    removes or packs what it finds. `is_writing`: it may change the folder. `honest`: the run or
+    the sweep that it is given copies of.
     """
 
     main: Callable[[], int]
     arguments: Callable[[Place], list[object]]
     answer: str = "output"
     is_writing: bool = False
-    uses_text: bool = False
+    honest: str = DIGITS
 
 
 def _train() -> int:
     return train.main(CONF)
+
+
+def sweep_arguments(name: str, folder: Path, *, again: bool) -> list[object]:
+    """The arguments of a sweep in the folder, or of the same with one job more."""
+    shared, first, more = SWEEPS[name]
+    return ["-m", *SMALL, "jobs=1", *shared, *(more if again else first),
+            f"hydra.sweep.dir={folder}"]  # fmt: skip
+
+
+def sweep() -> int:
+    """A sweep whose jobs are forked from this process, so that what they do is noted."""
+    with jobs_forked_here():
+        return train.main(CONF)
+
+
+def _sweep_again(name: str) -> Command:
+    return Command(
+        sweep, lambda at: sweep_arguments(name, at.folder, again=True), "any",
+        is_writing=True, honest=name,
+    )  # fmt: skip
 
 
 def _plan() -> int:
@@ -98,7 +138,7 @@ COMMANDS = {
     LOAD: Command(_load, lambda at: [at.folder, at.folder.with_name(PICTURE)]),
     EVALUATE: Command(evaluate.main, lambda at: [at.folder]),
     PREDICT: Command(predict.main, lambda at: [at.folder, at.folder.with_name(PICTURE)]),
-    GENERATE: Command(generate.main, lambda at: [at.folder, "--length", "8"], uses_text=True),
+    GENERATE: Command(generate.main, lambda at: [at.folder, "--length", "8"], honest=TEXT),
     EXPORT: Command(
         export.main, lambda at: [at.folder, "--format", "safetensors", "--output", at.into / "x"],
     ),
@@ -122,6 +162,16 @@ COMMANDS = {
     ),
     SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),
     ACCEPT: Command(accept_changes.main, lambda at: [at.folder], "any", is_writing=True),
+    OVERWRITE: Command(
+        _train, lambda at: [*SMALL, "num_epochs=1", f"hydra.run.dir={at.folder}", "overwrite=true"],
+        "any", is_writing=True,
+    ),
+    REQUEUED: Command(
+        _train, lambda at: ["num_epochs=2", "render=plain", f"hydra.run.dir={at.folder}",
+                            "restart=requeued"],
+        "any", is_writing=True,
+    ),
+    **{name: _sweep_again(name) for name in SWEEPS},
 }  # fmt: skip
 
 

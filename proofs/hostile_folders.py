@@ -1,18 +1,23 @@
 """Run folders that a stranger prepared: no command that reads one runs, imports or writes its will.
 
-`python -m proofs.hostile_folders` makes two runs, gives each hostile copy of them to every command,
-and prints what each did that it must not.
+`python -m proofs.hostile_folders` makes runs and sweeps, gives each hostile copy of them to every
+command, and prints what each did that it must not.
 """
 
 import argparse
 import dataclasses
+import functools
 import itertools
+import multiprocessing
 import os
 import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,12 +34,17 @@ from andiron.exports import checked_export, programs  # noqa: F401
 from andiron.run_folder import RunFolder
 from andiron.trained import evaluating, other_data  # noqa: F401
 from proofs import (
-    hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_sweeps,
+    hostile_asides, hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_studies,
+    hostile_sweeps,
 )  # fmt: skip
-from proofs.attempt import Outcome, attempt, made_run
+from proofs.attempt import Outcome, attempt, fingerprints, made_run, write_only_in
 from proofs.hostile_bytes import Runs
-from proofs.hostile_case import ACCEPT, CONFIGURED, IMPORT, PACK, PLAN, START, SWEEP, Case
-from proofs.hostile_commands import COMMANDS, PICTURE, Place, answer, called
+from proofs.hostile_case import (
+    ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PACK, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
+)  # fmt: skip
+from proofs.hostile_commands import (
+    COMMANDS, DIGITS, PICTURE, TEXT, Place, answer, called, sweep, sweep_arguments,
+)  # fmt: skip
 
 MOST_MEGABYTES = 200  # of memory beyond what the command takes on the honest folder
 SECONDS = 60  # for a command that takes a second, on a machine that is busy
@@ -43,7 +53,11 @@ pathlib.Path(__file__).with_name('executed').touch()
 def f(*a, **k): pass
 """
 FILES_ALONE = {START, PLAN, IMPORT, CONFIGURED}  # of these it may be given in a folder of no run
-KINDS = (hostile_configs, hostile_records, hostile_bytes, hostile_facts, hostile_sweeps)
+IF_NAMED = {CONFIGURED, SWEEP, OVERWRITE, REQUEUED, *SWEEPS_AGAIN}  # tried where a case has them
+KINDS = (
+    hostile_configs, hostile_records, hostile_bytes, hostile_facts, hostile_sweeps, hostile_studies,
+    hostile_asides,
+)  # fmt: skip
 
 
 class Honest(NamedTuple):
@@ -65,17 +79,16 @@ def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
 
 def _is_no_business(case: Case, name: str) -> bool:
     """Packing and hashing take as long as the file is; --config-dir is the user's own word."""
-    return name in (CONFIGURED, SWEEP) or (name in (PACK, ACCEPT) and "sparse" in case.name)
+    return name in IF_NAMED or (name in (PACK, ACCEPT) and "sparse" in case.name)
 
 
 def _is_of_files(case: Case) -> bool:
     return bool(case.commands) and FILES_ALONE.issuperset(case.commands)
 
 
-def tried(case: Case, name: str, runs: Mapping[bool, Path], work: Path) -> tuple[Outcome, object]:
-    """The outcome of a command over a hostile copy of a finished run, and its answer."""
+def tried(case: Case, name: str, honest: Path, work: Path) -> tuple[Outcome, object]:
+    """The outcome of a command over a hostile copy of a finished run or sweep, and its answer."""
     shutil.rmtree(work, ignore_errors=True)
-    honest = runs[COMMANDS[name].uses_text]
     at = Place(work / "run", honest, work / "into")
     outside = work / "outside"
     outside.mkdir(parents=True)
@@ -91,13 +104,19 @@ def tried(case: Case, name: str, runs: Mapping[bool, Path], work: Path) -> tuple
     os.chdir(work)
     case.change(at.folder)
     os.chdir(work)
+    kept = [outside, *(at.folder / each for each in case.keeps)]
+    before = fingerprints(*kept)
     # the log is opened to see whether a process has its lock
     may_write = [at.into, at.folder if COMMANDS[name].is_writing else RunFolder(at.folder).log]
+    may_write += [work / each for each in case.beside]
+    if name in (OVERWRITE, REQUEUED):  # the run is moved aside first
+        may_write.append(work)
     outcome = attempt(
         called(name, at), may_write=may_write, forbidden=at.folder, seconds=SECONDS
     )
-    changed = sorted(path.name for path in outside.rglob("*")) != ["precious"]
-    if changed or (at.folder / "executed").exists() or (work / "executed").exists():
+    if fingerprints(*kept) != before:
+        outcome = dataclasses.replace(outcome, deeds=[*outcome.deeds, "changed a user's file"])
+    if (at.folder / "executed").exists() or (work / "executed").exists():
         outcome = dataclasses.replace(outcome, deeds=[*outcome.deeds, "left something outside"])
     return outcome, answer(name, at, outcome.output) if outcome.code == 0 else None
 
@@ -116,31 +135,74 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     return listed
 
 
-def finished_runs(folder: Path) -> dict[bool, Path]:
-    """Runs to make hostile copies of: of the digits, with an update to replay, and (True) of text.
+@functools.cache
+def honest_copy(kind: str, folder: Path) -> Path:
+    """The run or sweep in the folder that hostile copies are made of; it is made once.
+
+    A run of the digits, with an update to replay; of text; or a sweep, by the name of its command.
     """
-    failed = made_run(folder / "failed", "lr=1e38", code=1)
-    digits = made_run(folder / "digits", "num_epochs=2")
-    shutil.copytree(failed / "nonfinite", digits / "nonfinite")
-    poem = folder / "poem.txt"
-    poem.write_text("So much depends upon a red wheel barrow\n" * 40)
-    text = made_run(
-        folder / "text", "data=text", f"data.path={poem}", "data.level=characters",
-        "data.context_length=16", "model.dim=16", "model.layers=1", "model.heads=2", "num_epochs=2",
-    )  # fmt: skip
-    return {False: digits, True: text}
+    path = folder / kind.replace(" ", "-")
+    if kind == DIGITS:
+        failed = made_run(folder / "failed", "lr=1e38", code=1)
+        made_run(path, "num_epochs=2")
+        shutil.copytree(failed / "nonfinite", path / "nonfinite")
+    elif kind == TEXT:
+        poem = folder / "poem.txt"
+        poem.write_text("So much depends upon a red wheel barrow\n" * 40)
+        made_run(
+            path, "data=text", f"data.path={poem}", "data.level=characters",
+            "data.context_length=16", "model.dim=16", "model.layers=1", "model.heads=2",
+            "num_epochs=2",
+        )  # fmt: skip
+    else:
+        sys.argv = ["train", *map(str, sweep_arguments(kind, path, again=False))]
+        made = attempt(sweep, may_write=[path], forbidden=folder / "none", seconds=120)
+        if made.code != 0:
+            raise RuntimeError(made.output)
+    return path
 
 
-def honest_end(name: str, runs: Mapping[bool, Path], work: Path) -> Honest:
+@functools.cache
+def honest_end(name: str, folder: Path) -> Honest:
     """How the command ends on the folder as it is.
 
     Raises: RuntimeError if it does what it must not.
     """
-    outcome, found = tried(Case("nothing", lambda folder: None, ()), name, runs, work)
+    honest = honest_copy(COMMANDS[name].honest, folder)
+    work = folder / f"work-{os.getpid()}"
+    outcome, found = tried(Case("nothing", lambda folder: None, ()), name, honest, work)
     expected = [] if name in (IMPORT, CONFIGURED) else ["accepted it"]
     if outcome.faults(most_megabytes=1000) != expected:
         raise RuntimeError(f"{name}: {outcome}")
     return Honest(found, outcome.megabytes)
+
+
+class Ended(NamedTuple):
+    """What came of an attempt: what was wrong, its last words, the memory and time it took."""
+
+    wrong: list[str]
+    said: str
+    megabytes: float
+    seconds: float
+
+
+def _made(folder: Path, only: str, folders: int, number: int) -> Ended:
+    """The attempt of this number; cases are functions, which no other process can be sent."""
+    write_only_in(folder)
+    case, name = _attempts(only, folders)[number]
+    started = time.perf_counter()
+    honest = honest_end(name, folder)
+    work = folder / f"work-{os.getpid()}"
+    outcome, found = tried(case, name, honest_copy(COMMANDS[name].honest, folder), work)
+    wrong = faults(case, name, outcome, found, honest)
+    said = " ".join(outcome.output.split())[-300:]
+    took = time.perf_counter() - started
+    return Ended(wrong, said, outcome.megabytes - honest.megabytes, took)
+
+
+@functools.cache
+def _attempts(only: str, folders: int) -> list[tuple[Case, str]]:
+    return list(attempts(only, folders))
 
 
 def main() -> int:
@@ -150,27 +212,31 @@ def main() -> int:
     parser.add_argument("--folders", type=int, default=1, help="take every n-th folder")
     parser.add_argument("--step", type=int, default=1, help="make every n-th attempt")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
+    parser.add_argument("--jobs", type=int, default=1, help="attempts side by side")
     options = parser.parse_args()
-    number, faulty, most, folders = 0, 0, (0.0, ""), set()
+    faulty, most, seconds = 0, (0.0, ""), Counter[str]()
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
+    made = _attempts(options.only, options.folders)
+    numbers = range(options.first, len(made), options.step)
     with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
-        work = Path(scratch) / "work"
-        runs = finished_runs(Path(scratch))
-        ends = dict[str, Honest]()
-        made = attempts(options.only, options.folders)
-        for case, name in itertools.islice(made, options.first, None, options.step):
-            if name not in ends:
-                ends[name] = honest_end(name, runs, work)
-            outcome, found = tried(case, name, runs, work)
-            wrong = faults(case, name, outcome, found, ends[name])
-            number, faulty = number + 1, faulty + bool(wrong)
-            folders.add(case.name)
-            most = max(most, (outcome.megabytes - ends[name].megabytes, f"{case.name} | {name}"))
-            if wrong:
-                said = " ".join(outcome.output.split())[-300:]
-                print(f"{case.name} | {name}: {'; '.join(wrong)}\n    {said}", flush=True)
-    print(f"{number} attempts with {len(folders)} hostile folders, {faulty} with a fault")
+        for kind in sorted({COMMANDS[made[number][1]].honest for number in numbers}):
+            honest_copy(kind, Path(scratch))
+        attempt_of = functools.partial(_made, Path(scratch), options.only, options.folders)
+        forks = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(options.jobs, forks) as pool:
+            for number, ended in zip(numbers, pool.map(attempt_of, numbers), strict=True):
+                case, name = made[number]
+                seconds[name] += ended.seconds
+                most = max(most, (ended.megabytes, f"{case.name} | {name}"))
+                if ended.wrong:
+                    faulty += 1
+                    print(f"{case.name} | {name}: {'; '.join(ended.wrong)}", flush=True)
+                    print(f"    {ended.said}", flush=True)
+    folders = {made[number][0].name for number in numbers}
+    print(f"{len(numbers)} attempts with {len(folders)} hostile folders, {faulty} with a fault")
     print(f"the most memory beyond the honest folder: {most[0]:.0f} MB ({most[1]})")
+    longest = ", ".join(f"{name} {took:.0f} s" for name, took in seconds.most_common(5))
+    print(f"{seconds.total():.0f} s, of which: {longest}")
     return int(faulty > 0)
 
 

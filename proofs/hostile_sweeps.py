@@ -1,13 +1,22 @@
-"""Hostile folders of a sweep: ledgers that no sweep wrote, around a run that is done."""
+"""Hostile folders of a sweep: ledgers that no sweep wrote, and job folders that hold another thing.
 
+For the commands that read a ledger, around a run that is done; and for the same command again.
+"""
+
+import functools
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, sweep_results
-from proofs.hostile_case import LIST, SWEEP, Case, Change, filled, sparse
+from proofs.hostile_case import (
+    GRID_AGAIN, HALVING_AGAIN, LIST, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
+    socket_at, sparse,
+)  # fmt: skip
 
 ESCAPE, COMMAND = "\x1b]0;evil\x07\x1b[2J", "; touch {canary}; $(touch {canary}) `touch {canary}`"
 JOB = {"event": "job", "job": "a", "number": 0, "overrides": ["lr=1"]}
@@ -27,7 +36,22 @@ LINES = {
 
 
 def cases() -> Iterator[Case]:
-    """Each for the commands that read a ledger, or list what lies beside it."""
+    """Ledgers for the commands that read one, and for sweeps; job folders for sweeps."""
+    yield from _read_ledgers()
+    for number, (name, lines) in enumerate(_ledgers_again()):
+        commands = SWEEPS_AGAIN if number % 9 == 0 else (GRID_AGAIN,)
+        yield _again(f"ledger: {name}", functools.partial(_appended, lines), commands)
+    for name, change in FILES.items():
+        for file in SWEEP_FILES:
+            yield _again(f"{file} is {name}", functools.partial(_put, file, change), (GRID_AGAIN,))
+        for file in SEARCH_FILES:
+            change_of = functools.partial(_put, file, change)
+            yield _again(f"{file} is {name}", change_of, (SEARCH_AGAIN,))
+    for name, of_job in JOBS.items():
+        yield _again(f"job: {name}", of_job, (GRID_AGAIN, SEARCH_AGAIN, HALVING_AGAIN))
+
+
+def _read_ledgers() -> Iterator[Case]:
     for name, line in LINES.items():
         yield _case(name, _sweep(line))
     for event in (JOB, DONE):
@@ -82,3 +106,157 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
             change(folder / file)
 
     return apply
+
+
+SWEEP_FILES = (
+    "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "summary.csv",
+    "objective.png", "2",
+)  # fmt: skip
+SEARCH_FILES = "history.png", "importance.png", "multirun.yaml", "output"
+FILES: dict[str, Callable[[Path], object]] = {
+    "a link to a user's file": lambda path: path.symlink_to(_outside(path) / "precious"),
+    "a link to a user's folder": lambda path: path.symlink_to(_outside(path)),
+    "a link to nothing": lambda path: path.symlink_to(_outside(path) / "new"),
+    "a pipe": os.mkfifo,
+    "a socket": socket_at,
+    "a folder": Path.mkdir,
+    "a file": lambda path: path.write_text("of another kind\n"),
+    "a sparse file": lambda path: sparse(path, 2**40),
+}
+
+
+def _outside(path: Path) -> Path:
+    """The user's folder beside the hostile one."""
+    return next(each / "outside" for each in path.parents if (each / "outside").is_dir())
+
+
+def _again(name: str, change: Change, commands: tuple[str, ...]) -> Case:
+    return Case(f"sweep again: {name}", change, (), is_another_run=True, only=commands)
+
+
+def _put(file: str, change: Callable[[Path], object], folder: Path) -> None:
+    path = folder / file
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        change(path)
+
+
+def _ledgers_again() -> Iterator[tuple[str, list[Any]]]:
+    """Lines after those of the sweep; {job} is the identity of its first job."""
+    job, done = JOB | {"job": "{job}"}, DONE | {"job": "{job}"}
+    for name, line in LINES.items():
+        yield name, [line]
+    for event in (job, done):
+        for fact in event.keys() - {"event"}:
+            for value in VALUES:
+                yield f"{fact}={str(value)[:20]!a}", [event | {fact: value}]
+    for folder in ("{outside}", "{outside}/mine", "..", "0/../..", "/", "1", "output"):
+        yield f"the folder of a job is {folder}", [done | {"folder": folder}]
+    for status in ("paused", "failed", "killed", "timed out", ESCAPE):
+        yield f"a job is {status!a}", [done | {"status": status}]
+    started = {"event": "started", "job": "{job}", "folder": "0", "pause_at": 1}
+    for fact in ("folder", "pause_at", "threads"):
+        for value in (*VALUES, "{outside}"):
+            yield f"started with {fact}={str(value)[:20]!a}", [started | {fact: value}]
+    yield "half a line", ['{"event": "job", "job": "{job}", "num']
+    yield "NULs", ["\0" * 1000]
+    many = [OTHER | {"job": f"{number}"} for number in range(ledger.MOST_JOBS + 1)]
+    yield "too many jobs", many
+
+
+def _appended(lines: list[Any], folder: Path) -> None:
+    path = folder / ledger.NAME
+    job = next(iter(ledger.read(folder).jobs))
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    with path.open("a") as file:
+        file.write(filled("\n".join(texts), folder).replace("{job}", job))
+        file.write("" if texts[-1].startswith('{"event": "job", "job": "{job}", "num') else "\n")
+
+
+def _without_weights(folder: Path) -> None:
+    RunFolder(folder / "0").model.unlink()
+
+
+def _another_run(folder: Path) -> None:
+    """The second job's run in the folder of the first, as it is."""
+    shutil.rmtree(folder / "0")
+    shutil.copytree(folder / "1", folder / "0")
+
+
+def _nested_sweep(folder: Path) -> None:
+    inner = folder / "0" / "inner"
+    shutil.copytree(folder, folder.parent / "copied", symlinks=True)
+    (folder.parent / "copied").rename(inner)
+
+
+def _ledger_in_job(folder: Path) -> None:
+    shutil.copy(folder / ledger.NAME, folder / "0" / ledger.NAME)
+
+
+def _linked_job(folder: Path) -> None:
+    shutil.move(folder / "0", folder.parent / "outside" / "mine")
+    (folder / "0").symlink_to(folder.parent / "outside" / "mine")
+
+
+def _linked_in_job(name: str, folder: Path) -> None:
+    mine = folder.parent / "outside" / "mine"
+    shutil.copytree(folder / "0", mine)
+    _unfinished(folder)
+    shutil.rmtree(folder / "0" / name)
+    (folder / "0" / name).symlink_to(mine / name)
+
+
+def _unfinished(folder: Path) -> None:
+    """The first job has to be trained again."""
+    status = RunFolder(folder / "0").status
+    status.write_text(json.dumps(json.loads(status.read_text()) | {"status": "failed"}))
+
+
+def _of_another_tool(status: str | None, folder: Path) -> None:
+    shutil.rmtree(folder / "0")
+    (folder / "0" / "tensorboard").mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "tensorboard/events"):
+        (folder / "0" / name).write_text("of the user\n")
+    if status is not None:
+        (folder / "0" / "status.json").write_text(json.dumps({"status": status}))
+
+
+def _evil_job(folder: Path) -> None:
+    """The first job's recorded configuration names a class of the folder."""
+    path = RunFolder(folder / "0").config
+    plain = json.loads(path.read_text()) | {"model": {"_target_": "evil.f"}}
+    path.write_text(json.dumps(plain))
+    _unfinished(folder)
+    sign(folder / "0")
+
+
+def _other_metrics(folder: Path) -> None:
+    text = json.dumps({"split": "valid", "updates": 1, "epoch": 1, "over": "epoch", ESCAPE: 1})
+    for run in (folder / "0", folder / "1"):
+        RunFolder(run).metrics.write_text(f"{text}\n" * 1000)
+
+
+def _huge_summary(folder: Path) -> None:
+    for run in (folder / "0", folder / "1"):
+        sparse(RunFolder(run).summary, 2**40)
+
+
+JOBS: dict[str, Change] = {
+    "no weights": _without_weights,
+    "another run": _another_run,
+    "a sweep in it": _nested_sweep,
+    "a ledger in it": _ledger_in_job,
+    "a link to a user's run": _linked_job,
+    "a link to a user's checkpoints": functools.partial(_linked_in_job, "checkpoints"),
+    "a link to a user's curves": functools.partial(_linked_in_job, "tensorboard"),
+    "not done": _unfinished,
+    "no run": lambda folder: shutil.rmtree(folder / "0"),
+    "another tool's model": functools.partial(_of_another_tool, None),
+    "another tool's model, done": functools.partial(_of_another_tool, "done"),
+    "another tool's model, failed": functools.partial(_of_another_tool, "failed"),
+    "a class of the folder": _evil_job,
+    "metrics of escapes": _other_metrics,
+    "a sparse summary": _huge_summary,
+}
