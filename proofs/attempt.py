@@ -34,7 +34,7 @@ CHANGES = (
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.bind", "socket.sendto", "urllib.Request", "ftplib.connect")
 OF_TORCH = os.path.join(tempfile.gettempdir(), "torchinductor_")  # made by its import
-CLONE_NEWNS = 0x20000  # of <sched.h>
+CLONE_NEWNS, PR_SET_PDEATHSIG = 0x20000, 1  # of <sched.h> and <linux/prctl.h>
 DEVICES = {  # major and minor number, on Linux
     "null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9),
     "tty": (5, 0),
@@ -98,6 +98,13 @@ def attempt(
             usage / 1024 - float(start.read_text()),
             time.perf_counter() - started,
         )
+
+
+def end_with_parent() -> None:
+    """Has this process of a pool killed once its parent has ended, however that did (Linux)."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @functools.cache
@@ -176,11 +183,15 @@ def jobs_forked_here() -> Iterator[None]:
     It has imported torch, and what it does is noted. Their output is that of a process of their
     own.
     """
-    forks = multiprocessing.get_context("fork")
+    context_of = multiprocessing.get_context
+
+    def context(method: str | None = None) -> Any:
+        return context_of("fork" if method == "forkserver" else method)
+
     streams = {name: open(number, "w", buffering=1, closefd=False)  # noqa: SIM115
                for number, name in ((1, "stdout"), (2, "stderr"))}  # fmt: skip
     with (
-        mock.patch.object(job_process.multiprocessing, "get_context", lambda method: forks),
+        mock.patch.object(job_process.multiprocessing, "get_context", context),
         mock.patch.object(job_process.forkserver, "ensure_running"),
         mock.patch.multiple(sys, **streams),
     ):

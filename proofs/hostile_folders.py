@@ -37,7 +37,9 @@ from proofs import (
     hostile_asides, hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_studies,
     hostile_sweeps,
 )  # fmt: skip
-from proofs.attempt import Outcome, attempt, fingerprints, made_run, write_only_in
+from proofs.attempt import (
+    Outcome, attempt, end_with_parent, fingerprints, made_run, write_only_in,
+)  # fmt: skip
 from proofs.hostile_bytes import Runs
 from proofs.hostile_case import (
     ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PACK, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
@@ -223,7 +225,7 @@ def main() -> int:
             honest_copy(kind, Path(scratch))
         attempt_of = functools.partial(_made, Path(scratch), options.only, options.folders)
         forks = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(options.jobs, forks) as pool:
+        with ProcessPoolExecutor(options.jobs, forks, end_with_parent) as pool:
             for number, ended in zip(numbers, pool.map(attempt_of, numbers), strict=True):
                 case, name = made[number]
                 seconds[name] += ended.seconds

@@ -1,75 +1,26 @@
-"""Kinds of places that a user may name for what a command writes, each made freshly.
+"""Kinds of places that a user may name for what a command writes, each made freshly."""
 
-A kind lays out the ground around the place: a user's files and run, and what lies at the place.
-"""
-
-import ctypes
 import fcntl
 import json
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.run import log_file
-from andiron.run_folder import RunFolder
 from proofs.hostile_case import socket_at
+from proofs.place_ground import DISK, Ground, call, full_disk, run_under_way, user_file
 
 UNUSED_MAJOR = 4000  # no driver has it: opening such a block device fails, and does nothing
 PIPE_BYTES = 2**20  # that a pipe takes before anybody reads
-CAPABILITY_VERSION = 0x20080522  # of <linux/capability.h>
-OVER_PERMISSIONS = 0b1110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_FOWNER
 STDOUT = "`/dev/stdout`"
-DISK = "disk"  # a small file system, mounted where a kind asks for it
-
-
-@dataclass
-class Ground:
-    """The folder `work` of one attempt, whose every file is compared before and after.
-
-    `owned` are the files of the run at the place: a command that works on that run may change
-    them. `suffix` ends the names of places, where a command goes by it. `reader` is the descriptor
-    of a pipe's reader.
-    """
-
-    work: Path
-    templates: Path
-    at_end: ExitStack
-    suffix: str = ""
-    owned: set[Path] = field(default_factory=set)
-    reader: int | None = None
-
-    @property
-    def here(self) -> Path:
-        """The current folder of the command."""
-        return self.work / "here"
-
-    @property
-    def run(self) -> Path:
-        """The finished run that a command reads."""
-        return self.work / "source" / "run"
-
-    @property
-    def place(self) -> Path:
-        """Where most kinds make the place."""
-        return self.here / f"place{self.suffix}"
-
-    @property
-    def new(self) -> str:
-        """The name of a missing place in another folder."""
-        return f"new{self.suffix}"
-
-    def copy(self, template: str, to: Path | None = None) -> Path:
-        """A copy of a template at the place or elsewhere; its files are the user's own run."""
-        to = to or self.place
-        shutil.copytree(self.templates / template, to, symlinks=True)
-        self.owned |= {to, *to.rglob("*")}
-        return to
+CHARACTER, BLOCK = 0o020000, 0o060000  # stat.S_IFCHR and S_IFBLK
+OWN_INPUTS = (
+    "rerun --into", "predict", "import", "png", "export", "archive --into", "--move --into",
+)  # fmt: skip
+OUTPUTS = (  # the names of what some of the commands write
+    "multirun.yaml", "summary.csv", "find_lr.json", "find_lr.png", "run.tar.gz", "run/mine.txt",
+)
 
 
 class Kind(NamedTuple):
@@ -87,37 +38,26 @@ class Kind(NamedTuple):
     only: tuple[str, ...] = ()  # commands; for the others there is no such place
 
 
-def laid_out(ground: Ground) -> None:
-    """What every attempt has: a run to read, inputs, a user's files beside the place."""
-    ground.here.mkdir(parents=True)
-    (ground.here / "notes.txt").write_text("of the user\n")
-    (ground.work / "neighbour").mkdir()
-    (ground.work / "neighbour" / "precious").write_text("of the user\n")
-    shutil.copytree(ground.templates / "done", ground.run)
-    for name in ("input.png", "weights.pt"):
-        shutil.copy(ground.templates / name, ground.work / "source" / name)
-
-
 def kinds() -> list[Kind]:
     """All of them, in the order of the table."""
     return [*_plain(), *_links(), *_special(), *_disks(), *_runs(), *_foreign(), *_names()]
 
 
 def _plain() -> Iterator[Kind]:
+    def named_alike(at: Ground) -> None:
+        for name in OUTPUTS:
+            user_file(at.place / name)
+
     yield Kind("missing", lambda at: at.place)
     yield Kind("missing, below a missing folder", lambda at: at.place / "inner" / at.new)
     yield Kind("empty folder", lambda at: at.place.mkdir())
-    yield Kind("file", lambda at: _file(at.place))
+    yield Kind("file", lambda at: user_file(at.place))
     yield Kind("empty file", lambda at: at.place.touch())
     yield Kind("file with a second name", _second_name)
-    yield Kind("folder with a user's files", lambda at: _file(at.place / "mine.txt").parent)
-    yield Kind("below a file", lambda at: _file(at.place) / "inner")
+    yield Kind("folder with a user's files", lambda at: user_file(at.place / "mine.txt").parent)
+    yield Kind("folder with files named as the output", named_alike)
+    yield Kind("below a file", lambda at: user_file(at.place) / "inner")
     yield Kind("its own input", lambda at: "", only=OWN_INPUTS)
-
-
-OWN_INPUTS = (
-    "rerun --into", "predict", "import", "png", "export", "archive --into", "--move --into",
-)  # fmt: skip
 
 
 def _links() -> Iterator[Kind]:
@@ -142,7 +82,7 @@ def _links() -> Iterator[Kind]:
         return at.here / "a" / "link" / ".." / at.new
 
     def run_above_target(at: Ground) -> Path:
-        _file(at.copy("done", at.work / "mine") / "inner" / "mine.txt")
+        user_file(at.copy("done", at.work / "mine") / "inner" / "mine.txt")
         shutil.copytree(at.templates / "done", at.place)
         (at.place / "link").symlink_to(at.work / "mine" / "inner")
         return at.place / "link" / ".."
@@ -176,22 +116,19 @@ def _special() -> Iterator[Kind]:
     yield Kind(STDOUT, _standard_output, needs_root=True)  # of a /dev of its own
 
 
-CHARACTER, BLOCK = 0o020000, 0o060000  # stat.S_IFCHR and S_IFBLK
-
-
 def _disks() -> Iterator[Kind]:
     def missing(at: Ground) -> Path:
-        with _disk(at) as disk:
+        with full_disk(at) as disk:
             return disk / at.new
 
     def run(at: Ground) -> Path:
-        with _disk(at) as disk:
+        with full_disk(at) as disk:
             return at.copy("interrupted", disk / "mine")
 
     def read_only(make: Callable[[Ground], Path]) -> Callable[[Ground], Path]:
         def made(at: Ground) -> Path:
             place = make(at)
-            _call("mount", "-o", "remount,ro", at.work / DISK)
+            call("mount", "-o", "remount,ro", at.work / DISK)
             return place
 
         return made
@@ -214,9 +151,9 @@ def _disks() -> Iterator[Kind]:
 
 def _runs() -> Iterator[Kind]:
     def with_users_files(at: Ground) -> None:
-        _file(at.copy("done") / "notes.txt")
-        _file(at.place / "checkpoints" / "notes.txt")
-        _file(at.place / "tensorboard" / "notes.txt")
+        user_file(at.copy("done") / "notes.txt")
+        user_file(at.place / "checkpoints" / "notes.txt")
+        user_file(at.place / "tensorboard" / "notes.txt")
 
     def with_aside(at: Ground) -> None:
         at.copy("done")
@@ -245,7 +182,7 @@ def _runs() -> Iterator[Kind]:
         shutil.copytree(at.templates / "other", at.place / "checkpoints" / "mine")
 
     def running(at: Ground) -> None:
-        _run_under_way(at, at.copy("killed"))
+        run_under_way(at, at.copy("killed"))
 
     for name in ("done", "interrupted", "killed"):
         yield Kind(f"{name} run", lambda at, name=name: at.copy(name))
@@ -266,7 +203,7 @@ def _runs() -> Iterator[Kind]:
 def _foreign() -> Iterator[Kind]:
     def of_another_tool(at: Ground, *, status: str | None = None) -> None:
         for name in ("config.json", "model.safetensors", "metrics.jsonl", "tensorboard/events"):
-            _file(at.place / name)
+            user_file(at.place / name)
         if status is not None:
             (at.place / "status.json").write_text(json.dumps({"status": status}))
 
@@ -296,12 +233,6 @@ def _names() -> Iterator[Kind]:
     yield Kind("name of 300 characters", lambda at: at.here / ("n" * 300 + at.suffix))
     yield Kind("name with a line break", lambda at: at.here / f"line\n{at.new}")
     yield Kind("name with an escape character", lambda at: at.here / f"escape\x1b[2J{at.new}")
-
-
-def _file(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("of the user\n")
-    return path
 
 
 def _second_name(at: Ground) -> None:
@@ -337,61 +268,3 @@ def _job(at: Ground) -> Path:
     job = at.place / "0"
     at.owned |= {job, *job.rglob("*")}
     return job
-
-
-def _run_under_way(at: Ground, folder: Path) -> None:
-    """Has another process hold the lock of the run, as one that trains it does."""
-    ready, is_ready = os.pipe()
-    holder = os.fork()
-    if holder == 0:
-        with RunFolder(folder).log.open("rb+", buffering=0) as file:
-            log_file.lock(file)
-            os.write(is_ready, b"x")
-            signal.pause()
-        os._exit(0)
-    at.at_end.callback(os.waitpid, holder, 0)
-    at.at_end.callback(os.kill, holder, signal.SIGKILL)
-    os.close(is_ready)
-    os.read(ready, 1)
-    os.close(ready)
-    status = json.loads(RunFolder(folder).status.read_text()) | {"pid": holder}
-    RunFolder(folder).status.write_text(json.dumps(status))
-
-
-@contextmanager
-def _disk(at: Ground) -> Iterator[Path]:
-    """A file system of 1 MiB below `work`, which is full afterwards."""
-    disk = at.work / DISK
-    disk.mkdir()
-    _call("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk)
-    at.at_end.callback(_call, "umount", "--lazy", disk)
-    try:
-        yield disk
-    finally:
-        _fill(disk / "filler")
-
-
-def _fill(path: Path) -> None:
-    with path.open("ab", buffering=0) as file:
-        for size in (2**16, 2**12, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:  # full
-                continue
-
-
-def _call(*command: object) -> None:
-    subprocess.run(list(map(str, command)), check=True, capture_output=True)
-
-
-def obey_permissions() -> None:
-    """Takes from this process what lets root write where permissions forbid it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    data = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice 32 bits
-    if libc.capget(header, data):
-        raise OSError(ctypes.get_errno(), "capget")
-    data[0] &= ~OVER_PERMISSIONS
-    if libc.capset(header, data):
-        raise OSError(ctypes.get_errno(), "capset")

@@ -15,49 +15,39 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import matplotlib.backends.backend_agg  # noqa: F401
 import matplotlib.figure  # noqa: F401
 import torch
 import torch.export
-from PIL import Image
 
 # imported before the commands are forked, as those above
 from andiron import experiment  # noqa: F401
 from andiron.commands import clean_process, loss_curve, train  # noqa: F401
 from andiron.comparison import objective  # noqa: F401
 from andiron.exports import checked_export  # noqa: F401
-from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
 from andiron.trained import evaluating  # noqa: F401
-from proofs import place_kinds
+from proofs import place_ground, place_kinds, place_table
 from proofs.attempt import (
-    CONF, Fingerprints, Outcome, attempt, fingerprints, jobs_forked_here, made_run, write_only_in,
+    Fingerprints, Outcome, attempt, end_with_parent, fingerprints, write_only_in,
 )  # fmt: skip
-from proofs.place_commands import (
-    CHANGES, FOLDERS, QUICK, RESULTS, Command, called, is_delivered,
-)  # fmt: skip
-from proofs.place_kinds import Ground, Kind
+from proofs.place_commands import CHANGES, RESULTS, Command, called, is_delivered
+from proofs.place_ground import Ground
+from proofs.place_kinds import Kind
+from proofs.place_templates import make_templates
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
-BEGINS, ENDS = "<!-- places: begin -->\n", "<!-- places: end -->\n"
 SECONDS = 60  # for a command that takes a second, on a machine that is busy
 LEAST_WORDS = 3  # of a clear error
-ERROR = re.compile(r"^(?:\S+: )?error: (.*)$", re.MULTILINE)  # argparse names the program first
-UNTRIED, NONE, NO_CHANGE, REFUSED, FAULT = "", "–", "nothing", "refused", "**FAULT**"
+ERROR = re.compile(r"^(?:\S+: )?error: ", re.MULTILINE)  # argparse names the program first
+UNTRIED, NO_CHANGE, REFUSED, FAULT = "", "nothing", "refused", "**FAULT**"
 WRITTEN, REPLACED, DELIVERED, FAILED = "written", "replaced", "delivered", "failed"
-TABLES = {
-    "A run, or what is like one, in a folder": FOLDERS,
-    "A file, or a folder of files": RESULTS,
-    "What lies at the place": CHANGES,
-}
 
 
 class Tried(NamedTuple):
@@ -80,7 +70,7 @@ class Named(NamedTuple):
 
 def pairs() -> Iterator[tuple[Kind, Command]]:
     """Every kind of place with every command."""
-    return itertools.product(place_kinds.kinds(), itertools.chain(*TABLES.values()))
+    return itertools.product(place_kinds.kinds(), itertools.chain(*place_table.TABLES.values()))
 
 
 def tried(kind: Kind, command: Command, templates: Path, work: Path) -> Tried:
@@ -88,7 +78,7 @@ def tried(kind: Kind, command: Command, templates: Path, work: Path) -> Tried:
     with ExitStack() as at_end:
         at_end.callback(shutil.rmtree, work)
         ground = Ground(work, templates, at_end, command.suffix)
-        place_kinds.laid_out(ground)
+        place_ground.laid_out(ground)
         if command.own_input is not None and kind.only:
             made: object = command.own_input(ground)
         else:
@@ -122,7 +112,7 @@ def _outcome(kind: Kind, command: Command, ground: Ground, text: str) -> Outcome
 
     def by_user() -> int:
         if kind.is_plain_user:
-            place_kinds.obey_permissions()
+            place_ground.obey_permissions()
         return run()
 
     return attempt(
@@ -171,9 +161,9 @@ def _refused(
     faults: list[str],
 ) -> Tried:
     """A full disk may leave what a run has written of itself; nothing else leaves anything."""
-    lines = ERROR.findall(outcome.output)
-    if len(lines) != 1 or len(lines[0].split()) < LEAST_WORDS or lines[0].startswith("None"):
-        faults.append(f"no single clear error: {lines}")
+    _, *texts = ERROR.split(outcome.output)
+    if len(texts) != 1 or len(texts[0].split()) < LEAST_WORDS or texts[0].startswith("None"):
+        faults.append(f"no single clear error: {[text[:80] for text in texts]}")
     keeps = kind.is_full and command not in RESULTS
     if changes and not keeps and not faults:
         faults.append(f"refused, after it changed {_listed(changes, ground)}")
@@ -228,89 +218,6 @@ def _listed(paths: Sequence[Path], ground: Ground) -> str:
     return ", ".join(str(path.relative_to(ground.work))[:80] for path in paths[:3]) + more
 
 
-def make_templates(folder: Path) -> None:
-    """Makes the runs, inputs and expected results that all attempts copy from."""
-    made_run(folder / "done", *QUICK)
-    made_run(folder / "other", *QUICK, "seed=7")
-
-    def stopped() -> int:
-        def at(self: Interrupter, split: str, updates: int, batch: int) -> bool:
-            if updates >= 2:
-                self.stop("stopped")
-            return self.asked is not None
-
-        sys.argv = ["train", *QUICK, f"hydra.run.dir={folder / 'interrupted'}"]
-        with mock.patch.multiple(Interrupter, is_watched=True, at=at):
-            return train.main(CONF)
-
-    _make(stopped, folder, code=130)
-    shutil.copytree(folder / "interrupted", folder / "killed")
-    status = RunFolder(folder / "killed").status
-    status.write_text(status.read_text().replace('"interrupted"', '"running"'))
-
-    def swept() -> int:
-        sys.argv = ["train", *QUICK, "-m", "seed=1", f"hydra.sweep.dir={folder / 'sweep'}"]
-        with jobs_forked_here():
-            return train.main(CONF)
-
-    _make(swept, folder)
-    Image.new("L", (4, 4)).save(folder / "input.png")
-    torch.save({"layer.weight": torch.arange(6.0)}, folder / "weights.pt")
-    (folder / "expected").mkdir()
-    with ExitStack() as at_end:
-        ground = Ground(folder / "work", folder, at_end)
-        at_end.callback(shutil.rmtree, ground.work)
-        place_kinds.laid_out(ground)
-        for command in RESULTS:
-            if command.is_file:
-                expected = folder / "expected" / f"{command.name}{command.suffix}"
-                _make(called(command, ground, str(expected)), folder)
-
-
-def _make(command: Callable[[], int], folder: Path, code: int = 0) -> None:
-    made = attempt(command, may_write=[folder], forbidden=folder / "none", seconds=SECONDS)
-    if made.code != code:
-        raise RuntimeError(f"exit code {made.code}: {made.output}")
-
-
-def as_text(words: Mapping[tuple[str, str], str]) -> str:
-    """The tables as Markdown; a pair that was not tried has no word."""
-    blocks = []
-    for title, commands in TABLES.items():
-        heads = [f"`{command.name}`" for command in commands]
-        lines = [f"| {title} | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-        for kind in place_kinds.kinds():
-            cells = [words.get((kind.name, command.name), "") for command in commands]
-            if set(cells) != {NONE}:
-                lines.append(f"| {kind.name} | {' | '.join(cells)} |")
-        blocks.append("\n".join(lines) + "\n")
-    return "\n".join(blocks)
-
-
-def on_page() -> str:
-    """The tables as docs/security.md has them."""
-    return PAGE.read_text(encoding="utf-8").partition(BEGINS)[2].partition(ENDS)[0]
-
-
-def words_of(table: str) -> dict[tuple[str, str], str]:
-    """The word of each pair in the tables."""
-    words, heads = dict[tuple[str, str], str](), list[str]()
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        if line.startswith("| ") and cells[0] in TABLES:
-            heads = [cell.strip("`") for cell in cells[1:]]
-        elif line.startswith("| "):
-            words |= {(cells[0], head): cell for head, cell in zip(heads, cells[1:], strict=True)}
-    return words
-
-
-def _write(words: Mapping[tuple[str, str], str]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGINS)
-    table = as_text(words)
-    PAGE.write_text(f"{before}{BEGINS}{table}{ENDS}{rest.partition(ENDS)[2]}", encoding="utf-8")
-
-
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -323,7 +230,7 @@ def main() -> int:
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
     chosen = [pair for pair in pairs() if options.only in f"{pair[0].name} | {pair[1].name}"]
     chosen = chosen[:: options.step]
-    words, faulty = words_of(on_page()), 0
+    words, faulty = place_table.words_of(place_table.on_page()), 0
     with tempfile.TemporaryDirectory(prefix="andiron-places-") as scratch:
         for pair, done in _all_tried(chosen, Path(scratch), options.jobs):
             faults = list(done.faults)
@@ -335,7 +242,7 @@ def main() -> int:
                 faulty += 1
                 print(f"{' | '.join(pair)}: {'; '.join(faults)}", flush=True)
     if options.write:
-        _write(words)
+        place_table.write(words)
     print(f"{len(chosen)} pairs of a place and a command, {faulty} with a fault")
     return int(faulty > 0)
 
@@ -345,7 +252,7 @@ def _all_tried(
 ) -> Iterator[tuple[tuple[str, str], Tried]]:
     make_templates(scratch)
     forks = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, forks) as pool:  # whose processes may have processes
+    with ProcessPoolExecutor(jobs, forks, end_with_parent) as pool:  # whose processes may have processes
         names = [(kind.name, command.name) for kind, command in chosen]
         yield from zip(names, pool.map(partial(_tried, scratch), names), strict=True)
 
@@ -357,7 +264,7 @@ def _tried(scratch: Path, names: tuple[str, str]) -> Tried:
         each for each in pairs() if (each[0].name, each[1].name) == names
     )
     if kind.only and command.name not in kind.only:
-        return Tried(NONE)
+        return Tried(place_table.NONE)
     if kind.needs_root and not is_safe:
         return Tried(UNTRIED)
     return tried(kind, command, scratch, scratch / f"work-{os.getpid()}")

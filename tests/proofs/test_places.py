@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from proofs import places
+from proofs import place_table, places
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = 7  # of 1,000 pairs, which take three minutes; every kind and every command is among them
@@ -24,7 +24,7 @@ def test_commands_change_only_what_was_named_and_end_as_the_page_says():
 
 
 def test_the_page_has_a_word_for_every_place_and_command():
-    words = places.words_of(places.on_page())
+    words = place_table.words_of(place_table.on_page())
 
     assert [pair for pair in NAMES if words.get(pair, places.FAULT) == places.FAULT] == []
     assert words.keys() == set(NAMES)
