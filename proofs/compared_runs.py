@@ -1,4 +1,4 @@
-"""Two runs of one's own command compared bit for bit, each with the checkpoints in its own store."""
+"""Two runs of one command compared bit for bit, each with the checkpoints in its own store."""
 
 from functools import partial
 from pathlib import Path

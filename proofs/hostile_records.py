@@ -235,7 +235,8 @@ PLAIN: dict[str, tuple[str, Any]] = {  # file, place in it, and a value that no 
     "changes of escapes": ("provenance.json", {"resumes": [{"changes": {ESCAPES: ESCAPES}}]}),
     "code of escapes": ("provenance.json", {"git": {"revision": ESCAPES, "untracked": [ESCAPES]}}),
     "projects of escapes": ("provenance.json", {"projects": {
-        ESCAPES: {"root": "/", "revision": ESCAPES, "untracked": [ESCAPES], "uncommitted": "../x"}}}),
+        ESCAPES: {
+            "root": "/", "revision": ESCAPES, "untracked": [ESCAPES], "uncommitted": "../x"}}}),
     "projects of text": ("provenance.json", {"projects": "x", "modules": [], "packages": ["x"]}),
     "modules in nine hundred levels": ("provenance.json", {"modules": _nested(900)}),
     "a resume of other projects": ("provenance.json", {"resumes": [

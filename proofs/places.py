@@ -121,7 +121,12 @@ def _outcome(kind: Kind, command: Command, ground: Ground, text: str) -> Outcome
 
 
 def _judged(
-    kind: Kind, command: Command, ground: Ground, named: Named, outcome: Outcome, before: Fingerprints
+    kind: Kind,
+    command: Command,
+    ground: Ground,
+    named: Named,
+    outcome: Outcome,
+    before: Fingerprints,
 ) -> Tried:
     after = fingerprints(ground.work)
     changed = {path for path in before if before[path] != after.get(path)}
@@ -252,7 +257,8 @@ def _all_tried(
 ) -> Iterator[tuple[tuple[str, str], Tried]]:
     make_templates(scratch)
     forks = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, forks, end_with_parent) as pool:  # whose processes may have processes
+    # no multiprocessing.Pool, whose processes may start none
+    with ProcessPoolExecutor(jobs, forks, end_with_parent) as pool:
         names = [(kind.name, command.name) for kind, command in chosen]
         yield from zip(names, pool.map(partial(_tried, scratch), names), strict=True)
 

@@ -435,6 +435,7 @@ def test_a_killed_run_resumes_from_a_store_of_the_users_own(tmp_path, straight, 
 
     def store(checkpoints):
         is_local = checkpoints.parent == straight
-        return LocalStore(checkpoints) if is_local else module["Archives"](checkpoints, tmp_path / "kept")
+        archives = module["Archives"]
+        return LocalStore(checkpoints) if is_local else archives(checkpoints, tmp_path / "kept")
 
     assert bit_comparison.compare(straight, run_dir, store) == []

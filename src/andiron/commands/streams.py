@@ -72,7 +72,8 @@ class LastingStream:
         if isinstance(error, BrokenPipeError):
             raise ResultLost(EXIT_NO_READER)
         why = getattr(error, "strerror", None) or "it is closed"
-        print(f"error: standard output cannot be written ({why}); it is incomplete", file=sys.stderr)
+        message = f"error: standard output cannot be written ({why}); it is incomplete"
+        print(message, file=sys.stderr)
         raise ResultLost(EXIT_LOST)
 
     def _discard(self) -> None:

@@ -8,6 +8,8 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.commands import launching
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
 
 
 class Broken(Launcher):
@@ -21,6 +23,7 @@ class Broken(Launcher):
 def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_path):
     for job, status in {"1": "failed", "2": "running"}.items():
         (tmp_path / job).mkdir()
+        run_record.begin(RunFolder(tmp_path / job))
         (tmp_path / job / "config.json").write_text("{\"lr\": 1}")
         (tmp_path / job / "status.json").write_text(json.dumps({"status": status}))
 

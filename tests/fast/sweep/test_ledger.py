@@ -13,6 +13,8 @@ from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, settled
 from andiron.sweep.ledger import Job, Ledger
 
+A, B = "a" * 16, "b" * 16  # identities of runs
+
 
 def trained(folder, run, status="done"):
     """The folder of a run, with its weights."""
@@ -82,15 +84,15 @@ def test_a_paused_job_whose_run_was_trained_to_its_end_is_done(tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
     book = planned(tmp_path, job)
     book.add("started", job=job.identity, pid=1, pause_at=1)
-    book.add("ended", job=job.identity, status="paused", folder="0", run="a", reason="after 1")
+    book.add("ended", job=job.identity, status="paused", folder="0", run=A, reason="after 1")
     book.close()
     sweep = ledger.read(tmp_path)
     (paused,) = sweep.jobs.values()
 
-    trained(tmp_path / "0", "a", "paused")
+    trained(tmp_path / "0", A, "paused")
     assert sweep.current(paused) == paused
 
-    trained(tmp_path / "0", "a")
+    trained(tmp_path / "0", A)
     assert (sweep.current(paused).status, sweep.current(paused).reason) == ("done", None)
 
 
@@ -100,24 +102,24 @@ def is_done(sweep, job):
 
 def test_a_job_is_done_only_with_its_own_run_and_the_weights_of_it(tmp_path):
     sweep = ledger.Sweep(tmp_path)
-    job = Job("j", 0, (), "done", folder="0", run="a")
+    job = Job("j", 0, (), "done", folder="0", run=A)
     assert not is_done(sweep, job) and sweep.current(job).reason.startswith("its results are gone")
-    trained(tmp_path / "0", "a")
+    trained(tmp_path / "0", A)
     assert sweep.current(job) == job
 
     assert not is_done(sweep, replace(job, run=None))  # a ledger that does not tell
-    trained(tmp_path / "0", "b")
+    trained(tmp_path / "0", B)
     assert sweep.run_of(job) is None and not is_done(sweep, job)
-    trained(tmp_path / "0", "a", "interrupted")
+    trained(tmp_path / "0", A, "interrupted")
     assert sweep.run_of(job) and not is_done(sweep, job)
     for spoil in (
         lambda folder: folder.model.unlink(),
         lambda folder: folder.model.write_bytes(b"cut"),
-        lambda folder: run_record.Manifest("a", {}).write(folder),
-        lambda folder: run_record.Manifest("a", {"\0.safetensors": []}).write(folder),
+        lambda folder: run_record.Manifest(A, {}).write(folder),
+        lambda folder: run_record.Manifest(A, {"\0.safetensors": []}).write(folder),
         lambda folder: folder.manifest.write_text("{}"),
     ):
-        trained(tmp_path / "0", "a")
+        trained(tmp_path / "0", A)
         assert is_done(sweep, job)
         spoil(RunFolder(tmp_path / "0"))
         assert not is_done(sweep, job)
@@ -125,9 +127,9 @@ def test_a_job_is_done_only_with_its_own_run_and_the_weights_of_it(tmp_path):
 
 @pytest.mark.parametrize("folder", ["/", "..", "a/../.."])
 def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
-    trained(tmp_path / "above", "a")
+    trained(tmp_path / "above", A)
     (tmp_path / "above" / "sweep").mkdir()
-    job = Job("j", 0, (), "done", folder=folder, run="a")
+    job = Job("j", 0, (), "done", folder=folder, run=A)
 
     assert ledger.Sweep(tmp_path / "above" / "sweep").run_of(job) is None
 
@@ -142,8 +144,8 @@ def test_a_ledger_that_is_no_file_is_refused(tmp_path):
 def test_a_folder_behind_a_link_is_not_looked_at(tmp_path):
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "0").symlink_to(tmp_path / "else")
-    trained(tmp_path / "else", "a")
-    job = Job("j", 0, (), "done", folder="0", run="a")
+    trained(tmp_path / "else", A)
+    job = Job("j", 0, (), "done", folder="0", run=A)
 
     assert ledger.Sweep(tmp_path / "sweep").run_of(job) is None
     assert ledger.Sweep(tmp_path).run_of(replace(job, folder="else")) is not None

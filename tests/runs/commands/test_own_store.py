@@ -52,7 +52,9 @@ def stopped(here, monkeypatch):
     return folder
 
 
-@pytest.mark.parametrize("command", [("resume=run", "trust=[archives]"), (*RUN, "restart=requeued")])
+@pytest.mark.parametrize(
+    "command", [("resume=run", "trust=[archives]"), (*RUN, "restart=requeued")]
+)
 def test_a_stopped_run_resumes_from_its_store(here, finished, stopped, command):
     ended = trained(here, *command)
     assert ended.code == 0 and "step-4" in ended.output
