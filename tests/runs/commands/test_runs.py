@@ -12,11 +12,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import runs_made
 from in_process import called
 
 from andiron.commands import runs
 from andiron.comparison import run_details
-from andiron.run import run_record
+from andiron.run import claim, replaced_run, run_record
 from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -225,6 +226,51 @@ def test_the_status_of_a_stranger_is_escaped_before_the_question(here, monkeypat
     ended = called(runs.main, "rm", "outputs/adam", cwd=here)
     assert (ended.code, ended.errors) == (1, "nothing was changed\n")
     assert ended.output.startswith(r"\x1b[2J\u202edone outputs/adam")
+
+
+@pytest.mark.parametrize("verb", [("rm",), ("archive", "--into", "a"),
+                                  ("archive", "--move", "--into", "a")])  # fmt: skip
+@pytest.mark.parametrize("place", ["link", "link/sgd-1", "inner/link/../outputs", "inner/link/.."])
+def test_no_run_is_removed_or_archived_through_a_link(here, verb, place):
+    """Where a link leads is not to be seen in the name; `..` after one leads elsewhere, too."""
+    (here / "link").symlink_to(here / "outputs", target_is_directory=True)
+    (here / "inner").mkdir()
+    (here / "inner" / "link").symlink_to(here / "outputs", target_is_directory=True)
+    before = runs_made.content(here)
+    refused = told(*verb, place, "--yes", cwd=here, code=1)
+    assert f"leads through a link; name {here / 'outputs/sgd-1'} itself" in refused
+    assert runs_made.content(here) == before
+
+
+@pytest.mark.parametrize("verb", [("rm",), ("archive", "--into", "a"),
+                                  ("archive", "--move", "--into", "a")])  # fmt: skip
+def test_a_run_among_the_files_of_another_is_not_removed_with_it(here, verb):
+    outer, inner = here / "outputs/adam", here / "outputs/adam/checkpoints/step-3"
+    shutil.copytree(here / "outputs/sgd-1", inner)
+    before = runs_made.content(here)
+    refused = told(*verb, "outputs/adam", "--yes", cwd=here, code=1)
+    assert f"{inner.relative_to(here)}: is another run, among the files of this one" in refused
+    refused = told(*verb, inner.relative_to(here), "--yes", cwd=here, code=1)
+    assert f"is among the files of the run in {outer}; move it elsewhere first" in refused
+    assert runs_made.content(here) == before
+
+    inner.rename(here / "outputs/moved")
+    told(*verb, "outputs/adam", "outputs/moved", "--yes", cwd=here)
+    assert not outer.exists()
+
+
+def test_the_run_that_was_being_replaced_is_the_one_that_is_removed(here):
+    """A process that was killed before the new run had begun: the earlier one is in the folder."""
+    folder = RunFolder(here / "outputs/adam")
+    with pytest.raises(RuntimeError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replaced_run, "restore", lambda *_: None)
+        with claim.claimed(folder, overwrite=True):
+            raise RuntimeError
+    assert replaced_run.asides(folder) and not folder.summary.exists()
+    told("archive", "outputs/adam", "--into", "a", "--move", "--yes", cwd=here)
+    assert json.loads(told("show", "--json", "a/outputs/adam", cwd=here))["status"] == "done"
+    told("rm", "a/outputs/adam", "--yes", cwd=here)
+    assert not (here / "a/outputs/adam").exists()
 
 
 def test_a_run_that_trains_is_not_touched(here):
