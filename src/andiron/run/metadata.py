@@ -27,6 +27,7 @@ DECISIVE = re.compile(  # code and facts of the machine that results may differ 
     r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
     r"|hardware\.(threads|device|device_name|cuda)"
 )
+MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
 Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
@@ -107,8 +108,9 @@ def record_resume(
     if changed:
         log.warning(
             "the environment changed since this run last started; "
-            "bit-identical results are not guaranteed: %s",
-            ", ".join(changed),
+            "bit-identical results are not guaranteed: %s%s",
+            ", ".join(changed[:MOST_NAMED]),
+            f", and {more} more" if (more := len(changed) - MOST_NAMED) > 0 else "",
         )
     resumed = {**before, "resumes": [*resumes, entry]}
     contents = {

@@ -84,6 +84,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, li
     return {
         name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]
         for name, sides in found.items()
+        if sides[0] != sides[1]  # null, and not on record
     }
 
 

@@ -161,6 +161,7 @@ def test_every_installed_package_has_its_version():
 
 
 def test_a_record_of_an_older_version_is_compared_by_what_it_has():
-    now = {"git": {"revision": "a"}, "projects": {"p": {}}, "modules": {}, "packages": {"x": "2"}}
     older = {"git": {"revision": "a", "dirty": False}, "packages": {"x": "1", "y": None}}
+    git = {"revision": "a", "uncommitted": None}
+    now = {"git": git, "projects": {"p": {}}, "modules": {}, "packages": {"x": "2", "z": "3"}}
     assert provenance.differences(older, now) == {"packages.x": ["1", "2"]}
