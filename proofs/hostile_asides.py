@@ -12,12 +12,12 @@ from pathlib import Path
 
 from andiron.run_folder import RunFolder
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, CHANGED, OVERWRITE, PACK, REMOVE, REQUEUED, RESUME, Case,
+    ACCEPT, AGAIN, CHANGED, OVERWRITE, REMOVE, REQUEUED, RESUME, Case,
 )  # fmt: skip
 
 BESIDE = "run.replaced-01234567"  # beside the folder, as a run that was replaced once was named
 INSIDE = ".replaced-01234567"  # in the folder
-COMMANDS = CHANGED, OVERWRITE, REQUEUED, REMOVE, PACK
+COMMANDS = CHANGED, OVERWRITE, REQUEUED, REMOVE
 OTHERS = "config.json", "model.safetensors", "metrics.jsonl", "tensorboard/events", "checkpoints/a"
 
 
@@ -29,7 +29,7 @@ def cases() -> Iterator[Case]:
             # a copy with the identity of the run may have been moved aside by it
             beside = (BESIDE,) if make is _manifest_that_leads_out else ()
             yield Case(f"{name}: {kind}", change, (), True, only=COMMANDS, beside=beside)
-    refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE, PACK, ACCEPT
+    refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE, ACCEPT
     for kind, mark in MARKS.items():
         change = functools.partial(_foreign, mark)
         yield Case(f"another tool's folder {kind}", change, refusing, only=refusing, keeps=OTHERS)

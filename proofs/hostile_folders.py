@@ -42,7 +42,7 @@ from proofs.attempt import (
 )  # fmt: skip
 from proofs.hostile_bytes import Runs
 from proofs.hostile_case import (
-    ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PACK, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
+    ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
 )  # fmt: skip
 from proofs.hostile_commands import (
     COMMANDS, DIGITS, PICTURE, TEXT, Place, answer, called, sweep, sweep_arguments,
@@ -81,7 +81,7 @@ def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
 
 def _is_no_business(case: Case, name: str) -> bool:
     """Packing and hashing take as long as the file is; --config-dir is the user's own word."""
-    return name in IF_NAMED or (name in (PACK, ACCEPT) and "sparse" in case.name)
+    return name in IF_NAMED or (name == ACCEPT and "sparse" in case.name)
 
 
 def _is_of_files(case: Case) -> bool:

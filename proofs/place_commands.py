@@ -22,7 +22,6 @@ SMALL = (
     "batch_size=64", "render=plain", "device=cpu",
 )  # fmt: skip
 QUICK = (*SMALL, "num_epochs=1")
-ARCHIVES = "archives"  # below `work`: where runs at the place are packed, or moved
 PNG = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 Arguments = Callable[[Ground, str], list[object]]
 IsThere = Callable[[Ground, Path], bool]
@@ -33,8 +32,7 @@ class Command(NamedTuple):
 
     `is_there`: whether the result lies at the place, after exit code 0. `file`: it writes a single
     file, known by the content. `word`: what it does with the run at the place. `own_input`: what it
-    reads, given as the place. `takes_run`: it removes the run that it reads. `moves`: it moves the
-    whole folder.
+    reads, given as the place.
     """
 
     name: str
@@ -45,8 +43,6 @@ class Command(NamedTuple):
     suffix: str = ""
     word: str = ""
     own_input: Callable[[Ground], Path] | None = None
-    takes_run: bool = False
-    moves: bool = False
     prepare: Callable[[Path], None] | None = None
 
 
@@ -121,14 +117,6 @@ def _is_gone(at: Ground, place: Path) -> bool:
     return bool(there) and not any(path.exists() for path in there)
 
 
-def _is_packed(at: Ground, place: Path) -> bool:
-    return _is_gone(at, place) and any((at.work / ARCHIVES).rglob("*.tar.gz"))
-
-
-def _is_moved(at: Ground, place: Path) -> bool:
-    return _is_gone(at, place) and any((at.work / ARCHIVES).rglob("model.safetensors"))
-
-
 def _anything(at: Ground, place: Path) -> bool:
     return True
 
@@ -139,10 +127,6 @@ def _edit(place: Path) -> None:
     if data.is_file():
         with suppress(OSError), data.open("a") as file:  # on a full disk, or a read-only one
             file.write("\n")
-
-
-def _archive(*arguments: object) -> list[object]:
-    return ["archive", "--yes", *arguments]
 
 
 def _run_folder(at: Ground) -> Path:
@@ -197,14 +181,6 @@ RESULTS = (  # a file, or a folder of files
         lambda at, to: [at.run, "--format", "safetensors", "--output", to], _is_exported,
         own_input=_run_folder,
     ),
-    Command(
-        "archive --into", runs.main, lambda at, to: _archive(at.run, "--into", to),
-        lambda at, place: (place / "run.tar.gz").is_file(), own_input=_run_folder, takes_run=True,
-    ),
-    Command(
-        "--move --into", runs.main, lambda at, to: _archive(at.run, "--move", "--into", to),
-        lambda at, place: _is_done(at, place / "run"), own_input=_run_folder, takes_run=True,
-    ),
 )  # fmt: skip
 CHANGES = (  # of what lies there
     Command(
@@ -212,15 +188,6 @@ CHANGES = (  # of what lies there
         word="resumed",
     ),
     Command("rm", runs.main, lambda at, to: ["rm", "--yes", to], _is_gone, word="removed"),
-    Command(
-        "archive", runs.main, lambda at, to: _archive(to, "--into", at.work / ARCHIVES),
-        _is_packed, word="packed",
-    ),
-    Command(
-        "archive --move", runs.main,
-        lambda at, to: _archive(to, "--move", "--into", at.work / ARCHIVES), _is_moved,
-        word="moved", moves=True,
-    ),
     Command(
         "accept", accept_changes.main, lambda at, to: [to], _anything, word="accepted",
         prepare=_edit,

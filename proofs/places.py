@@ -38,7 +38,7 @@ from proofs import place_ground, place_kinds, place_table
 from proofs.attempt import (
     Fingerprints, Outcome, attempt, end_with_parent, fingerprints, write_only_in,
 )  # fmt: skip
-from proofs.place_commands import CHANGES, RESULTS, Command, called, is_delivered
+from proofs.place_commands import RESULTS, Command, called, is_delivered
 from proofs.place_ground import Ground
 from proofs.place_kinds import Kind
 from proofs.place_templates import make_templates
@@ -84,8 +84,6 @@ def tried(kind: Kind, command: Command, templates: Path, work: Path) -> Tried:
         else:
             made = kind.make(ground)
         text = str(ground.place if made is None else made)
-        if command.takes_run:
-            ground.owned = {ground.run, *ground.run.rglob("*")}
         named = _named(text, ground, command)
         if command.prepare is not None and ground.owned:
             command.prepare(named.place)
@@ -134,17 +132,13 @@ def _judged(
     is_binary = kind.name == place_kinds.STDOUT and command.is_file
     expected = {"accepted it", "printed control characters" if is_binary else ""}
     faults = [each for each in outcome.faults() if each not in expected]
-    is_of_run = bool(command.word) or command.takes_run
-    may_change = ground.owned if is_of_run else set()
-    if command.moves and named.place in ground.owned:  # with all that lies in it
-        may_change = may_change | {path for path in before if path.is_relative_to(named.place)}
+    may_change = ground.owned if command.word else set()
     if command.is_file and _is_plain_file(before.get(named.place)):
         may_change = may_change | ({named.place} - _read(ground))
     if beside := sorted(changed - may_change):
         faults.append(f"changed {_listed(beside, ground)}")
-    places = (*named.paths, ground.work / "archives") if command in CHANGES else named.paths
     is_whole = outcome.code == 0
-    if beside := sorted(path for path in new if not _is_at(path, places, with_above=is_whole)):
+    if beside := sorted(path for path in new if not _is_at(path, named.paths, with_above=is_whole)):
         faults.append(f"made {_listed(beside, ground)}")
     if not is_whole:
         return _refused(kind, command, ground, outcome, [*sorted(changed), *sorted(new)], faults)

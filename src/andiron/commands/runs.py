@@ -1,4 +1,4 @@
-"""List, show, compare, remove and archive runs in any folders, or open them in TensorBoard."""
+"""List, show, compare and remove runs in any folders, or open them in TensorBoard."""
 
 import argparse
 import json
@@ -140,20 +140,9 @@ def open_runs(options: Options) -> int:
 
 def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
-    return clearing.remove(_chosen_by_name(options, "remove"), is_agreed=options.yes)
-
-
-def archive(options: Options) -> int:
-    """Packs runs as tar.gz, or moves their folders."""
-    named_output.check_folder(options.into)
-    runs = _chosen_by_name(options, "archive")
-    return clearing.archive(runs, options.into, moves=options.move, is_agreed=options.yes)
-
-
-def _chosen_by_name(options: Options, verb: str) -> list[Run]:
     if not options.folders and not options.where:
-        raise errors.SelectionError(f"name the runs to {verb}: folders, or --where")
-    return _some(options)
+        raise errors.SelectionError("name the runs to remove: folders, or --where")
+    return clearing.remove(_some(options), is_agreed=options.yes)
 
 
 def _run(name: Path) -> RunFolder:
@@ -209,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(act=act)
         return made
 
-    folders, metric, as_json, consent = _folders(), _metric(), _json(), _consent()
+    folders, metric, as_json = _folders(), _metric(), _json()
     listing = add("list", list_runs, folders, metric, as_json)
     listing.add_argument("--sort", metavar="NAME", help="an option, or a metric (best first)")
     listing.add_argument("--reverse", action="store_true", help="reverse the order")
@@ -222,10 +211,8 @@ def _parser() -> argparse.ArgumentParser:
     differing.add_argument("a", type=Path, help="a run folder, or latest")
     differing.add_argument("b", type=Path, help="another run folder")
     add("open", open_runs, folders)
-    add("rm", remove, folders, consent)
-    archiving = add("archive", archive, folders, consent)
-    archiving.add_argument("--into", type=Path, required=True, help="folder for the archives")
-    archiving.add_argument("--move", action="store_true", help="move the folders, unpacked")
+    removing = add("rm", remove, folders)
+    removing.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     return parser
 
 
@@ -250,10 +237,4 @@ def _metric() -> argparse.ArgumentParser:
 def _json() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
-
-
-def _consent() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     return parser

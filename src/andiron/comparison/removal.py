@@ -1,15 +1,9 @@
-"""Runs removed, or packed and moved away: only what they wrote, never a running one, never through
-a link.
-"""
+"""A run removed: only the files that it wrote, never while it trains, never through a link."""
 
-import gzip
 import os
-import secrets
 import stat
-import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from andiron import errors
 from andiron.run import replaced_run, run_record
@@ -27,42 +21,6 @@ def remove(folder: RunFolder) -> list[str]:
     """
     with _held(folder):
         return _removed(folder)
-
-
-def pack(folder: RunFolder, archive: Path) -> list[str]:
-    """Packs the folder into a new tar.gz, reads that back, then removes the run as `remove` does.
-
-    Links are packed as links; pipes, devices and sockets are left out.
-    Raises: RunFolderError as `remove`, and if the archive exists or is not whole.
-    """
-    with _held(folder):
-        _refuse_existing(archive)
-        paths = _regular(folder.path)
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        partial = archive.with_name(f".{archive.name}.{secrets.token_hex(4)}.partial")
-        try:
-            with tarfile.open(partial, "x:gz") as packed:
-                for path in paths:
-                    name = Path(folder.path.name, path.relative_to(folder.path))
-                    packed.add(path, name, recursive=False)
-            _check(partial, len(paths))
-            partial.rename(archive)
-        except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
-            raise errors.RunFolderError(f"{archive}: {error}; nothing was removed") from error
-        finally:
-            partial.unlink(missing_ok=True)
-        return _removed(folder)
-
-
-def move(folder: RunFolder, place: Path) -> None:
-    """Renames the whole folder, other files in it included.
-
-    Raises: RunFolderError as `remove`, or if `place` exists; OSError on another file system.
-    """
-    with _held(folder):
-        _refuse_existing(place)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        folder.path.rename(place)
 
 
 @contextmanager
@@ -100,29 +58,3 @@ def _removed(folder: RunFolder) -> list[str]:
         raise errors.RunFolderError(f"{path}: could not be removed; make it writable and try again")
     found = (each for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
     return sorted(each.relative_to(path).as_posix() for each in found)
-
-
-def _refuse_existing(path: Path) -> None:
-    if os.path.lexists(path):
-        raise errors.RunFolderError(f"{path}: exists already; nothing was changed")
-
-
-def _regular(folder: Path) -> list[Path]:
-    kinds = stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK
-    modes = ((path, path.lstat().st_mode) for path in sorted(folder.rglob("*")))
-    return [folder, *(path for path, mode in modes if any(is_kind(mode) for is_kind in kinds))]
-
-
-def _check(archive: Path, number: int) -> None:
-    """Raises: RunFolderError unless so many entries can be read back, checksums included."""
-    found = 0
-    with archive.open("rb") as file:
-        os.fsync(file.fileno())
-    with tarfile.open(archive, "r|gz") as packed:
-        for entry in packed:
-            found += 1
-            content = packed.extractfile(entry) if entry.isfile() else None
-            while content is not None and content.read(2**20):
-                pass
-    if found != number:
-        raise errors.RunFolderError(f"{archive}: holds {found} of {number} entries; try again")

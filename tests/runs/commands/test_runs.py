@@ -1,14 +1,12 @@
-"""`runs list | show | compare | best | diff | open | rm | archive` over real runs."""
+"""`runs list | show | compare | best | diff | open | rm` over real runs."""
 
 import io
 import json
-import os
 import resource
 import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -228,34 +226,30 @@ def test_the_status_of_a_stranger_is_escaped_before_the_question(here, monkeypat
     assert ended.output.startswith(r"\x1b[2J\u202edone outputs/adam")
 
 
-@pytest.mark.parametrize("verb", [("rm",), ("archive", "--into", "a"),
-                                  ("archive", "--move", "--into", "a")])  # fmt: skip
 @pytest.mark.parametrize("place", ["link", "link/sgd-1", "inner/link/../outputs", "inner/link/.."])
-def test_no_run_is_removed_or_archived_through_a_link(here, verb, place):
+def test_no_run_is_removed_through_a_link(here, place):
     """Where a link leads is not to be seen in the name; `..` after one leads elsewhere, too."""
     (here / "link").symlink_to(here / "outputs", target_is_directory=True)
     (here / "inner").mkdir()
     (here / "inner" / "link").symlink_to(here / "outputs", target_is_directory=True)
     before = runs_made.content(here)
-    refused = told(*verb, place, "--yes", cwd=here, code=1)
+    refused = told("rm", place, "--yes", cwd=here, code=1)
     assert f"leads through a link; name {here / 'outputs/sgd-1'} itself" in refused
     assert runs_made.content(here) == before
 
 
-@pytest.mark.parametrize("verb", [("rm",), ("archive", "--into", "a"),
-                                  ("archive", "--move", "--into", "a")])  # fmt: skip
-def test_a_run_among_the_files_of_another_is_not_removed_with_it(here, verb):
+def test_a_run_among_the_files_of_another_is_not_removed_with_it(here):
     outer, inner = here / "outputs/adam", here / "outputs/adam/checkpoints/step-3"
     shutil.copytree(here / "outputs/sgd-1", inner)
     before = runs_made.content(here)
-    refused = told(*verb, "outputs/adam", "--yes", cwd=here, code=1)
+    refused = told("rm", "outputs/adam", "--yes", cwd=here, code=1)
     assert f"{inner.relative_to(here)}: is another run, among the files of this one" in refused
-    refused = told(*verb, inner.relative_to(here), "--yes", cwd=here, code=1)
+    refused = told("rm", inner.relative_to(here), "--yes", cwd=here, code=1)
     assert f"is among the files of the run in {outer}; move it elsewhere first" in refused
     assert runs_made.content(here) == before
 
     inner.rename(here / "outputs/moved")
-    told(*verb, "outputs/adam", "outputs/moved", "--yes", cwd=here)
+    told("rm", "outputs/adam", "outputs/moved", "--yes", cwd=here)
     assert not outer.exists()
 
 
@@ -267,10 +261,8 @@ def test_the_run_that_was_being_replaced_is_the_one_that_is_removed(here):
         with claim.claimed(folder, overwrite=True):
             raise RuntimeError
     assert replaced_run.asides(folder) and not folder.summary.exists()
-    told("archive", "outputs/adam", "--into", "a", "--move", "--yes", cwd=here)
-    assert json.loads(told("show", "--json", "a/outputs/adam", cwd=here))["status"] == "done"
-    told("rm", "a/outputs/adam", "--yes", cwd=here)
-    assert not (here / "a/outputs/adam").exists()
+    told("rm", "outputs/adam", "--yes", cwd=here)
+    assert not folder.path.exists()
 
 
 def test_a_run_that_trains_is_not_touched(here):
@@ -282,37 +274,12 @@ def test_a_run_that_trains_is_not_touched(here):
         listed = json.loads(told("list", "outputs/adam", "--json", cwd=here))
         before = sorted(folder.path.rglob("*"))
         removed = told("rm", "outputs/adam", "--yes", cwd=here, code=1)
-        archived = told("archive", "outputs/adam", "--into", "a", "--yes", cwd=here, code=1)
         process.communicate(b"\n")
 
     assert listed[0]["status"] == "running"
-    assert "is still training" in removed and "is still training" in archived
-    assert sorted(folder.path.rglob("*")) == before and not (here / "a").exists()
+    assert "is still training" in removed
+    assert sorted(folder.path.rglob("*")) == before
     assert json.loads(told("list", "outputs/adam", "--json", cwd=here))[0]["status"] == "killed"
-
-
-def test_runs_are_packed_or_moved(here):
-    weights = (here / "outputs/adam/model.safetensors").read_bytes()
-    (here / "outputs/adam/notes.txt").write_text("mine")
-    (here / "outputs/adam/link").symlink_to(here)
-    os.mkfifo(here / "outputs/adam/pipe")
-    told("archive", "outputs/adam", "--into", "archive", "--yes", cwd=here)
-    told("archive", "outputs/sgd-1", "--into", "archive", "--move", "--yes", cwd=here)
-
-    with tarfile.open(here / "archive/outputs/adam.tar.gz") as packed:
-        assert packed.extractfile("adam/model.safetensors").read() == weights
-        assert packed.getmember("adam/link").issym() and "adam/pipe" not in packed.getnames()
-    left = sorted(path.name for path in (here / "outputs/adam").iterdir())
-    assert left == ["link", "notes.txt", "pipe"]
-    assert told("list", "archive", "--columns", "seed", cwd=here).split() == [
-        "path", "seed", "archive/outputs/sgd-1", "1",
-    ]  # fmt: skip
-    shutil.copytree(here / "archive/outputs/sgd-1", here / "outputs/sgd-1")
-    for more in ((), ("--move",)):
-        _made(here / "archive/outputs") and (here / "archive/outputs/sgd-1.tar.gz").touch()
-        refused = "archive", "outputs/sgd-1", "--into", "archive", "--yes", *more
-        assert "exists already" in told(*refused, cwd=here, code=1)
-    assert RunFolder(here / "outputs/sgd-1").has_checkpoint()
 
 
 def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_path):
