@@ -220,7 +220,7 @@ def _folders() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     about = "run folders, folders that contain runs, or latest (default: outputs and multirun)"
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
-    condition = "'lr<1e-2 and (optimizer=adam or not status=done)'"
+    condition = "'lr<1e-2 and optimizer=adam'"
     parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")
     return parser
 
