@@ -15,7 +15,7 @@ from andiron.run_folder import RunFolder
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE,
-    GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OPEN, OVERWRITE, PLAN,
+    GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
     PREDICT, PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, WATCH,
 )  # fmt: skip
 
@@ -153,7 +153,6 @@ COMMANDS = {
     COMPARE: Command(runs.main, lambda at: ["compare", at.folder, at.honest], "any"),
     BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
     DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
-    OPEN: Command(runs.main, lambda at: ["open", at.folder], "any"),
     WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),
     REMOVE: Command(runs.main, lambda at: ["rm", at.folder, "--yes"], "any", is_writing=True),
     SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),

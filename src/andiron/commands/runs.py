@@ -1,4 +1,4 @@
-"""List, show, compare and remove runs in any folders, or open them in TensorBoard."""
+"""List, show, compare and remove runs in any folders."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from andiron import errors, improvement
 from andiron.commands import clearing, named_output, process
 from andiron.comparison import (
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_groups, tensorboard_command,
+    seed_groups,
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain_values import is_finite
@@ -128,16 +128,6 @@ def diff(options: Options) -> int:
     return EXIT_DONE
 
 
-def open_runs(options: Options) -> int:
-    """Prints the command that shows the runs in TensorBoard."""
-    folders = [run.folder for run in _some(options)]
-    shown = [folder for folder in folders if folder.tensorboard.is_dir()]
-    if not shown:
-        raise errors.SelectionError("none of the runs has a tensorboard folder")
-    print(tensorboard_command.command(shown))
-    return EXIT_DONE
-
-
 def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
     if not options.folders and not options.where:
@@ -210,7 +200,6 @@ def _parser() -> argparse.ArgumentParser:
     differing = add("diff", diff, as_json)
     differing.add_argument("a", type=Path, help="a run folder, or latest")
     differing.add_argument("b", type=Path, help="another run folder")
-    add("open", open_runs, folders)
     removing = add("rm", remove, folders)
     removing.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     return parser

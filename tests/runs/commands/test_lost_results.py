@@ -30,7 +30,6 @@ COMMANDS = {
     "runs compare": (runs.main, "compare", "RUN"),
     "runs best": (runs.main, "best", "RUN"),
     "runs diff": (runs.main, "diff", "RUN", "RUN"),
-    "runs open": (runs.main, "open", "RUN"),
     "watch --once": (watch.main, "RUN", "--once"),
     "accept_changes": (accept_changes.main, "RUN"),
     "help of find_lr": (find_lr.main, "--help"),

@@ -1,9 +1,8 @@
-"""`runs list | show | compare | best | diff | open | rm` over real runs."""
+"""`runs list | show | compare | best | diff | rm` over real runs."""
 
 import io
 import json
 import resource
-import shlex
 import shutil
 import subprocess
 import sys
@@ -173,20 +172,6 @@ def test_two_runs_differ_in_what_is_printed(trained):
     assert "valid/loss.best" in found["metrics"]
     shown = told("diff", "outputs/sgd-1", "outputs/sgd-2", cwd=trained)
     assert "provenance: no difference" in shown
-
-
-def test_the_tensorboard_command_names_the_runs_chosen(here):
-    (here / "outputs" / "adam").rename(here / "outputs" / "it's: mine")
-    one = shlex.split(told("open", "outputs/sgd-1", cwd=here))
-    both = shlex.split(told("open", "--where", "seed!=2", cwd=here))
-
-    assert one == ["tensorboard", "--logdir", "outputs/sgd-1/tensorboard"]
-    assert both == ["tensorboard", "--logdir_spec", ",".join([
-        "outputs/it's_ mine:outputs/it's: mine/tensorboard",
-        "outputs/sgd-1:outputs/sgd-1/tensorboard",
-    ])]  # fmt: skip
-    (here / "outputs" / "sgd-1").rename(here / "outputs" / "a,b")
-    assert "rename the folder" in told("open", cwd=here, code=2)
 
 
 def test_only_what_the_run_wrote_is_removed(here):
