@@ -64,8 +64,7 @@ def model(
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
-    calls_network = inspect.isclass(kind) and issubclass(kind, Supervised)
-    if calls_network:
+    if inspect.isclass(kind) and issubclass(kind, Supervised):  # it calls the network
         _check_forward("model", config.model)
     if config.loss is not None:
         _check_forward("loss", config.loss)
@@ -74,8 +73,6 @@ def model(
         network = targets.build("model", config.model, **(splits.offered | own_facts))
     is_module = isinstance(network, nn.Module)
     targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
-    if calls_network:
-        _check_forward("model", config.model, network)
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -127,11 +124,10 @@ def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
         hook.remove()
 
 
-def _check_forward(option: str, node: targets.Node, made: Any = None) -> None:
-    """Refuses a class, or the module `made` of it, that torch cannot call, such as a ModuleList."""
-    made = targets.resolve(f"{option}._target_", node["_target_"]) if made is None else made
-    forward = getattr(made, "forward", None)
-    if getattr(forward, "__func__", forward) is nn.Module.forward:
+def _check_forward(option: str, node: targets.Node) -> None:
+    """Refuses a class whose modules cannot be called, such as ModuleList."""
+    made = targets.resolve(f"{option}._target_", node["_target_"])
+    if getattr(made, "forward", None) is nn.Module.forward:
         raise targets.refused(option, node, "has no method forward(inputs); choose one that has")
 
 

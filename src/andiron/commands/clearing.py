@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from andiron import errors
+from andiron import errors, files
 from andiron.comparison import removal, run_list
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.text_table import cell
@@ -32,7 +32,8 @@ def reason(error: errors.AndironError | OSError) -> str:
     """What went wrong with a folder, for the terminal."""
     if not isinstance(error, OSError):
         return str(error)
-    return errors.printable(f"{error.filename}: {error.strerror}")
+    place = f"{error.filename}: " if error.filename else ""
+    return errors.printable(f"{place}{files.reason(error)}")
 
 
 def _left(names: Sequence[str]) -> str:

@@ -17,7 +17,6 @@ NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 SECONDS_TO_START = 15  # half of that: a signal is held back no longer while Hydra composes
-NOTICE_AT_START = "ends once the configuration is read; Ctrl-C again ends it at once"
 NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
 
 
@@ -46,9 +45,9 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            is_starting = self.interrupter.is_starting
-            streams.notify(f"\n{name}: {NOTICE_AT_START if is_starting else NOTICE}")
-            if is_starting and hasattr(signal, "alarm"):  # Windows has none
+            if not self.interrupter.is_starting:
+                streams.notify(f"\n{name}: {NOTICE}")
+            elif hasattr(signal, "alarm"):  # Windows has none
                 signal.signal(signal.SIGALRM, self._end_start)
                 signal.alarm(SECONDS_TO_START)
         elif number == signal.SIGINT:

@@ -158,8 +158,9 @@ def _explained(error: Exception, arguments: list[str], conf_dir: Path) -> errors
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
+    place = os.path.abspath(error.filename) if error.filename else f"the folder of the {option}"
     return errors.RunFolderError(
-        f"{os.path.abspath(error.filename or '')} cannot be made ({error.strerror or error}); "
+        f"{place} cannot be made ({error.strerror or error}); "
         f"choose another place with hydra.{option}.dir=..."
     )
 

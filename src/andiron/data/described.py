@@ -160,17 +160,14 @@ def _check_channels(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
 
 def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
     """Refuses numbers that inputs in float32 cannot be divided by, or centred on."""
-    for name, lowest, allowed in (
-        ("mean", -FLOAT32.max, "a finite number"),
-        ("std", SMALLEST, "a number above 0"),
-        ("scale", SMALLEST, "a number above 0"),
-    ):
+    for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
         given = getattr(batcher, name, 1.0)
         numbers = given if isinstance(given, tuple) else (given,)
         for place, number in enumerate(numbers):
             if not lowest <= number <= FLOAT32.max:
                 names = TableEncoding.of_facts(facts).names if "columns" in facts else []
                 column = f" of column {names[place]!r}" if len(names) == len(numbers) else ""
+                allowed = f"from {lowest:.1e} to {FLOAT32.max:.1e}"
                 raise ValueError(f"{name}{column} is {number}, not {allowed}")
 
 

@@ -164,6 +164,11 @@ class LearnerState:
         for name in self.averages:
             if name not in state["averages"]:
                 yield f"averages: {name!r} is missing"
+        logged, is_epochs_end = state["metric_log"], state["epoch"] > 0 == state["batch"]
+        for split, values in logged["latest"].items():  # of "train", also those of a window
+            known = logged["history"].get(split, {})
+            if missing := values.keys() - known if split != "train" or is_epochs_end else ():
+                yield f"metric_log.history.{split}: {', '.join(sorted(missing))} is missing"
         for number, (schedule, found) in enumerate(self._saved_schedules(state)):
             if not _is_alike(found, schedule.state_dict()):
                 kind = type(schedule).__name__

@@ -28,7 +28,10 @@ class Constant:
 @checked
 @dataclass(frozen=True)
 class Linear:
-    """lr(t) = initial_lr + (final_lr - initial_lr) * min(t / T, 1), with T = num_updates."""
+    """lr(t) = initial_lr + (final_lr - initial_lr) * min(t / T, 1), with T = num_updates.
+
+    Unlike in Burn, `initial_lr` may be 0: warm-ups from 0 are common, and cost one update.
+    """
 
     initial_lr: NonNegative
     final_lr: NonNegative

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from andiron import errors
 from andiron.protocols import (
     Embeddings,
     Hyperparameters,
@@ -83,6 +84,7 @@ class Writers:
 
         A writer without a position was added later and stays where it is; a position without a
         writer is ignored.
+        Raises: DataError of a writer whose file is another run's.
         """
         for name, position in positions.items():
             writer = self._writers.get(name)
@@ -111,6 +113,8 @@ class Writers:
         try:
             return call(*args, **kwargs)
         except Exception as error:  # logging is not worth a run, whatever the reason
+            if isinstance(error, errors.DataError) and call.__name__ == "rewind":
+                raise
             if name not in self._failures:
                 message = "writer %s failed in %s (%s: %s); training continues"
                 log.warning(message, name, call.__name__, type(error).__name__, error)

@@ -10,6 +10,7 @@
 """
 
 import csv
+import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
@@ -19,6 +20,9 @@ from andiron import append_only, errors
 from andiron.logged_lines import MOST_IN_A_LINE
 from andiron.protocols import Point, Position
 from andiron.run_folder import RunFolder
+
+
+FIRST, LAST = 128, 1024  # bytes that a file is known by: its first value, and its last lines
 
 
 class LineWriter(ABC):
@@ -47,12 +51,22 @@ class LineWriter(ABC):
             self._file.append(self.lines(point).encode())
 
     def position(self) -> Position:
-        """The size of the file with everything appended so far, for `rewind`."""
-        return {"bytes": self._file.end}
+        """The size of the file with everything appended so far, and its checksums, for `rewind`."""
+        path, end = self._file.path, self._file.end
+        is_there = not self._file.pending and path.is_file()  # else on a full disk, or removed
+        return {"bytes": end} | (_checksums(path, end, end) if is_there else {})
 
     def rewind(self, position: Position, updates: int) -> None:
-        """Cuts the file back, so that a resumed run's values are there once."""
-        self._file.truncate(position["bytes"])
+        """Cuts the file back, so that a resumed run's values are there once.
+
+        Raises: DataError for the file of another run, or one that was edited; nothing is cut then.
+        """
+        path, end = self._file.path, position["bytes"]
+        checksums = _checksums(path, end, self._file.size)
+        if any(position.get(name, checksum) != checksum for name, checksum in checksums.items()):
+            why = "another run wrote its lines, or they were edited"
+            raise errors.DataError(f"{path}: {why}; restore it, or remove it to begin a new one")
+        self._file.truncate(end)
         self._cut_half_line()
 
     def close(self) -> str | None:
@@ -101,6 +115,17 @@ def _coordinates(point: Point) -> dict[str, str | int]:
     """Split, updates and epoch of a point, and whether its means are of a window or an epoch."""
     over = "epoch" if point.whole_epoch else "window"
     return {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over}
+
+
+def _checksums(path: Path, end: int, size: int) -> dict[str, str]:
+    """Of the first and the last of `end` bytes, as far as the file has them, of `size` bytes."""
+    spans, found = {"first": (0, min(FIRST, end)), "last": (max(0, end - LAST), end)}, {}
+    with path.open("rb") as file:
+        for name, (start, stop) in spans.items():
+            if stop <= size:  # else a kill cost some lines
+                file.seek(start)
+                found[name] = hashlib.sha256(file.read(stop - start)).hexdigest()
+    return found
 
 
 def _whole_lines(path: Path, size: int) -> int:

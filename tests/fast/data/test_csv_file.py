@@ -4,12 +4,13 @@
 import hashlib
 import json
 import logging
+from pathlib import Path
 
 import pytest
 import torch
 
 from andiron import errors
-from andiron.data.on_disk.csv_file import csv
+from andiron.data.on_disk.csv_file import csv, read
 
 CPU = torch.device("cpu")
 HOUSES = "area,rooms,price\n" + "".join(
@@ -42,12 +43,35 @@ def refused(path, target="price", **options):
     return str(raised.value).replace(path, "table.csv")
 
 
+def refused_to_predict(path):
+    with pytest.raises(errors.DataError) as raised:
+        read(Path(path), features=["area"], texts=())
+    return str(raised.value).replace(path, "table.csv")
+
+
 def rows(*parts):
     return sorted(
         (*inputs.tolist(), *targets.tolist())
         for part in parts
         for inputs, targets in zip(part.inputs, part.targets)
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (HOUSES.replace("3,2008.0\n", "3\0,2008.0\n"), 4),
+        (HOUSES + "\0" * 40, 45),  # as a machine that lost power leaves it
+        (HOUSES.encode("utf-16-le"), 1),
+    ],
+)
+def test_nul_bytes_are_refused_by_line(file, content, line):
+    table = file(content)
+    for said in (refused(table), refused_to_predict(table)):
+        assert said == (
+            f"table.csv, line {line}: has NUL bytes, as a file that was not written whole, or is "
+            "in UTF-16; restore it, or convert it to UTF-8"
+        )
 
 
 def test_the_parts_are_disjoint_and_make_up_the_rows_of_the_file(file):

@@ -7,7 +7,7 @@ import pytest
 
 from andiron import errors
 from andiron.protocols import Point
-from andiron.writers import JsonLinesWriter
+from andiron.writers import JsonLinesWriter, Writers
 
 
 def lines(path):
@@ -112,6 +112,38 @@ def test_a_half_line_of_a_killed_process_is_cut_off(tmp_path):
     (tmp_path / "metrics.jsonl").write_bytes(b'{"updates"')
     JsonLinesWriter(tmp_path / "metrics.jsonl").close()
     assert (tmp_path / "metrics.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("number", [3, 40])
+def test_the_file_of_another_run_is_refused_and_not_cut(tmp_path, number):
+    positions = []
+    for name, loss, points in (("own", 0.5, 20), ("others", 0.25, number)):
+        writer = JsonLinesWriter(tmp_path / name)
+        for updates in range(points):
+            writer.write(Point("train", updates, 1, {"loss": loss, "accuracy": 1 / (updates + 1)}))
+        positions.append(json.loads(json.dumps(writer.position())))
+        writer.close()
+    others = (tmp_path / "others").read_bytes()
+    writer = JsonLinesWriter(tmp_path / "others")
+    with pytest.raises(errors.DataError, match="others: another run wrote its lines, or they were"):
+        Writers({"json_lines": writer}).rewind({"json_lines": positions[0]}, 20)
+    writer.close()
+
+    assert (tmp_path / "others").read_bytes() == others
+
+
+def test_an_edited_line_before_the_checkpoint_is_refused(tmp_path):
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    for updates in range(9):
+        writer.write(Point("train", updates, 1, {"loss": 0.5}))
+    position = writer.position()
+    writer.close()
+    content = (tmp_path / "metrics.jsonl").read_bytes()
+    (tmp_path / "metrics.jsonl").write_bytes(content[:-4] + b"4}\n" + content)
+    writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
+    with pytest.raises(errors.DataError, match="remove it to begin a new one"):
+        writer.rewind(position, 9)
+    writer.close()
 
 
 def test_lines_that_are_not_there_any_more_are_warned_of(tmp_path, caplog):

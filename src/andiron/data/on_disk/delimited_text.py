@@ -27,6 +27,11 @@ def rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as file:
             reader = csv_format.reader(file, delimiter=delimiter, strict=True)
             for row in reader:
+                if any("\0" in value for value in row):
+                    raise errors.DataError(
+                        f"{path}, line {reader.line_num}: has NUL bytes, as a file that was not "
+                        "written whole, or is in UTF-16; restore it, or convert it to UTF-8"
+                    )
                 if row:
                     yield reader.line_num, [value.strip() for value in row]
     except (csv_format.Error, UnicodeDecodeError) as error:
