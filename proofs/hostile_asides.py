@@ -29,10 +29,15 @@ def cases() -> Iterator[Case]:
             # a copy with the identity of the run may have been moved aside by it
             beside = (BESIDE,) if make is _manifest_that_leads_out else ()
             yield Case(f"{name}: {kind}", change, (), True, only=COMMANDS, beside=beside)
-    refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE, ACCEPT
+    refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE
     for kind, mark in MARKS.items():
         change = functools.partial(_foreign, mark)
         yield Case(f"another tool's folder {kind}", change, refusing, only=refusing, keeps=OTHERS)
+    for names in (["manifest.json"], ["manifest.json", "status.json"]):
+        # whole, they make it a run, some of whose files were changed; the others are not its own
+        change = functools.partial(_foreign, _copied(*names))
+        name = f"another tool's folder with {' and '.join(names)} of a run"
+        yield Case(name, change, (), True, only=(*refusing, ACCEPT), keeps=OTHERS[-2:])
 
 
 def _mine(folder: Path) -> Path:
@@ -130,8 +135,6 @@ MARKS: dict[str, Callable[[Path, Path], object]] = {
     "with a status.json that is a link": lambda folder, mine: RunFolder(folder).status.symlink_to(
         mine / "status.json"
     ),
-    "with a manifest of another run": _copied("manifest.json"),
-    "with a manifest and a status.json of another run": _copied("manifest.json", "status.json"),
     "with an empty manifest": lambda folder, mine: RunFolder(folder).manifest.write_text("{}"),
     "with an experiment.log": lambda folder, mine: RunFolder(folder).log.touch(),
 }  # fmt: skip
