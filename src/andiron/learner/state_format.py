@@ -11,7 +11,7 @@ andiron.errors.DataError: state.json: format is 3, not 2
 import math
 import string
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
@@ -21,7 +21,7 @@ from andiron.checkpoint import contents
 from andiron.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
-FORMAT = 2
+FORMAT: Literal[2] = 2
 MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
 WORDS = 624  # of the Mersenne twister's state, and its position among them
 
@@ -182,7 +182,7 @@ class State(TypedDict):
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]
 
-    format: Count
+    format: Literal[2]
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)]
     updates: Count
     epoch: Count
@@ -205,10 +205,6 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
 
     Raises: DataError naming the file, the key, the value and what is allowed.
     """
-    if not isinstance(state, dict):
-        raise wrong(file, "", state, "an object")
-    if state.get("format") != FORMAT:
-        raise wrong(file, "format", state.get("format"), str(FORMAT))
     try:
         _adapter().validate_python(state)
     except ValidationError as error:
