@@ -12,7 +12,7 @@ from pathlib import Path
 
 from andiron.run_folder import RunFolder
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, CHANGED, OVERWRITE, REMOVE, REQUEUED, RESUME, Case,
+    ACCEPT, AGAIN, CHANGED, OVERWRITE, REMOVE, REQUEUED, RESUME, Case, Change,
 )  # fmt: skip
 
 BESIDE = "run.replaced-01234567"  # beside the folder, as a run that was replaced once was named
@@ -29,6 +29,10 @@ def cases() -> Iterator[Case]:
             # a copy with the identity of the run may have been moved aside by it
             beside = (BESIDE,) if make is _manifest_that_leads_out else ()
             yield Case(f"{name}: {kind}", change, (), True, only=COMMANDS, beside=beside)
+            # a run that was killed before it began leaves the run that it replaces there
+            begun = functools.partial(_without_checkpoints, change)
+            again = OVERWRITE, REQUEUED
+            yield Case(f"{name}: {kind}, nothing saved", begun, (), True, only=again, beside=beside)
     refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE
     for kind, mark in MARKS.items():
         change = functools.partial(_foreign, mark)
@@ -53,6 +57,12 @@ def _mine(folder: Path) -> Path:
 def _with_aside(name: str, make: Callable[[Path, Path], object], folder: Path) -> None:
     mine = _mine(folder)
     make((folder if name == INSIDE else folder.parent) / name, mine)
+
+
+def _without_checkpoints(change: Change, folder: Path) -> None:
+    change(folder)
+    shutil.rmtree(RunFolder(folder).checkpoints)
+    RunFolder(folder).status.write_text('{"status": "running"}')
 
 
 def _folder_of_links(aside: Path, mine: Path) -> None:

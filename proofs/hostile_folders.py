@@ -70,9 +70,10 @@ class Honest(NamedTuple):
 
 
 def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
-    """Every n-th case whose name has this text, with every command that it is for."""
+    """Every n-th case whose name has one of these texts, with every command that it is for."""
     cases = itertools.chain.from_iterable(kind.cases() for kind in KINDS)
-    for case in itertools.islice((each for each in cases if only in each.name), 0, None, folders):
+    chosen = (case for case in cases if any(text in case.name for text in only.split("|")))
+    for case in itertools.islice(chosen, 0, None, folders):
         of_files = case.commands if _is_of_files(case) else None
         for name in case.only or of_files or COMMANDS:
             if name in (*case.only, *case.commands) or not _is_no_business(case, name):
@@ -210,7 +211,7 @@ def _attempts(only: str, folders: int) -> list[tuple[Case, str]]:
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--only", default="", help="cases whose name has a|b: one of these")
     parser.add_argument("--folders", type=int, default=1, help="take every n-th folder")
     parser.add_argument("--step", type=int, default=1, help="make every n-th attempt")
     parser.add_argument("--first", type=int, default=0, help="from this one on")

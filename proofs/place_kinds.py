@@ -14,6 +14,7 @@ from proofs.place_ground import DISK, Ground, call, full_disk, run_under_way, us
 UNUSED_MAJOR = 4000  # no driver has it: opening such a block device fails, and does nothing
 PIPE_BYTES = 2**20  # that a pipe takes before anybody reads
 STDOUT = "`/dev/stdout`"
+PIPE_ALONE = "pipe without a reader"
 CHARACTER, BLOCK = 0o020000, 0o060000  # stat.S_IFCHR and S_IFBLK
 OWN_INPUTS = ("rerun --into", "predict", "import", "png", "export")
 # the names of what some of the commands write
@@ -104,7 +105,7 @@ def _special() -> Iterator[Kind]:
         at.place.symlink_to(at.work / "null")
 
     yield Kind("pipe with a reader", _pipe_with_reader)
-    yield Kind("pipe without a reader", lambda at: os.mkfifo(at.place))
+    yield Kind(PIPE_ALONE, lambda at: os.mkfifo(at.place))
     yield Kind("socket", lambda at: socket_at(at.place))
     yield Kind("null device", device(1, 3, CHARACTER), needs_root=True)
     yield Kind("full device", device(1, 7, CHARACTER), needs_root=True)

@@ -43,11 +43,13 @@ from proofs.place_ground import Ground
 from proofs.place_kinds import Kind
 from proofs.place_templates import make_templates
 
+SECONDS_OF_WAITING = 15  # for a reader that never comes
 SECONDS = 60  # for a command that takes a second, on a machine that is busy
 LEAST_WORDS = 3  # of a clear error
 ERROR = re.compile(r"^(?:\S+: )?error: ", re.MULTILINE)  # argparse names the program first
 UNTRIED, NO_CHANGE, REFUSED, FAULT = "", "nothing", "refused", "**FAULT**"
 WRITTEN, REPLACED, DELIVERED, FAILED = "written", "replaced", "delivered", "failed"
+WAITS = "waits"
 
 
 class Tried(NamedTuple):
@@ -114,8 +116,14 @@ def _outcome(kind: Kind, command: Command, ground: Ground, text: str) -> Outcome
         return run()
 
     return attempt(
-        by_user, may_write=[ground.work], forbidden=ground.work / "none", seconds=SECONDS
-    )
+        by_user, may_write=[ground.work], forbidden=ground.work / "none",
+        seconds=SECONDS_OF_WAITING if _waits(kind, command) else SECONDS,
+    )  # fmt: skip
+
+
+def _waits(kind: Kind, command: Command) -> bool:
+    """Whether the command waits for a reader, as a shell does that writes to such a pipe."""
+    return kind.name == place_kinds.PIPE_ALONE and command.is_file
 
 
 def _judged(
@@ -129,6 +137,8 @@ def _judged(
     after = fingerprints(ground.work)
     changed = {path for path in before if before[path] != after.get(path)}
     new = after.keys() - before.keys()
+    if _waits(kind, command) and outcome.code is None and not (changed or new):
+        return Tried(WAITS, [])
     is_binary = kind.name == place_kinds.STDOUT and command.is_file
     expected = {"accepted it", "printed control characters" if is_binary else ""}
     faults = [each for each in outcome.faults() if each not in expected]

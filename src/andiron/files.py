@@ -69,6 +69,11 @@ def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Pat
         raise OSError(errno.ELOOP, "a link leads out of the run's folder", str(path.parent))
 
 
+def is_ambiguous(path: str | Path) -> bool:
+    """Whether `..` follows a link in the path: the system and a reader take it for two folders."""
+    return os.path.realpath(path) != os.path.realpath(os.path.abspath(path))
+
+
 def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 

@@ -5,13 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SLICES = {
+    "of all": ["--step", "601"],
+    "of sweeps, searches and what passes for a run": [
+        "--step", "43", "--only", "study:|sweep again:|replaced-|another tool",
+    ],
+    "that lead to a user's files": [
+        "--only", "names a user's file|link to a user's run|in place of the trials",
+    ],
+}  # fmt: skip
 
 
-def test_hostile_folders_do_nothing_through_any_command():
+@pytest.mark.parametrize("options", SLICES.values(), ids=SLICES)
+def test_hostile_folders_do_nothing_through_any_command(options):
     ended = subprocess.run(
-        [sys.executable, "-m", "proofs.hostile_folders", "--step", "601"],
+        [sys.executable, "-m", "proofs.hostile_folders", *options],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,

@@ -33,6 +33,8 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     """
     values, picture = run_dir / "find_lr.json", run_dir / "find_lr.png"
     for path in values, picture:
+        if path.exists():
+            raise errors.OutputError(f"{path}: exists already; choose another hydra.run.dir")
         named_output.check(path)
     from andiron.commands import loss_curve  # imports torch
 
@@ -52,7 +54,7 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     content = {"lr": best, "rates": rates, "losses": losses}
     named_output.write(values, [files.as_indented_json(content)])
     named_output.write(picture, [loss_curve.picture(rates, losses, best)])
-    print(f"picture: {picture}")
+    print(errors.printable(f"picture: {picture}"))
 
 
 @process.command

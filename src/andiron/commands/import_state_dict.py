@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    print(f"{options.target}: {number} tensors")
+    print(errors.printable(f"{options.target}: {number} tensors"))
     for name in left_out:
         print(errors.printable(f"left out: {name}"))
     return EXIT_DONE

@@ -21,6 +21,7 @@ STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # links, as those of DESCRIPTOR
 DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 REFUSED = {stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket"}
 STREAM_FLAGS = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)  # Windows has none
+MOST_IN_NAME = 255  # bytes; file systems take no more
 UNWRITABLE = "cannot be written (no permission, or read-only)"
 Inputs = Iterable[str | Path]
 
@@ -71,6 +72,8 @@ def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "")
         problem = f"is inside the run folder {run}"
     elif not _takes_files(nearest):
         problem = UNWRITABLE
+    elif len(os.fsencode(max(real.parts, key=len))) > MOST_IN_NAME:
+        problem = f"has a name of more than {MOST_IN_NAME} bytes"
     else:
         return
     raise errors.OutputError(f"{path}: {problem}; name another folder{hint if run else ''}")

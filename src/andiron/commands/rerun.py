@@ -1,6 +1,7 @@
 """A finished run repeated from its record and compared bit for bit, after listing what changed."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -36,7 +37,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
     """
     folder = bit_comparison.finished(path)
-    if into.resolve().is_relative_to(path.resolve()):
+    if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
         raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
@@ -102,7 +103,8 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     except KeyboardInterrupt as error:
-        print(f"interrupted; the unfinished repeated run is in {into}", file=sys.stderr)
+        left = f"interrupted; the unfinished repeated run is in {into}"
+        print(errors.printable(left), file=sys.stderr)
         return exit_code(error)
-    print(f"the repeated run is in {into}")
+    print(errors.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -56,8 +56,6 @@ def train(
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
-        with suppress(OSError):  # the folder that Hydra made, if nothing is in it
-            folder.path.rmdir()
         outcome = _outcome(config, folder, trusted)
         error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
         raise

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from andiron import errors
 from andiron.run import replaced_run, run_record
@@ -27,7 +28,7 @@ def remove(folder: RunFolder) -> list[str]:
 def _held(folder: RunFolder) -> Iterator[None]:
     """Within it no run begins in the folder; one that trains there is refused."""
     run_record.manifest_of(folder)
-    real = folder.path.resolve()
+    real = Path(os.path.realpath(folder.path))
     if os.path.abspath(folder.path) != str(real):
         raise errors.RunFolderError(f"{folder.path}: leads through a link; name {real} itself")
     if around := run_record.run_around(real):

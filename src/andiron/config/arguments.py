@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
-from andiron import errors
+from andiron import errors, files
 from andiron.config import optuna_package
 from andiron.config.schema import APART, OF_A_SWEEP
 
@@ -109,6 +109,8 @@ def _misread(override: Override) -> str:
         return "no combination of values; give some" if _length(value) <= 0 else ""
     if option in FOLDERS and not _is_folder(value):
         return "no folder; give one, or leave it out"
+    if option in FOLDERS and files.is_ambiguous(str(value)):
+        return "leads elsewhere, because .. follows a link; give the folder itself"
     if option == "hydra.output_subdir" and value is not None:
         return "Andiron writes Hydra's record to .hydra; leave it out"
     return ""

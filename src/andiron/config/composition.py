@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +134,8 @@ class Composed:
         sys.argv = self.command
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
-            checked_config = _checked_in(run_dir, config, self.check)
-            with errors.exits_refused():
-                return self.task(checked_config, run_dir, _hydra_record(config))
+            with _removed_if_empty(run_dir), errors.exits_refused():
+                return self.task(self.check(config), run_dir, _hydra_record(config))
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
             if HydraConfig.get().mode is RunMode.MULTIRUN:
@@ -205,12 +204,13 @@ def debug_folder(debug: object) -> str:
     return "debug/" if debug is True else ""
 
 
-def _checked_in(run_dir: Path, config: DictConfig, check: Check) -> schema.Train:
-    """The checked configuration; after a mistake, the empty folder that Hydra made is removed."""
+@contextmanager
+def _removed_if_empty(run_dir: Path) -> Iterator[None]:
+    """After an error, removes the folder that Hydra made if nothing is in it."""
     try:
-        return check(config)
-    except errors.ConfigError:
-        if not any(run_dir.iterdir()):
+        yield
+    except BaseException:
+        with suppress(OSError):
             run_dir.rmdir()
         raise
 

@@ -1,6 +1,7 @@
 """What an export writes, and what is checked before torch is imported."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 from andiron import errors
@@ -15,10 +16,10 @@ def check(output: Path, kind: str) -> None:
 
     Raises: RunFolderError; DataError if the packages of the format are missing.
     """
-    if output.is_dir() and (there := sorted(path.name for path in output.iterdir())):
+    if os.path.isdir(output) and (there := sorted(path.name for path in output.iterdir())):
         found = f"holds {there[0]}" + (f" and {len(there) - 1} more" if there[1:] else "")
         raise errors.RunFolderError(f"{output}: {found}; give --output another folder")
-    if output.is_symlink():
+    if os.path.islink(output):
         raise errors.RunFolderError(f"{output}: is a link; give --output another name")
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if kind == "onnx" and missing:

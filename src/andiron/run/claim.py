@@ -76,7 +76,7 @@ def settle(folder: RunFolder) -> None:
     For a command that looks at the run before it claims the folder.
     Raises: RunFolderError if a process still trains there, or a link leads out of the folder.
     """
-    if folder.path.is_dir() and replaced_run.asides(folder):
+    if os.path.isdir(folder.path) and replaced_run.asides(folder):
         with alone_in(folder.path):
             _settle(folder)
 

@@ -4,7 +4,7 @@ import glob
 import os
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, files
 from andiron.run import status
 from andiron.run_folder import RunFolder
 
@@ -19,15 +19,26 @@ def found(path: str | Path) -> RunFolder:
 
     Raises: RunFolderError if it holds no run.
     """
-    folder = RunFolder(newest("") if path == LATEST else Path(os.path.abspath(path)))
-    if folder.config.is_file():
+    folder = RunFolder(newest("") if path == LATEST else absolute(path))
+    if os.path.isfile(folder.config):
         return folder
     name = folder.config.name
     below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # of a sweep, of outputs, of multirun
     jobs = [path for pattern in below for path in _parents(pattern, folder.path)]
-    why = f"there is no {name} in it" if folder.path.is_dir() else "there is no such folder"
+    why = f"there is no {name} in it" if os.path.isdir(folder.path) else "there is no such folder"
     remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
     raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
+
+
+def absolute(path: str | Path) -> Path:
+    """The absolute path.
+
+    Raises: RunFolderError if `..` follows a link in it.
+    """
+    if files.is_ambiguous(path):
+        why = "leads elsewhere, because .. follows a link; give the folder itself"
+        raise errors.RunFolderError(f"{path}: {why}")
+    return Path(os.path.abspath(path))
 
 
 def newest(option: str = "resume=") -> Path:

@@ -131,7 +131,7 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
                 "resumes each run of a sweep"
             ]
         )
-    path = named_folder.newest() if target == "latest" else Path(os.path.abspath(str(target)))
+    path = named_folder.newest() if target == "latest" else named_folder.absolute(str(target))
     elsewhere = given.get("hydra.run.dir")
     if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
         raise errors.ConfigError(
@@ -139,7 +139,7 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
         )
     folder = RunFolder(path)
     claim.settle(folder)
-    if not folder.config.is_file():
+    if not os.path.isfile(folder.config):
         raise errors.RunFolderError(
             f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
             "name a run's folder"

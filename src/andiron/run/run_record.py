@@ -94,13 +94,13 @@ def unlisted(folder: RunFolder) -> list[str]:
 
 def enclosing_run(path: Path) -> Path | None:
     """The nearest folder of a run that is `path`, or above it."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     return next((each for each in (real, *real.parents) if holds_run(RunFolder(each))), None)
 
 
 def run_around(path: Path) -> Path | None:
     """The folder of the run among whose files a path lies."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     for parent in real.parents:
         folder = RunFolder(parent)
         if folder.owns(real.relative_to(parent).parts[0]) and holds_run(folder):

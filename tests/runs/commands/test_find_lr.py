@@ -9,6 +9,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from andiron.commands import find_lr, loss_curve
 from andiron.commands.find_lr import Range
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
 
 
 def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():
@@ -74,3 +76,15 @@ def test_the_noise_of_the_first_batches_suggests_nothing():
     losses = [4.0, 2.0, *[3.0] * 58, *[3.0 - 0.08 * number for number in range(30)], *[9.0] * 10]
 
     assert rates[60] <= loss_curve.suggestion(rates, losses) <= rates[90]
+
+
+def test_a_file_of_the_users_is_not_replaced_and_no_empty_folder_is_left(tmp_path):
+    (tmp_path / "find_lr.png").write_text("mine")
+    ended = called(find_lr.main, f"hydra.run.dir={tmp_path}", cwd=tmp_path)
+    assert ended.code == 1 and "find_lr.png: exists already; choose another" in ended.errors
+    assert (tmp_path / "find_lr.png").read_text() == "mine"
+
+    run_record.begin(RunFolder(tmp_path))
+    ended = called(find_lr.main, f"hydra.run.dir={tmp_path}/new", cwd=tmp_path)
+    assert ended.code == 1 and "is inside the run folder" in ended.errors
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,43 @@
+"""The folder that a command is given: where its path leads, and whether a run is there."""
+
+import pytest
+
+from andiron import errors
+from andiron.config import arguments
+from andiron.run import named_folder, run_record
+from andiron.run_folder import RunFolder
+
+
+@pytest.fixture
+def through_link(tmp_path):
+    """A path in which `..` follows a link: the system and a reader take it for two folders."""
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "link").symlink_to(tmp_path / "elsewhere" / "inner")
+    return tmp_path / "run" / "link" / ".."
+
+
+def test_a_run_behind_dots_that_follow_a_link_is_not_named(through_link):
+    for path in (through_link.parent.parent, through_link.resolve()):
+        RunFolder(path).config.write_text("{}")
+    with pytest.raises(errors.RunFolderError, match=r"because \.\. follows a link; give the folder"):
+        named_folder.found(through_link)
+
+
+@pytest.mark.parametrize("option", ["hydra.run.dir", "hydra.sweep.dir"])
+def test_no_run_is_placed_behind_dots_that_follow_a_link(option, through_link):
+    with pytest.raises(errors.ConfigError, match=f"{option}=.*follows a link; give the folder"):
+        arguments.check([f"{option}={through_link}/new"], lambda: ())
+    assert [path.name for path in through_link.resolve().iterdir()] == ["inner"]
+
+
+def test_dots_that_follow_a_folder_are_as_they_read(tmp_path):
+    (tmp_path / "a").mkdir()
+    RunFolder(tmp_path).config.write_text("{}")
+    assert named_folder.found(tmp_path / "a" / "..").path == tmp_path
+
+
+def test_a_link_to_itself_is_in_no_run(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert run_record.enclosing_run(tmp_path / "loop" / "x") is None
+    assert run_record.run_around(tmp_path / "loop") is None
