@@ -14,6 +14,9 @@ import torch
 from conftest import status
 from in_process import Ended
 
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMIZERS = (
     "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
@@ -494,8 +497,10 @@ def test_a_run_folder_that_cannot_be_made_is_named_with_the_way_out(run, sweep, 
 
 def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
     (here / "run").mkdir()
-    for name in ("status.json", "summary.json", "notes.txt"):
+    run_record.begin(RunFolder(here / "run"))
+    for name in ("status.json", "notes.txt"):
         (here / "run" / name).write_text(f"{name} of another run")
+    before = {name: (here / name).read_text() for name in files_below(here)}
 
     said = command("hydra.run.dir=run")
 
@@ -504,10 +509,7 @@ def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
         "hydra.run.dir, or give overwrite=true to remove what that run wrote\n"
     )
     assert said.code == 1
-    assert {name: (here / name).read_text() for name in files_below(here)} == {
-        f"run/{name}": f"{name} of another run"
-        for name in ("notes.txt", "status.json", "summary.json")
-    }
+    assert {name: (here / name).read_text() for name in files_below(here)} == before
 
 
 def test_a_mistake_in_the_configuration_leaves_what_else_lies_in_its_folder(command, here):

@@ -56,6 +56,7 @@ def train(
         else:
             _start(config, folder, hydra_record, interrupter, trusted)
     except errors.Interrupted as error:
+        error.exit_code = config.interrupted_exit_code or error.exit_code
         outcome = _outcome(config, folder, trusted)
         error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
         raise

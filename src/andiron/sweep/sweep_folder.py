@@ -68,6 +68,8 @@ def check_entries(folder: Path) -> None:
         raise errors.SweepError(
             f"{folder}: is in the folder of a run, {run}; choose another place with hydra.sweep.dir"
         )
+    if not folder.is_dir():  # it is made, or cannot be made
+        return
     outputs = folder / ledger.OUTPUT
     for path in (*folder.glob("*"), *outputs.glob("*")):
         is_special = path.is_symlink() or not (path.is_file() or path.is_dir())

@@ -16,6 +16,9 @@ class Net(nn.Module):
     def __init__(self):
         sys.exit(0)
 
+    def forward(self, inputs):
+        return inputs
+
 class Steps(Classifier):
     def train_step(self, batch):
         sys.exit()

@@ -21,7 +21,6 @@ FILES = {
 FOLDERS = {
     "evaluate": (evaluate.main, "run", "--pictures", "PLACE"),
     "export": (export.main, "run", "--format", "safetensors", "--output", "PLACE"),
-    "runs archive": (runs.main, "archive", "other", "--yes", "--into", "PLACE"),
     "plan": (plan.main, "hydra.run.dir=PLACE"),
     "find_lr": (find_lr.main, "--updates", "12", "hydra.run.dir=PLACE"),
 }
@@ -29,9 +28,8 @@ FOLDERS = {
 
 @pytest.fixture
 def place(here, finished_digits):
-    """Runs, pictures and weights, in the current folder."""
-    for name in "run", "other":
-        shutil.copytree(finished_digits, name)
+    """A run, pictures and weights, in the current folder."""
+    shutil.copytree(finished_digits, "run")
     (here / "pictures").mkdir()
     for number in range(3):
         Image.new("L", (8, 8), number).save(f"pictures/{number}.png")
@@ -109,7 +107,7 @@ def test_no_folder_of_outputs_is_made_in_a_run(place, name):
     before = contents(place / "run")
     found = ended(FOLDERS[name], place / "run" / "tensorboard")
     assert found.code == 1 and f"is inside the run folder {place / 'run'}; " in found.errors
-    assert contents(place / "run") == before and (place / "other" / "config.json").exists()
+    assert contents(place / "run") == before
 
 
 def test_a_curve_is_not_drawn_through_a_link(place):

@@ -101,7 +101,6 @@ def test_a_run_with_a_damaged_manifest_is_refused_and_kept(finished, damage):
     for ended in (
         trained(finished.parent, "resume=run", "num_epochs=2"),
         called(runs.main, "rm", "run", "--yes", cwd=finished.parent),
-        called(runs.main, "archive", "run", "--into", "a", "--yes", cwd=finished.parent),
     ):
         assert ended.code == 1 and "manifest.json: missing or damaged" in ended.errors
     assert content(finished) == before and "run" in called(

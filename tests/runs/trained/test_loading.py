@@ -123,7 +123,7 @@ def test_a_network_larger_than_its_weights_is_refused_before_it_takes_memory(cop
     changed(copied, model={"_target_": "andiron.models.MLP", "hidden": [3000, 3000]})
     for main, *arguments in (
         (train.main, f"resume={copied}", "num_epochs=3"),
-        (rerun.main, copied, "--into", copied / "again"),
+        (rerun.main, copied, "--into", copied.with_name("again")),
     ):
         assert "which are not in " in called(main, *arguments).errors
     changed(copied, model={"_target_": "andiron.models.MLP", "hidden": [7]})
