@@ -220,7 +220,7 @@ def prepared(
 ) -> Launcher:
     """The launcher of a sweep; the process that its jobs are forked from starts meanwhile.
 
-    Raises: ConfigError for a limit that is none, or a program that is not Andiron's; Interrupted
+    Raises: ConfigError for an invalid limit, or a program that is not Andiron's; Interrupted
     for a signal that came before.
     """
     if not (isinstance(task, Composed) and isinstance(task.task, training.Training)):

@@ -17,7 +17,7 @@ from andiron.run import run_record
 from andiron.sweep import ledger
 
 STDIN = "-"  # among the inputs
-STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # links, as those of DESCRIPTOR
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # links, as the paths of DESCRIPTOR
 DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 REFUSED = {stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket"}
 STREAM_FLAGS = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)  # Windows has none

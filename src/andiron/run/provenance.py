@@ -113,7 +113,7 @@ def _without_places(code: Any) -> Any:
 
 
 def _is_as_written(origin: dict[str, Any]) -> bool:
-    """Whether those parts that are used have the right types."""
+    """Whether the parts that are used have the right types."""
     match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]}:
             return all(
@@ -126,7 +126,7 @@ def _is_as_written(origin: dict[str, Any]) -> bool:
 
 
 def _is_plain(value: Any, levels: int) -> bool:
-    """Whether a value has at most so many levels of objects, and else lists of names."""
+    """Whether a value is a scalar, a list of texts, or objects of these, `levels` deep at most."""
     if isinstance(value, dict):
         return levels > 0 and all(_is_plain(inner, levels - 1) for inner in value.values())
     items = value if isinstance(value, list) else []

@@ -16,7 +16,7 @@ from andiron import errors, files
 
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 MOST_BYTES = 256 * 2**20
-MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: those of optuna take 100
+MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's take 100
 # ends a rollback journal that names one more file, which sqlite would remove; a study of a single
 # database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")

@@ -134,7 +134,7 @@ def is_in(folder: Path) -> bool:
 
 
 def run_in(folder: RunFolder) -> str | None:
-    """The identity of the run in a folder; None if there is none, or its manifest is damaged."""
+    """The identity of the run in a folder; None without a run, or with a damaged manifest."""
     try:
         return run_record.identity(folder)
     except errors.DataError:
