@@ -5,6 +5,7 @@ from pathlib import Path
 
 from andiron import files
 from andiron.build import configured_store
+from andiron.checkpoint import LocalStore
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.run import bit_comparison
@@ -24,8 +25,11 @@ def counts(run_dir: Path) -> Counts:
 def stores(run_dir: Path) -> Stores:
     """The store that the record names, which is trusted: this user's command has trained the run.
 
+    Without a record it is the run's own folder.
     Raises: RunFolderError if the folder holds no finished run.
     """
     path = bit_comparison.finished(run_dir).config
+    if not path.exists():
+        return LocalStore
     trusted = Trust().saying(files.read_json(path))
     return partial(configured_store.store, Train.load(path, trusted))

@@ -6,11 +6,9 @@ import shutil
 import subprocess
 
 import pytest
-from in_process import called
 from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 
-from andiron.commands import runs
 from andiron.run import bit_comparison
 
 RUN = (
@@ -109,16 +107,6 @@ def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
         assert process.errors.startswith(f"error: {disk / 'run'}")
         assert "(No space left on device)" in process.errors and "hydra.run.dir=" in process.errors
     assert updates_saved(disk / "run") == []
-
-
-def test_an_archive_on_a_full_disk_is_named(disk, tmp_path, straight):
-    shutil.copytree(straight, tmp_path / "copy")
-    fill(disk)
-    ended = called(runs.main, "archive", "copy", "--yes", "--into", disk, cwd=tmp_path)
-    archive = disk / "copy.tar.gz"
-    assert (ended.code, ended.errors) == (1, f"error: {archive}: No space left on device\n")
-    assert [path.name for path in disk.iterdir()] == ["filler"]
-    assert (tmp_path / "copy" / "summary.json").exists()
 
 
 def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_that(
