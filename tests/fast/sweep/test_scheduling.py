@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.sweep import ledger, scheduling
 from andiron.sweep.job_process import JobProcess
@@ -91,3 +92,31 @@ def test_a_second_ctrl_c_kills_a_job_that_does_not_take_it(tmp_path, monkeypatch
 
     assert stubborn.sent[:2] == [signal.SIGINT, signal.SIGINT] and set(stubborn.sent[2:]) == {0}
     assert (job.status, job.starts) == ("killed", 1)
+
+
+def test_a_supply_that_fails_stops_the_jobs_that_run_before_it_is_reported(tmp_path):
+    class Full(Planned):
+        def ended(self, job):
+            raise errors.SweepError(f"{job.identity} could not be written")
+
+    class Saving(Attempt):
+        def send(self, number):
+            self.replies["interrupted"], self.code = "interrupted", 130
+            return super().send(number)
+
+    ends, running = Attempt(0, {"objective": 1.0}), Saving(None)
+    waiting = [ends, running]
+    book = Ledger(tmp_path)
+    jobs = [Job(name, number, ()) for number, name in enumerate("abc")]
+    for job in jobs:
+        book.add("job", job=job.identity, number=job.number, overrides=[])
+    limits = Limits(jobs=2)
+    schedule = Schedule(lambda *_: waiting.pop(0), limits, book, tmp_path, Quiet())
+
+    with pytest.raises(errors.SweepError, match="^a could not be written$"):
+        schedule.run(Full(jobs), Interrupter())
+    book.close()
+
+    known = ledger.read(tmp_path).jobs
+    assert [known[name].status for name in "abc"] == ["done", "interrupted", None]
+    assert running.sent == [signal.SIGINT]
