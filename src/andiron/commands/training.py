@@ -37,8 +37,8 @@ def train(
     """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
 
     With `trusted`, the configuration was read from a run folder, and names only what is allowed.
-    Raises: Interrupted if `interrupter` stops it, which gets the exit code that the configuration
-    gives; ConfigError for `overwrite` beside `resume`.
+    Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
+    ConfigError for `overwrite` beside `resume`.
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:

@@ -12,7 +12,6 @@ from andiron.run import replaced_run, run_record, status
 from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
 from andiron.run_folder import RunFolder
 
-UNBEGUN = errors.ConfigError, errors.Interrupted  # there is no run to keep a record of
 log = logging.getLogger("andiron")
 
 
@@ -61,12 +60,12 @@ def _undone_on_error(
     try:
         yield
     except BaseException as error:
-        is_there = run_record.holds_run(folder, run)  # no other folder took its place
-        with suppress(OSError):  # the next command that claims the folder settles what is left
-            if is_there and not begun and replaced is not None:
-                replaced_run.restore(folder, replaced)
-            elif is_there and not begun and isinstance(error, UNBEGUN):
-                replaced_run.remove(folder)
+        if not begun and run_record.holds_run(folder, run):  # no other folder took its place
+            with suppress(OSError):  # the next command that claims the folder settles the rest
+                if replaced is not None:
+                    replaced_run.restore(folder, replaced)
+                elif isinstance(error, errors.ConfigError | errors.Interrupted):
+                    replaced_run.remove(folder)  # no run to keep a record of
         raise
 
 
