@@ -31,7 +31,7 @@ SMALL_BYTES = 16 * 2**20
 def import_state_dict(
     source: Path, target: Path, *, key: str | None = None, rename: Mapping[str, str] | None = None
 ) -> tuple[int, list[str]]:
-    """Writes the tensors of a `state_dict` to a safetensors file: their number, and the entries left out.
+    """Writes the tensors of a `state_dict` as safetensors: their number, and the entries left out.
 
     `key` says where in nested dicts the `state_dict` is, as in `a.b`. Tensors that share memory are
     written separately.
