@@ -41,7 +41,10 @@ class Tmux:
 
     def until(self, condition):
         """What is shown as soon as it holds the words, or fits the condition."""
-        fits = condition if callable(condition) else lambda screen: condition in screen
+        def has_words(screen):
+            return condition in screen.replace("\n", "")  # a line may wrap
+
+        fits = condition if callable(condition) else has_words
         deadline = time.monotonic() + SECONDS_AT_MOST
         while not fits(screen := self.screen):
             if time.monotonic() > deadline:

@@ -11,7 +11,7 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
-NUMBERED = ("model-*.safetensors", "dirty-*.patch")  # one for each average, for each repository
+NUMBERED = ("model-*.safetensors", "dirty*.patch")  # one for each average, for each repository
 HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 # an earlier run, by its identity: as long as the new one has not begun, and while it is removed
 REPLACED, REMOVED = ".replaced-", ".removed-"
@@ -31,7 +31,6 @@ class RunFolder:
         self.config = path / "config.json"  # resolved and plain
         self.hydra = path / ".hydra"  # Hydra's own record of the composition
         self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes
-        self.uncommitted = path / "dirty.patch"  # of an older version
         self.data = path / "data.json"  # facts of the data set, such as num_classes
         self.param_groups = path / "param_groups.json"  # the owner of each parameter
         self.metrics = path / "metrics.jsonl"  # every logged value
@@ -46,8 +45,7 @@ class RunFolder:
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
         self.recorded = (
-            self.config, self.provenance, self.uncommitted, self.data, self.param_groups,
-            self.model, self.summary,
+            self.config, self.provenance, self.data, self.param_groups, self.model, self.summary,
         )  # fmt: skip
         self.path = path
 
