@@ -29,8 +29,10 @@ def chosen(runs: Sequence[Run], text: str | None) -> list[Run]:
 
     Raises: SelectionError for a condition that cannot be read, or a name that no run has.
     """
+    if not text or not runs:
+        return list(runs)
     left, names = list(runs), Names(runs)
-    for match in _comparisons(text or "") if runs else ():
+    for match in _comparisons(text):
         name, sign, value = (part.strip("'\"") for part in match.groups())
         name = names.resolved(name)
         if sign not in ORDERS:
@@ -39,7 +41,7 @@ def chosen(runs: Sequence[Run], text: str | None) -> list[Run]:
             continue
         values = [known for run in runs if (known := value_of(run, name)) is not None]
         if _number(value) is None and values and all(map(is_number, values)):
-            raise _unreadable(str(text), f"{name} is a number, but {value!r} is not")
+            raise _unreadable(text, f"{name} is a number, but {value!r} is not")
         left = [run for run in left if _is_ordered(value_of(run, name), ORDERS[sign], value)]
     return left
 
