@@ -98,7 +98,7 @@ def test_everything_about_the_run_is_in_its_folder(folder):
 def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
     names = {path.name for path in folder.iterdir()}
     # missing after a run that went well in a clean checkout, and without optional writers
-    names |= {"dirty.patch", "nonfinite", "profile", "metrics.csv", "wandb", "mlflow"}
+    names |= {"nonfinite", "profile", "metrics.csv", "wandb", "mlflow"}
     names = {name for name in names if not name.startswith("dirty-")}  # of uncommitted changes
     assert names == {path.name for path in RunFolder(folder).own}
 

@@ -33,9 +33,9 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
     """
     values, picture = run_dir / "find_lr.json", run_dir / "find_lr.png"
     for path in values, picture:
+        named_output.check(path)
         if path.exists():
             raise errors.OutputError(f"{path}: exists already; choose another hydra.run.dir")
-        named_output.check(path)
     from andiron.commands import loss_curve  # imports torch
 
     losses = loss_curve.losses_by_update(config, run_dir, tried, tried.updates)

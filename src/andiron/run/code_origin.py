@@ -19,7 +19,7 @@ from andiron import checksums
 from andiron.run_folder import RunFolder
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
-RUNS = ("outputs", "multirun")
+GENERATED = ("outputs", "multirun", "__pycache__")
 PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
 UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
 GIT = (
@@ -112,12 +112,12 @@ def _uncommitted(root: str, patches: Patches, *, has_code: bool) -> dict[str, An
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
     untracked = _listed(root, "--others --exclude-standard --directory")
-    names = [name for name in untracked if not _is_of_runs(Path(root, name))][:MOST_UNTRACKED]
+    names = [name for name in untracked if not _is_generated(Path(root, name))][:MOST_UNTRACKED]
     return {"dirty": patch != b"", "uncommitted": file, "untracked": names}
 
 
-def _is_of_runs(path: Path) -> bool:
-    return path.name in RUNS or os.path.exists(RunFolder(path).status)
+def _is_generated(path: Path) -> bool:
+    return path.name in GENERATED or os.path.exists(RunFolder(path).status)
 
 
 def _listed(root: str, arguments: str, *paths: str) -> list[str]:

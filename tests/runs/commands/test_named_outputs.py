@@ -28,8 +28,9 @@ FOLDERS = {
 
 @pytest.fixture
 def place(here, finished_digits):
-    """A run, pictures and weights, in the current folder."""
-    shutil.copytree(finished_digits, "run")
+    """Two runs, pictures and weights, in the current folder."""
+    for name in "run", "other":
+        shutil.copytree(finished_digits, name)
     (here / "pictures").mkdir()
     for number in range(3):
         Image.new("L", (8, 8), number).save(f"pictures/{number}.png")
