@@ -63,7 +63,7 @@ def test_another_process_repeats_a_run_bit_for_bit_in_a_new_folder(finished, tmp
     said = done.stdout.splitlines()
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert said[0].startswith("changed since: ")
+    assert said[0].startswith("changed since:")
     # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
     # each. An epoch: 5 values of the window, 2 of the whole, 2 of each validation; in TensorBoard
     # without the whole and with the epoch's number
