@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from andiron import readable
 
 # control characters but for tab and newline; then line separators and what Unicode calls format
 # characters: they are invisible, or reorder the text around them. Joiners of emoji and words stay.
@@ -76,7 +77,7 @@ class SampleError(DataError):
         if indices is None:
             return self
         of_batch = indices(epoch, batch)
-        named = ", ".join(str(of_batch[place]) for place in self.places)
+        named = readable.joined([of_batch[place] for place in self.places])
         where = f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data"
         return DataError(f"{where}: {self}")
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 MOST_LISTED = 20  # lines in a message
-MOST_SHOWN = 60  # characters of a value
 
 
 def number(value: float) -> str:
@@ -25,14 +24,26 @@ def duration(seconds: float) -> str:
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
+def joined(words: Sequence[Any], most: int = 8) -> str:
+    """The first of the words, and how many more there are."""
+    return ", ".join(_first(words, most))
+
+
 def listed(lines: Sequence[str]) -> str:
     """The first of the lines, indented, and how many more there are."""
-    left = len(lines) - MOST_LISTED
-    more = [f"and {left} more"] if left > 0 else []
-    return "\n".join(f"  {line}" for line in [*lines[:MOST_LISTED], *more])
+    return "\n".join(f"  {line}" for line in _first(lines, MOST_LISTED))
 
 
-def shortened(value: Any) -> str:
-    """The beginning of a value as Python writes it."""
-    text = repr(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+def _first(words: Sequence[Any], most: int) -> list[str]:
+    more = [f"and {len(words) - most} more"] if len(words) > most else []
+    return [*map(str, words[:most]), *more]
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """The beginning of a text, at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def ending(text: str, most: int) -> str:
+    """The end of a text, which tells a file from the others of its folder."""
+    return text if len(text) <= most else f"…{text[1 - most :]}"

@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Sequence
 
-from andiron import errors, files
+from andiron import errors, files, readable
 from andiron.comparison import removal, run_list
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.text_table import cell
 
 EXIT_DONE, EXIT_FAILED = 0, 1
-MOST_NAMED = 5  # of the files that stay in a folder
 
 
 def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
@@ -37,10 +36,7 @@ def reason(error: errors.AndironError | OSError) -> str:
 
 
 def _left(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return errors.printable(f" (left there: {', '.join(names[:MOST_NAMED])}{more})")
+    return errors.printable(f" (left there: {readable.joined(names)})") if names else ""
 
 
 def _agreed(runs: Sequence[Run]) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
 
@@ -56,8 +56,8 @@ def run(config: Train, run_dir: Path, train: Run, users: Interrupter) -> None:
         train(dataclasses.replace(again, resume="auto"), resumed, users)
     if found := _differences(config, straight, resumed):
         raise errors.AndironError(
-            f"debug: the stopped and resumed run differs from the uninterrupted one: {found[0]}; "
-            f"{len(found) - 1:,} more; look for random numbers or state that is not saved"
+            f"debug: the stopped and resumed run differs from the uninterrupted one: "
+            f"{readable.joined(found, 1)}; look for random numbers or state that is not saved"
         )
     log.info("debug: everything ran, and a stopped and resumed run has the same bits")
 

@@ -2,17 +2,16 @@
 
 import argparse
 import dataclasses
-import io
 import json
 import logging
 import re
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
+from andiron import errors, png
 from andiron.commands import command_line, named_output, process
 from andiron.comparison.text_table import measured, table
-from andiron.readable import number
+from andiron.readable import ending, number
 from andiron.run import named_folder
 
 MOST_CLASSES = 20  # printed; --json has all of them
@@ -106,7 +105,7 @@ def _show(head: dict[str, str], found: Any) -> None:
         shown = sorted(present, key=lambda each: each.f1)[:MOST_CLASSES]
         is_cut = len(shown) < len(found.classes)
         title = f", the {len(shown)} lowest F1 of {len(found.classes)}" if is_cut else ""
-        rows = [[_short(each.name), *(f"{ratio:.4f}" for ratio in each.ratios), each.support]
+        rows = [[ending(each.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in each.ratios), each.support]
                 for each in (shown if is_cut else found.classes)]  # fmt: skip
         headers = [f"class{title}", "precision", "recall", "F1", "support"]
         print(table(headers, rows), end="\n\n")
@@ -119,13 +118,9 @@ def _show(head: dict[str, str], found: Any) -> None:
 
 def _worst_row(error: Any) -> list[str | None]:
     prediction = error.prediction
-    names = map(_short, (prediction.name, error.true, _predicted(prediction)))
+    texts = prediction.name, error.true, _predicted(prediction)
+    names = [ending(text, MOST_LETTERS) for text in texts]
     return [*names, measured(prediction.probability), number(error.loss)]
-
-
-def _short(name: str) -> str:
-    """The end of a name, which tells a file from the others of its folder."""
-    return name if len(name) <= MOST_LETTERS else f"...{name[3 - MOST_LETTERS :]}"
 
 
 def _write_pictures(folder: Path, found: Any) -> None:
@@ -149,15 +144,7 @@ def _write_pictures(folder: Path, found: Any) -> None:
         raise errors.OutputError(f"{folder}: {why}") from error
     for name, picture in named.items():
         file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
-        named_output.write(folder / file, [_png(picture)])
-
-
-def _png(picture: Any) -> bytes:
-    from PIL import Image
-
-    content, array = io.BytesIO(), picture.permute(1, 2, 0).cpu().numpy()
-    Image.fromarray(array.squeeze(2) if array.shape[2] == 1 else array).save(content, "PNG")
-    return content.getvalue()
+        named_output.write(folder / file, [png.of_pixels(picture)])
 
 
 @process.command

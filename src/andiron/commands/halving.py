@@ -52,22 +52,15 @@ def run(
     Raises: ConfigError for what cannot be halved; Interrupted once all runs are saved.
     """
     options = violations.checked(HalvingOptions, given, prefix="hydra.sweeper.")
-    own: launching.Launcher | None = getattr(launcher, "of_sweep", None)
-    if own is None:
-        why = "this launcher cannot pause and resume a run; choose hydra/launcher=andiron"
-        raise errors.ConfigError([f"{CHOICE}: {why}"])
     overrides, few = (_grid if options.n_trials is None else _drawn)(loader, options, arguments)
     plain = [searching.checked(loader, config, each) for each in few]
+    own = searching.own_launcher(CHOICE, launcher, plain)
     rule = _rule(plain, options)
     if not config.overwrite:
         _check_same(own, overrides, rule)
     sweep_folder.record(config)
     jobs = own.trained(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
-    return [
-        own.returned(job, list(texts))._return_value
-        for job, texts in zip(jobs, overrides, strict=True)
-        if job.status not in (ledger.DONE, ledger.PAUSED, *searching.GIVEN_UP)
-    ]
+    return own.failures(jobs)
 
 
 def _grid(
@@ -120,9 +113,6 @@ def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> Rule:
     if improvement.split_and_metric(sought.name)[0].startswith("test"):
         why = "is measured at the end of a run only; choose one of valid/"
         problems.append(f"objective={sought.name}: {why}")
-    if not all(map(searching.is_logged, jobs)):
-        why = "reads metrics.jsonl, which is not written; choose writers=[json_lines] too"
-        problems.append(f"{CHOICE}: {why}")
     rungs, found = _rungs(jobs[0], options)
     if problems or found:
         raise errors.ConfigError([*problems, *found])

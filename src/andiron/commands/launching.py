@@ -199,6 +199,13 @@ class Launcher:
         first = given[0] if OmegaConf.is_list(given) else given
         return first or (f"{split}/{metric}" if metric else None)
 
+    def failures(self, jobs: Iterable[Job]) -> list[Exception]:
+        """The errors of the jobs that failed; a pruned or diverged job is a bad trial, no failure.
+        """
+        settled_as = ledger.DONE, ledger.PAUSED, *ledger.GIVEN_UP
+        failed = [each for each in jobs if each.status not in settled_as]
+        return [self.returned(each, [])._return_value for each in failed]
+
     def returned(self, ended: Job, overrides: list[str]) -> JobReturn:
         """What Hydra's sweepers expect of a job."""
         returned = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))

@@ -1,7 +1,6 @@
 """The loss of a short run whose learning rate grows, and the rate at which it falls fastest."""
 
 import dataclasses
-import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from andiron import png
 from andiron.build import components, configured_learner
 from andiron.config.schema import Train
 from andiron.data import DataLoader
@@ -89,6 +89,4 @@ def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> byt
     axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
-    written = io.BytesIO()
-    figure.savefig(written, dpi=120, format="png")
-    return written.getvalue()
+    return png.of_figure(figure)

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from andiron.sweep.ledger import Job, Ledger
 from andiron.sweep.scheduling import Running
 
 log = logging.getLogger("andiron")
-GIVEN_UP = (ledger.PRUNED, ledger.DIVERGED)  # a bad trial, and no failure of the search
 LINES = "andiron.writers.JsonLinesWriter"
 Trials = Sequence[tuple[Any, list[str]]]  # of optuna, with the overrides of their runs
 
@@ -52,7 +51,7 @@ def run(
     sought = objectives.objectives(plain, options.directions)
     own = getattr(launcher, "of_sweep", None)  # of the launcher andiron
     if options.pruner:
-        _check_prunable(options.pruner, own, plain)
+        own_launcher(f"hydra.sweeper.pruner={options.pruner}", launcher, [plain])
     folder = sweep_folder.of(config)
     folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before it is locked: closing a file releases its lock
@@ -81,23 +80,24 @@ def checked(
     return asdict(composition.checked_job(loader.load_sweep_config(config, list(overrides))))
 
 
-def _check_prunable(
-    pruner: str, launcher: launching.Launcher | None, plain: Mapping[str, Any]
-) -> None:
-    """Refuses a pruner that cannot see how a run does, or cannot stop it.
+def own_launcher(
+    choice: str, launcher: Launcher, jobs: Iterable[Mapping[str, Any]]
+) -> launching.Launcher:
+    """The launcher of this project, for what compares jobs while they train and stops some.
 
-    Raises: ConfigError.
+    Raises: ConfigError for another launcher, or jobs whose metrics are not logged as lines.
     """
-    if launcher is None:
+    own: launching.Launcher | None = getattr(launcher, "of_sweep", None)
+    if own is None:
         why = "this launcher cannot stop one run alone; choose hydra/launcher=andiron"
-    elif not is_logged(plain):
+    elif not all(map(_is_logged, jobs)):
         why = "reads metrics.jsonl, which is not written; choose writers=[json_lines] too"
     else:
-        return
-    raise errors.ConfigError([f"hydra.sweeper.pruner={pruner}: {why}"])
+        return own
+    raise errors.ConfigError([f"{choice}: {why}"])
 
 
-def is_logged(plain: Mapping[str, Any]) -> bool:
+def _is_logged(plain: Mapping[str, Any]) -> bool:
     """Whether a run writes what its metrics are read from while it trains."""
     writers = (plain.get("writers") or {}).values()
     return any(each and each.get("_target_") == LINES for each in writers)
@@ -113,11 +113,7 @@ def _run_in_processes(
     ended: dict[str, Job] = {}
     with launching.compared(folder, known.jobs):
         launcher.run(book, proposals, proposals.given, shown, ended)
-    return [
-        launcher.returned(job, proposals.given[job.identity])._return_value
-        for job in ended.values()
-        if job.status not in (ledger.DONE, *GIVEN_UP)
-    ]
+    return launcher.failures(ended.values())
 
 
 class Proposals:
@@ -182,7 +178,7 @@ class Proposals:
         if job.status == ledger.DONE and folder is not None:
             values = [objective.value(folder, each.name) for each in self._study.objectives]
         for trial in trials:
-            self._study.tell(trial, values, pruned=job.status in GIVEN_UP)
+            self._study.tell(trial, values, pruned=job.status in ledger.GIVEN_UP)
 
     def _planned(self, job: Job, overrides: list[str]) -> Job:
         if job.identity not in self._known.jobs:

@@ -1,11 +1,10 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from andiron import errors
+from andiron import errors, png
 from andiron.comparison.recorded_run import Run, epoch_lines
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
@@ -53,15 +52,13 @@ def picture(found: Sequence[Curve], metric: str) -> bytes:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for curve in found:
-        (line,) = axes.plot(curve.updates, curve.means, label=_plain(curve.label))
+        (line,) = axes.plot(curve.updates, curve.means, label=png.label(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
         )
-    axes.set(xlabel="updates", ylabel=_plain(metric))
+    axes.set(xlabel="updates", ylabel=png.label(metric))
     axes.legend(fontsize="small")
-    written = io.BytesIO()
-    figure.savefig(written, dpi=120, format="png")
-    return written.getvalue()
+    return png.of_figure(figure)
 
 
 def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
@@ -77,8 +74,3 @@ def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
     columns = [values[each] for each in updates]
     means = [sum(each) / len(each) for each in columns]
     return Curve(label, updates, means, [*map(min, columns)], [*map(max, columns)])
-
-
-def _plain(text: str) -> str:
-    """Text that matplotlib does not read as a formula."""
-    return errors.printable(text).replace("$", r"\$")

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.run import replaced_run, run_record
 from andiron.run.log_file import alone_in, locked
 from andiron.run_folder import RunFolder
-
-MOST_NAMED = 5
 
 
 def remove(folder: RunFolder) -> list[str]:
@@ -37,7 +35,7 @@ def _held(folder: RunFolder) -> Iterator[None]:
     with alone_in(folder.path), ExitStack() as held:
         links = replaced_run.own_links(folder)
         if links:
-            named = ", ".join(links[:MOST_NAMED])
+            named = readable.joined(links)
             raise errors.RunFolderError(f"{folder.path}: {named}: a link; remove it yourself first")
         if folder.log.exists():
             if not stat.S_ISREG(folder.log.lstat().st_mode):

@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from andiron import errors, improvement
+from andiron import errors, improvement, readable
 from andiron.comparison.recorded_run import NUMBERS, Run, directions
 from andiron.improvement import LAST
 from andiron.plain_values import as_text
 
 FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
-MOST_NEAREST, MOST_LISTED = 5, 20
+MOST_NEAREST = 5
 MOST_COLUMNS = 30  # a stranger's run may have thousands of options
 
 
@@ -62,7 +62,7 @@ class Names:
         found = [each for each in self.metrics if given in (each, each.partition("/")[2])]
         if len(found) != 1:
             problem = "was not measured" if not found else "was measured on several splits"
-            there = ", ".join((found or self.metrics)[:MOST_LISTED]) or "none"
+            there = readable.joined(found or self.metrics, readable.MOST_LISTED) or "none"
             raise errors.SelectionError(f"{name}: {problem}; choose one of: {there}")
         return found[0] + last
 
@@ -70,7 +70,8 @@ class Names:
         by_leaf = {each.replace("/", ".").rpartition(".")[2]: each for each in self._all}
         close = difflib.get_close_matches(name, [*self._all, *by_leaf], MOST_NEAREST, 0.5)
         nearest = list(dict.fromkeys(by_leaf.get(each, each) for each in close))
-        listed = ", ".join(nearest or [*self.options, *self.metrics][:MOST_LISTED])
+        known = nearest or [*self.options, *self.metrics]
+        listed = readable.joined(known, readable.MOST_LISTED)
         return f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain_values import as_text, is_number
-from andiron.readable import number
+from andiron.readable import number, shortened
 
 WIDEST = 48  # characters of a cell
 NOTHING = "-"
@@ -44,7 +44,7 @@ def cell(value: Any) -> str:
         return errors.printable(str(value).replace("\n", "\\n"))
     text = as_text(value)
     text = errors.printable(text[: 2 * WIDEST].replace("\n", " ").replace("\t", " "))
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+    return shortened(text, WIDEST)
 
 
 def measured(value: float | None) -> str | None:

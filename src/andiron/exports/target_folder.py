@@ -4,7 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, readable
 
 README = "README.md"  # the model card
 FORMATS = {"safetensors": "model.safetensors", "torch": "model.pt2", "onnx": "model.onnx"}
@@ -17,7 +17,7 @@ def check(output: Path, kind: str) -> None:
     Raises: RunFolderError; DataError if the packages of the format are missing.
     """
     if os.path.isdir(output) and (there := sorted(path.name for path in output.iterdir())):
-        found = f"holds {there[0]}" + (f" and {len(there) - 1} more" if there[1:] else "")
+        found = f"holds {readable.joined(there, 1)}"
         raise errors.RunFolderError(f"{output}: {found}; give --output another folder")
     if os.path.islink(output):
         raise errors.RunFolderError(f"{output}: is a link; give --output another name")

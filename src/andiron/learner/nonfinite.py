@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from andiron import errors, gradients
+from andiron import errors, gradients, readable
 from andiron.checkpoint import Checkpoint, write
 from andiron.data.dataset import tensors_in
 from andiron.gradients import Gradients
@@ -19,7 +19,6 @@ from andiron.learner.precision import Precision
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]
-MOST_LISTED = 8  # samples of a batch in a message
 log = logging.getLogger("andiron")
 
 
@@ -35,7 +34,8 @@ class Step:
 
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
-        samples = "" if self.samples is None else f", samples {_shortened(self.samples)}"
+        listed = "; ".join(map(readable.joined, self.samples or ()))  # state.json has them all
+        samples = "" if self.samples is None else f", samples {listed}"
         return f"update {self.update} (epoch {self.epoch}, batch {batches}{samples})"
 
 
@@ -168,15 +168,6 @@ def _nonfinite_samples(step: Step, batches: Sequence[Any]) -> str | None:
                 is_known = len(indices) == len(bad)
                 names += [str(indices[p]) if is_known else f"{p} of its batch" for p in places]
     return f"sample {', '.join(dict.fromkeys(names))} has NaN or infinity" if names else None
-
-
-def _shortened(samples: Sequence[Sequence[int]]) -> str:
-    """The first samples of each batch; state.json has them all."""
-    return "; ".join(
-        ", ".join(map(str, batch[:MOST_LISTED]))
-        + f" and {len(batch) - MOST_LISTED} more" * (len(batch) > MOST_LISTED)
-        for batch in samples
-    )
 
 
 def fingerprint(gradients: Gradients) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, randomness, schedules
+from andiron import errors, randomness, readable, schedules
 from andiron.cadence import Ticker
 from andiron.checkpoint import Checkpoint, contents
 from andiron.learner import state_format
@@ -172,7 +172,7 @@ class LearnerState:
         for number, (schedule, found) in enumerate(self._saved_schedules(state)):
             if not _is_alike(found, schedule.state_dict()):
                 kind = type(schedule).__name__
-                yield f"schedules[{number}] is {str(found)[:60]}, no state of {kind}"
+                yield f"schedules[{number}] is {readable.shortened(str(found))}, no state of {kind}"
 
 
 def _refuse(file: str, problems: Iterable[str]) -> None:

@@ -229,7 +229,7 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
 
 def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
     """The error of a value that is not allowed at a place."""
-    shown = readable.shortened(value)
+    shown = readable.shortened(repr(value))
     return errors.DataError(f"{file}: {where or 'it'} is {shown}, not {allowed}")
 
 

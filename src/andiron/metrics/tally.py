@@ -187,7 +187,7 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
             return [[torch.cat(parts).detach().cpu()] for parts in columns]
         return [_summed(parts) for parts in columns]
     except Exception as error:
-        what = f"metrics.{metric.name}: gives {readable.shortened(batches[0])} for a batch"
+        what = f"metrics.{metric.name}: gives {readable.shortened(repr(batches[0]))} for a batch"
         mismatch.explain(error, what, "return (total, count), or tensors for a method value")
         raise
 

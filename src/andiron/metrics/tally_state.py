@@ -80,17 +80,17 @@ def failures_explained() -> Iterator[None]:
 def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
     found = _listed(parts)
     if found is None or (not hasattr(metric, "value") and len(found) != 2):
-        raise errors.DataError(f"{where}: {readable.shortened(parts)} are no parts of this metric")
+        raise errors.DataError(f"{where}: {readable.shortened(repr(parts))} are no parts of this metric")
     for each in found:
         for leaf in each if isinstance(each, list) else [each]:
             is_number = type(leaf) in NUMBERS
             is_named = isinstance(leaf, dict) and leaf.keys() == {"tensor", "device"}
             is_text = is_named and all(isinstance(each, str) for each in leaf.values())
             if is_named and not (is_text and leaf["tensor"] in tensors):
-                shown = readable.shortened(leaf)
+                shown = readable.shortened(repr(leaf))
                 raise errors.DataError(f"{where}: metrics.safetensors has no {shown}")
             if not is_number and not is_named:
-                shown = readable.shortened(leaf)
+                shown = readable.shortened(repr(leaf))
                 raise errors.DataError(f"{where}: {shown} is neither a number nor a tensor")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from andiron import errors, files
+from andiron import errors, files, readable
 from andiron.run import replaced_run, run_record, status
 from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
 from andiron.run_folder import RunFolder
@@ -161,9 +161,8 @@ def _refuse_foreign(folder: RunFolder) -> None:
         names = [path.name for path in there if final_names.get(path) != manifest]
         remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
     if names:
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         raise errors.RunFolderError(
-            f"{folder.path}: holds files that no run wrote ({', '.join(names[:5])}{more}), and "
+            f"{folder.path}: holds files that no run wrote ({readable.joined(names)}), and "
             f"nothing there was changed; {remedy}, or choose another hydra.run.dir"
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from andiron import errors, files
+from andiron import errors, files, readable
 from andiron.config import composition, schema
 from andiron.config.leaves import leaves
 from andiron.config.schema import Train
@@ -108,9 +108,8 @@ def record_resume(
     if changed:
         log.warning(
             "the environment changed since this run last started; "
-            "bit-identical results are not guaranteed: %s%s",
-            ", ".join(changed[:MOST_NAMED]),
-            f", and {more} more" if (more := len(changed) - MOST_NAMED) > 0 else "",
+            "bit-identical results are not guaranteed: %s",
+            readable.joined(changed, MOST_NAMED),
         )
     resumed = {**before, "resumes": [*resumes, entry]}
     contents = {

@@ -32,8 +32,7 @@ def place(view: View, width: int) -> list[Row]:
     length = max(4, width - len(percent) - 1)
     filled = int(length * min(1.0, view.updates / view.num_updates)) if view.num_updates else 0
     bar = [piece("━" * filled, "green"), piece("━" * (length - filled), "dim"), piece(percent)]
-    name_width = max(8, width - len(view.state) - 3)
-    name = view.name if len(view.name) <= name_width else f"…{view.name[1 - name_width:]}"
+    name = readable.ending(view.name, max(8, width - len(view.state) - 3))
     epoch, update = _of(view.epoch, view.num_epochs), _of(view.updates, view.num_updates)
     batches = f"batch {_of(view.batch, view.num_batches)}" if view.num_batches else ""
     return [
@@ -51,10 +50,9 @@ def metrics(view: View) -> list[Row]:
         for split, values in _ordered(curves.latest):
             if name in values:
                 best = curves.best.get((split, name))
-                label = f"{name} {split}"
                 table.append(
                     [
-                        piece(label if len(label) <= 28 else f"{label[:27]}…", look_of(split)),
+                        piece(readable.shortened(f"{name} {split}", 28), look_of(split)),
                         piece(readable.number(values[name]), "bold"),
                         piece(readable.number(best.value) if best else ""),
                         piece(str(best.epoch) if best else "", "dim"),

@@ -1,7 +1,6 @@
 """Pictures of a search: the objective over the trials, what it depends on, and the best trade-offs.
 """
 
-import io
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.importance import FanovaImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
-from andiron import files
+from andiron import files, png
 from andiron.search.study import SweepStudy
 
 Plot = Callable[..., Any]
@@ -53,8 +52,6 @@ def _value(number: int) -> Callable[[FrozenTrial], float]:
 def _saved(axes: Any, path: Path) -> Path:
     from matplotlib import pyplot
 
-    content = io.BytesIO()
-    axes.figure.savefig(content, dpi=120, format="png", bbox_inches="tight")
+    files.write(path, png.of_figure(axes.figure, bbox_inches="tight"))
     pyplot.close(axes.figure)
-    files.write(path, content.getvalue())
     return path

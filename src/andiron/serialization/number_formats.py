@@ -6,7 +6,7 @@ Floats are cast to the chosen precision; integers to the narrowest dtype that ho
 import torch
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.serialization import record
 from andiron.serialization.record import Record, Stored, Tensors
 
@@ -95,7 +95,7 @@ def _narrowest(tensor: Tensor) -> torch.dtype:
 
 def _check_range(tensors: Tensors, dtype: torch.dtype, precision: str) -> None:
     lines = [
-        f"  {name!r}: {lost[0]!r}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
+        f"  {name!r}: {readable.joined(lost, 1)}"
         for name, tensor in tensors.items()
         if (lost := too_large(tensor, dtype))
     ]

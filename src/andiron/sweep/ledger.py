@@ -30,6 +30,7 @@ DONE, FAILED, KILLED = "done", "failed", "killed"
 TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
 DIVERGED = "diverged"  # NaN or infinity: it would fail again
 PRUNED = "pruned"  # stopped by a search, because others were better
+GIVEN_UP = (PRUNED, DIVERGED)  # a bad trial, and no failure of the sweep
 PAUSED = "paused"  # at a rung of successive halving
 MISSING = "missing"  # it was done
 IDENTITY = 12  # hexadecimal digits

@@ -1,12 +1,11 @@
 """A picture of how the objective of a sweep depends on each option that was varied."""
 
-import io
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from andiron import errors, plain_values
+from andiron import plain_values, png, readable
 
 LEFT_OUT = ("seed", "name")
 MOST_PANELS, COLUMNS = 12, 3
@@ -41,9 +40,7 @@ def picture(
         axes = figure.add_subplot(rows, columns, place)
         _draw(axes, options[name], objectives, paused)
         axes.set(xlabel=_plain(name), ylabel=_plain(metric))
-    written = io.BytesIO()
-    figure.savefig(written, dpi=120, format="png")
-    return written.getvalue()
+    return png.of_figure(figure)
 
 
 def _draw(
@@ -77,5 +74,4 @@ def _draw(
 
 
 def _plain(text: str) -> str:
-    """Text for matplotlib, which would read dollars as a formula."""
-    return errors.printable(text.replace("\n", " "))[:LONGEST].replace("$", r"\$")
+    return png.label(readable.shortened(text, LONGEST))

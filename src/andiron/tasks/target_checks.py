@@ -4,10 +4,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, readable
 from andiron.outputs import Scalar
 
-MOST_LISTED = 8  # targets in a message
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
 
 
@@ -73,19 +72,17 @@ def _checked(
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
         error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}; {ignoring}")
-        error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())][:MOST_LISTED]
+        error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error
     return loss
 
 
 def _listed(targets: Tensor, is_outside: Tensor) -> str:
     """`sample 3 of the batch has target 10 at place 5`; the first few of many."""
-    places = is_outside.nonzero().tolist()
-    shown = []
-    for sample, *inside in places[:MOST_LISTED]:
-        target = targets[(sample, *inside)].item()
+    words = []
+    for (sample, *inside), target in zip(
+        is_outside.nonzero().tolist(), targets[is_outside].tolist(), strict=True
+    ):
         where = f" at place {', '.join(map(str, inside))}" if inside else ""
-        shown.append(f"sample {sample} of the batch has target {target:g}{where}")
-    if len(places) > MOST_LISTED:
-        shown.append(f"{len(places) - MOST_LISTED} more")
-    return ", ".join(shown)
+        words.append(f"sample {sample} of the batch has target {target:g}{where}")
+    return readable.joined(words)

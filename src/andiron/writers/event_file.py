@@ -30,7 +30,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util import tensor_util
 from torch import Tensor
 
-from andiron import files
+from andiron import files, png
 from andiron.append_only import AppendOnlyFile
 from andiron.protocols import Decisions, Operation
 
@@ -89,19 +89,9 @@ def image(tag: str, pixels: Tensor, updates: int) -> bytes:
     """An image of the Images tab: uint8 [channels, height, width], 1 or 3 channels."""
     channels, height, width = pixels.shape
     encoded = Summary.Image(
-        height=height, width=width, colorspace=channels, encoded_image_string=png(pixels)
+        height=height, width=width, colorspace=channels, encoded_image_string=png.of_pixels(pixels)
     )
     return _shown(updates, tag=tag, image=encoded)
-
-
-def png(pixels: Tensor) -> bytes:
-    """A PNG of uint8 [channels, height, width], 1 or 3 channels."""
-    from PIL import Image  # slow; tensorboard requires it
-
-    array = pixels.permute(1, 2, 0).cpu().numpy()
-    encoded = io.BytesIO()
-    Image.fromarray(array[:, :, 0] if len(pixels) == 1 else array).save(encoded, format="PNG")
-    return encoded.getvalue()
 
 
 def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy
 
-from andiron import files
+from andiron import files, png
 from andiron.protocols import Embeddings
 from andiron.run_folder import PROJECTOR
-from andiron.writers import event_file
 
 FEATURES, LABELS, SPRITE, CONFIG = PROJECTOR
 
@@ -27,7 +26,7 @@ def write(folder: Path, shown: Embeddings) -> None:
         f'metadata_path: "{LABELS}"',
     ]
     if shown.pictures is not None:
-        files.write(folder / SPRITE, event_file.png(shown.pictures))
+        files.write(folder / SPRITE, png.of_pixels(shown.pictures))
         height, width = shown.picture_size
         size = f"single_image_dim: [{width}, {height}]"
         described.append(f'sprite {{ image_path: "{SPRITE}" {size} }}')

@@ -278,7 +278,7 @@ def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_i
         tmp_path / "a.safetensors",
     ) == (
         "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n"
-        "  'head': -70000.0 and 1 more\n"
+        "  'head': -70000.0, and 1 more\n"
         "  'rounds up': 65520.0\n"
         "choose a wider precision ('bfloat16' has nearly the range of 'full'), or 'exact'"
     )

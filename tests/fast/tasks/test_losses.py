@@ -241,7 +241,7 @@ def test_a_target_outside_the_classes_is_reported_with_its_sample(loss):
     ):
         Criterion(loss)(logits(5), targets)
     with pytest.raises(
-        errors.DataError, match="sample 7 of the batch has target 9, 23 more; should be"
+        errors.DataError, match="sample 7 of the batch has target 9, and 23 more; should be"
     ):
         Criterion(CrossEntropy())(logits(), torch.full((31,), 9))
 

@@ -20,7 +20,7 @@ ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "n
     {
         "a launcher that cannot pause": (
             ["hydra/launcher=basic"],
-            "hydra/sweeper=asha: this launcher cannot pause and resume a run; choose",
+            "hydra/sweeper=asha: this launcher cannot stop one run alone; choose",
         ),
         "an interval without a number of jobs": (
             ["lr=interval(1e-3,1)"],
