@@ -22,6 +22,11 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def printable_line(text: str) -> str:
+    """The same on one line."""
+    return printable(text.replace("\n", " ").replace("\t", " "))
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, without a full stop; its class where it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")

@@ -24,4 +24,4 @@ def of_figure(figure: Any, **options: Any) -> bytes:
 
 def label(text: str) -> str:
     """Text on one line that matplotlib does not read as a formula."""
-    return errors.printable(text.replace("\n", " ")).replace("$", r"\$")
+    return errors.printable_line(text).replace("$", r"\$")

@@ -42,6 +42,7 @@ FLOORS = [
         "processor",
         "checksums",
         "logged_lines",
+        "png",
     },
     {"mismatch", "screen"},
     {"config"},

@@ -101,12 +101,11 @@ def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> Rule:
 
     Raises: ConfigError for jobs that cannot be compared at rungs.
     """
-    problems = []
-    for name in SHARED:
-        values = sorted({str(job[name]) for job in jobs})
-        if len(values) > 1:
-            why = "all jobs of successive halving must have the same; give one"
-            problems.append(f"{name}={','.join(values)}: {why}")
+    given = {name: sorted({str(job[name]) for job in jobs}) for name in SHARED}
+    why = "all jobs of successive halving must have the same; give one"
+    problems = [
+        f"{name}={','.join(values)}: {why}" for name, values in given.items() if values[1:]
+    ]
     if problems:
         raise errors.ConfigError(problems)
     sought = objectives.objectives(jobs[0])[0]

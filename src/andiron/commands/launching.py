@@ -115,7 +115,7 @@ class Launcher:
     def _plan(self, book: Ledger, new: Sequence[Job]) -> None:
         book.add("sweep", command=sys.argv, objective=self.metric())
         for each in new:
-            book.add("job", job=each.identity, number=each.number, overrides=each.overrides)
+            book.plan(each)
 
     def _run(
         self,

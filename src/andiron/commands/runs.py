@@ -67,11 +67,8 @@ def compare(options: Options) -> int:
         raise errors.SelectionError("no run has metrics to compare")
     metric = run_list.metric_of(measured, options.metric)
     direction = options.direction or run_values.known_direction(metric, runs)
-    groups = seed_groups.ordered(seed_groups.by_seed(measured), metric, direction)
-    metrics = list(dict.fromkeys([metric, *seed_groups.shown_metrics(measured)]))
-    rows = seed_groups.described(groups, metrics)
-    labelled = dict(zip(map(seed_groups.label, rows), groups, strict=True))
-    curves = epoch_curves.curves(labelled, metric.removesuffix(improvement.LAST))
+    rows = seed_groups.compared(measured, metric, direction)
+    curves = epoch_curves.curves(rows, metric)
     if len(curves) > epoch_curves.MOST:
         few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{few}; choose fewer with --where", file=sys.stderr)
@@ -85,7 +82,8 @@ def _compare_sweep(options: Options) -> int:
     """The jobs of a sweep by their objective; its summary and its picture are written anew."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
     unwritten = results.write()
-    _draw(options, sweep_results.curves(results) if options.png else [], results.metric)
+    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+    _draw(options, curves, results.metric)
     _print(options, seed_groups.plain(results.rows), results.as_text())
     if unwritten:
         raise errors.SweepError(unwritten)

@@ -4,6 +4,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -55,16 +56,13 @@ def run(
     folder = sweep_folder.of(config)
     folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before it is locked: closing a file releases its lock
-    book = Ledger(folder)
-    try:
+    with closing(Ledger(folder)) as book:
         found = study.SweepStudy(folder, space, sought, options)
         sweep_folder.record(config)
         if own is None:
             failed = _run_in_batches(launcher, config, found, int(plain["jobs"]))
         else:
             failed = _run_in_processes(own, found, book, known)
-    finally:
-        book.close()
     for path in study_pictures.drawn(found, folder):
         print(launching.as_typed(path))
     return failed
@@ -183,9 +181,7 @@ class Proposals:
     def _planned(self, job: Job, overrides: list[str]) -> Job:
         if job.identity not in self._known.jobs:
             self._known.jobs[job.identity] = job
-            self._book.add(
-                "job", job=job.identity, number=job.number, overrides=job.overrides
-            )
+            self._book.plan(job)
         self.given[job.identity] = overrides
         return replace(job, status=None, threads=self._threads)
 
@@ -218,9 +214,7 @@ def _run_in_batches(
 def _launched(launcher: Launcher, config: DictConfig, batch: Trials) -> list[JobReturn]:
     """What the jobs of a batch returned; a launcher takes those together whose numbers follow."""
     returned: list[JobReturn] = []
-    numbered = [(trial.number, overrides) for trial, overrides in batch]
-    for _, group in itertools.groupby(enumerate(numbered), lambda each: each[1][0] - each[0]):
-        rows = [each for _, each in group]
-        overrides = [texts for _, texts in rows]
-        returned += launching.launched(launcher, config, overrides, first=rows[0][0])
+    for _, group in itertools.groupby(enumerate(batch), lambda each: each[1][0].number - each[0]):
+        trials, overrides = zip(*(each for _, each in group), strict=True)
+        returned += launching.launched(launcher, config, overrides, first=trials[0].number)
     return returned

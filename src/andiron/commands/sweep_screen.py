@@ -82,7 +82,7 @@ class SweepScreen:
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
             "; tried again" if again else "",
         ]
-        print(errors.printable(" ".join(filter(None, words))).replace("\n", " "))
+        print(errors.printable_line(" ".join(filter(None, words))))
 
     def _state_before(self, job: Job) -> str:
         return ledger.PAUSED if job.identity in self._paused else "waiting"

@@ -1,11 +1,12 @@
 """The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from andiron import errors, png
-from andiron.comparison.recorded_run import Run, epoch_lines
+from andiron import errors, improvement, png
+from andiron.comparison.recorded_run import epoch_lines
+from andiron.comparison.seed_groups import Row, label
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
@@ -23,12 +24,12 @@ class Curve:
     highest: Sequence[float]
 
 
-def curves(groups: Mapping[str, Sequence[Run]], metric: str) -> list[Curve]:
-    """A curve for each labelled group of runs that logged the metric.
+def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
+    """A curve for each group of runs that logged the metric.
 
     Raises: DataError for a run whose values cannot be read.
     """
-    found = (_curve(label, runs, metric) for label, runs in groups.items())
+    found = (_curve(row, metric.removesuffix(improvement.LAST)) for row in rows)
     return [curve for curve in found if curve.updates]
 
 
@@ -61,10 +62,10 @@ def picture(found: Sequence[Curve], metric: str) -> bytes:
     return png.of_figure(figure)
 
 
-def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
+def _curve(row: Row, metric: str) -> Curve:
     values: dict[int, list[float]] = {}
     split, _, name = metric.partition("/")
-    for run in runs:
+    for run in row.runs:
         for line in epoch_lines(run.folder):
             if line.split == split and name in line.values:
                 value = float(line.values[name])
@@ -73,4 +74,4 @@ def _curve(label: str, runs: Sequence[Run], metric: str) -> Curve:
     updates = sorted(values)
     columns = [values[each] for each in updates]
     means = [sum(each) / len(each) for each in columns]
-    return Curve(label, updates, means, [*map(min, columns)], [*map(max, columns)])
+    return Curve(label(row), updates, means, [*map(min, columns)], [*map(max, columns)])

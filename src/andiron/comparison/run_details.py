@@ -161,7 +161,7 @@ def _listed(values: Any) -> str:
     """A line for each name and value, the value continued below itself where it is long."""
     lines = []
     for name, value in dict(values).items():
-        text = errors.printable(as_text(value).replace("\n", " "))
+        text = errors.printable_line(as_text(value))
         name, room = errors.printable(name), WIDTH - NAME - 2
         pieces = [text[at : at + room] for at in range(0, min(len(text), MOST_TEXT), room)] or [""]
         heads = [f"{name:{NAME}}  ", *[" " * (NAME + 2)] * (len(pieces) - 1)]

@@ -104,6 +104,14 @@ def described(
     ]
 
 
+def compared(
+    runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
+) -> list[Row]:
+    """A row for each group of runs that differ only in the seed, the best by a metric first."""
+    metrics = dict.fromkeys([metric, *shown_metrics(runs)])
+    return described(ordered(by_seed(runs), metric, direction), [*metrics], beside)
+
+
 def label(row: Row) -> str:
     """The place of a group and its options, for a legend."""
     options = (f"{name}={cell(value)}" for name, value in row.options.items())

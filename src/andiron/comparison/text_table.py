@@ -42,9 +42,7 @@ def cell(value: Any) -> str:
         return NOTHING
     if isinstance(value, Path):  # whole, to be copied
         return errors.printable(str(value).replace("\n", "\\n"))
-    text = as_text(value)
-    text = errors.printable(text[: 2 * WIDEST].replace("\n", " ").replace("\t", " "))
-    return shortened(text, WIDEST)
+    return shortened(errors.printable_line(as_text(value)[: 2 * WIDEST]), WIDEST)
 
 
 def measured(value: float | None) -> str | None:

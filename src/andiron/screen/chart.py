@@ -34,16 +34,23 @@ def chart(
     shown = _visible(lines, share)
     if columns < 4 or rows < 2 or not shown:
         return []
-    wide, high = (1, 1) if is_marked else (2, 4)  # dots of a character
-    across, up = (_span(point[axis] for _, points in shown for point in points) for axis in (0, 1))
+    blank, wide, high = (ord(" "), 1, 1) if is_marked else (BLANK, 2, 4)  # dots of a character
+    across, up = (
+        _span([point[axis] for _, points in shown for point in points]) for axis in (0, 1)
+    )
     column, row = _place(*across, columns * wide), _place(*up[::-1], rows * high)
-    cells = [[("", BLANK)] * columns for _ in range(rows)]  # style or mark, and dots
+    cells = [[("", blank)] * columns for _ in range(rows)]  # style and character
     for style, points in shown:
-        for x, y in _connected([(column(update), row(value)) for update, value in points]):
+        for x, y in set(_connected([(column(at), row(value)) for at, value in points])):
             line, place = cells[y // high], x // wide
-            line[place] = style, line[place][1] | DOTS[x % wide][y % high]
+            dots = line[place][1] | DOTS[x % wide][y % high]
+            line[place] = ("", ord(style)) if is_marked else (style, dots)
     drawn = [
-        [_label(number, rows - 1, *up), *_pieces(line, is_marked)]
+        [
+            _label(number, rows - 1, *up),
+            *(piece("".join(chr(code) for _, code in cells), style)
+              for style, cells in groupby(line, itemgetter(0))),
+        ]
         for number, line in enumerate(cells)
     ]
     first, last = f"{across[0]:,.0f}", f"{across[1]:,.0f} updates"
@@ -64,10 +71,9 @@ def _visible(lines: Iterable[Line], share: float) -> list[tuple[str, Points]]:
     return [(style, points) for style, points in kept if points]
 
 
-def _span(values: Iterable[float]) -> tuple[float, float]:
+def _span(values: Sequence[float]) -> tuple[float, float]:
     """The lowest and the highest value, apart from each other where it is a single one."""
-    ordered = sorted(values)
-    low, high = ordered[0], ordered[-1]
+    low, high = min(values), max(values)
     around = 0 if high > low else abs(low) / 10 or 1.0
     return low - around, high + around
 
@@ -80,8 +86,9 @@ def _place(start: float, end: float, number: int) -> Callable[[float], int]:
 def _connected(dots: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The dots and those on the straight lines between neighbours."""
     for (x, y), (to_x, to_y) in pairwise([*dots, dots[-1]]):
-        steps = max(abs(to_x - x), abs(to_y - y), 1)
-        for step in range(steps):
+        yield x, y
+        steps = max(abs(to_x - x), abs(to_y - y))
+        for step in range(1, steps):
             yield x + round(step * (to_x - x) / steps), y + round(step * (to_y - y) / steps)
 
 
@@ -91,11 +98,3 @@ def _label(number: int, last: int, low: float, high: float) -> Segment:
         return piece(" " * AXIS + "│", "dim")
     value = readable.number(high - (high - low) * number / last)
     return piece(f"{value:>{AXIS}}"[:AXIS] + "┤", "dim")
-
-
-def _pieces(line: Sequence[tuple[str, int]], is_marked: bool) -> Iterator[Segment]:
-    """A piece for each run of one style, or one with all marks."""
-    if is_marked:
-        yield piece("".join(mark or " " for mark, _ in line))
-    for style, cells in groupby(() if is_marked else line, itemgetter(0)):
-        yield piece("".join(chr(code) for _, code in cells), style)

@@ -24,8 +24,7 @@ def style(name: str) -> Style:
 
 def piece(text: str, look: str = "") -> Segment:
     """Untrusted text on one line, without control characters."""
-    plain = errors.printable(text.replace("\n", " ").replace("\t", " "))
-    return Segment(plain, style(look) if look else None)
+    return Segment(errors.printable_line(text), style(look) if look else None)
 
 
 def fitted(row: Row, width: int) -> Row:

@@ -170,6 +170,10 @@ class Ledger:
         line = {"event": event, "at": status.now(), **known}
         self._file.append((json.dumps(line) + "\n").encode())
 
+    def plan(self, job: Job) -> None:
+        """Adds a new job."""
+        self.add("job", job=job.identity, number=job.number, overrides=job.overrides)
+
     def close(self) -> None:
         """Closes the file."""
         self._file.close()

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files, improvement
-from andiron.comparison import epoch_curves, recorded_run, run_list, run_values, seed_groups
-from andiron.comparison.epoch_curves import Curve
+from andiron import errors, files
+from andiron.comparison import recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.seed_groups import Row
 from andiron.plain_values import as_text
@@ -98,22 +97,14 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     given = metric or (objective if isinstance(objective, str) else None)
     name = run_list.metric_of(done, given)
     way = direction or run_values.known_direction(name, done)
-    groups = seed_groups.ordered(seed_groups.by_seed(done), name, way)
-    metrics = list(dict.fromkeys([name, *seed_groups.shown_metrics(done)]))
-    rows = seed_groups.described(groups, metrics, measured)
+    rows = seed_groups.compared(done, name, way, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     jobs = [replace(job, objective=values.get(key)) for key, job in known.items()]
-    best = _best(groups[0], name, way)
+    best = _best(rows[0].runs, name, way)
     if best is None:
         return Results(folder, jobs, name, rows, None, {})
     changes = recorded_run.changes(best.folder)
     return Results(folder, jobs, name, rows, by_path[best.path], changes)
-
-
-def curves(results: Results) -> list[Curve]:
-    """The curve of the metric for each group."""
-    labelled = {seed_groups.label(row): row.runs for row in results.rows}
-    return epoch_curves.curves(labelled, results.metric.removesuffix(improvement.LAST))
 
 
 def as_csv(
