@@ -105,8 +105,11 @@ def _show(head: dict[str, str], found: Any) -> None:
         shown = sorted(present, key=lambda each: each.f1)[:MOST_CLASSES]
         is_cut = len(shown) < len(found.classes)
         title = f", the {len(shown)} lowest F1 of {len(found.classes)}" if is_cut else ""
-        rows = [[ending(each.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in each.ratios), each.support]
-                for each in (shown if is_cut else found.classes)]  # fmt: skip
+        rows = [
+            [ending(each.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in each.ratios),
+             each.support]
+            for each in (shown if is_cut else found.classes)
+        ]  # fmt: skip
         headers = [f"class{title}", "precision", "recall", "F1", "support"]
         print(table(headers, rows), end="\n\n")
     if found.worst:

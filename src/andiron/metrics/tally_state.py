@@ -80,7 +80,8 @@ def failures_explained() -> Iterator[None]:
 def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
     found = _listed(parts)
     if found is None or (not hasattr(metric, "value") and len(found) != 2):
-        raise errors.DataError(f"{where}: {readable.shortened(repr(parts))} are no parts of this metric")
+        shown = readable.shortened(repr(parts))
+        raise errors.DataError(f"{where}: {shown} are no parts of this metric")
     for each in found:
         for leaf in each if isinstance(each, list) else [each]:
             is_number = type(leaf) in NUMBERS
