@@ -2,6 +2,8 @@
 
 >>> duration(200), number(0.12345), number(1e-9)
 ('3m20s', '0.1235', '1.000e-09')
+>>> joined([4, 7], 2), joined([4, 7, 9], 1), shortened("abcdef", 4), ending("abcdef", 4)
+('4, 7', '4, and 2 more', 'abc…', '…def')
 """
 
 from collections.abc import Sequence

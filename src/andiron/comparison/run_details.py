@@ -159,14 +159,11 @@ def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _listed(values: Any) -> str:
     """A line for each name and value, the value continued below itself where it is long."""
-    lines = []
+    lines, indent, room = [], " " * (NAME + 2), WIDTH - NAME - 2
     for name, value in dict(values).items():
         text = errors.printable_line(as_text(value))
-        name, room = errors.printable(name), WIDTH - NAME - 2
-        pieces = [text[at : at + room] for at in range(0, min(len(text), MOST_TEXT), room)] or [""]
-        heads = [f"{name:{NAME}}  ", *[" " * (NAME + 2)] * (len(pieces) - 1)]
-        if len(name) > NAME:
-            lines.append(name)
-            heads[0] = " " * (NAME + 2)
-        lines += [f"{head}{piece}".rstrip() for head, piece in zip(heads, pieces, strict=True)]
+        pieces = [text[at : at + room] for at in range(0, min(len(text), MOST_TEXT), room)]
+        name = errors.printable(name)
+        head = f"{name:{NAME}}  " if len(name) <= NAME else f"{name}\n{indent}"
+        lines.append((head + f"\n{indent}".join(pieces)).rstrip())
     return "\n".join(lines)

@@ -22,6 +22,10 @@ ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "n
             ["hydra/launcher=basic"],
             "hydra/sweeper=asha: this launcher cannot stop one run alone; choose",
         ),
+        "runs whose metrics are not logged as lines": (
+            ["writers=tensorboard"],
+            "hydra/sweeper=asha: reads metrics.jsonl, which is not written; choose",
+        ),
         "an interval without a number of jobs": (
             ["lr=interval(1e-3,1)"],
             "lr=interval(1e-3,1): an interval has no grid; hydra.sweeper.n_trials=27 draws",
