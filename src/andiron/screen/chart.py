@@ -1,7 +1,7 @@
 """Curves over updates in text: with Braille dots, eight to a character, or each with its own mark.
 
 By hand, for a display has 1 % of the training's time. Three curves of 500 points on 100x20 took
-plotext 6.1 24 ms of a processor and plotille 6.0 15 ms, and take this 3 ms; importing plotext took
+plotext 6.1 24 ms of a processor and plotille 6.0 15 ms, and take this 4 ms; importing plotext took
 150 ms.
 """
 
