@@ -9,7 +9,7 @@ True
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,10 +61,11 @@ class Cadence:
 
 
 class Ticker:
-    """A cadence, and when it was last met."""
+    """A cadence, and when it was last met; `clock` gives seconds."""
 
-    def __init__(self, cadence: Cadence):
+    def __init__(self, cadence: Cadence, clock: Callable[[], float] = time.monotonic):
         self.cadence = cadence
+        self._clock = clock
         self.done(-1)
 
     def resolve(self, updates_per_epoch: int) -> None:
@@ -91,7 +92,7 @@ class Ticker:
     @property
     def _is_time(self) -> bool:
         minutes = self.cadence.minutes
-        return minutes is not None and time.monotonic() - self._last_time >= 60 * minutes
+        return minutes is not None and self._clock() - self._last_time >= 60 * minutes
 
     def was_done(self, updates: int) -> bool:
         """Whether it was last met after this update."""
@@ -99,7 +100,7 @@ class Ticker:
 
     def done(self, updates: int) -> None:
         """Counts from here on: it is not due again after the same update."""
-        self._last_update, self._last_time = updates, time.monotonic()
+        self._last_update, self._last_time = updates, self._clock()
 
     def state_dict(self) -> dict[str, Any]:
         """The update at which it was last met."""

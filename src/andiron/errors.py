@@ -73,15 +73,16 @@ class SampleError(DataError):
 
     places: Sequence[int] = ()
 
-    def located(self, loader: object, epoch: int, batch: int) -> DataError:
+    def located(self, loader: object, epoch: int, batch: int, *slice_number: int) -> DataError:
         """The same error with the samples' indices in the data set; epoch and batch count from 0.
 
-        It stays as it is where the loader has no `indices(epoch, batch)`.
+        `slice_number` is given for a slice of the batch. The error stays as it is where the loader
+        has no `indices(epoch, batch)`.
         """
         indices = getattr(loader, "indices", None)
         if indices is None:
             return self
-        of_batch = indices(epoch, batch)
+        of_batch = indices(epoch, batch, *slice_number)
         named = readable.joined([of_batch[place] for place in self.places])
         where = f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data"
         return DataError(f"{where}: {self}")
@@ -113,6 +114,10 @@ class OwnershipError(AndironError):
 
 class NonFiniteError(AndironError):
     """A loss, gradient or weight that is NaN or infinite."""
+
+
+class PeerError(AndironError):
+    """Another process of the run that failed or cannot be reached."""
 
 
 class ExhaustedError(AndironError):

@@ -13,13 +13,14 @@ from torch import nn
 
 from andiron import errors, randomness, serialization
 from andiron.build import (
-    components, configured_learner, configured_store, layer_overview, resume_point,
+    components, configured_learner, configured_store, division, layer_overview, resume_point,
 )  # fmt: skip
 from andiron.build.components import Components
 from andiron.build.network import Most
 from andiron.checkpoint import directory
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
+from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, summary
 from andiron.learner.embeddings import embeddings
@@ -51,7 +52,8 @@ class Experiment:
                 at_end.callback(loader.close)
             try:
                 model = self.learner.fit(train, valid, test, begun)
-                self._write_results()
+                if self.components.world.rank == 0:
+                    self._write_results()
             except errors.Interrupted:  # the run can be resumed: its session stays open
                 raise
             except BaseException:
@@ -95,7 +97,9 @@ class Experiment:
         writers, page = self.learner.metric_log.writers, summary.as_markdown(results)
         writers.show_page("summary", page, self.learner.updates)
         writers.show_embeddings(
-            lambda most: embeddings(self.learner.model, self.components.valid, most, class_names)
+            lambda most: embeddings(
+                self.learner.model, self.components.valid.undivided(), most, class_names
+            )
         )
         with write_errors_explained(self.folder):
             exports = {
@@ -114,16 +118,20 @@ def build(
     *,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
+    world: World | None = None,
 ) -> Experiment:
     """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
 
+    In a `world` of several processes, all call it; rank 0 writes the record.
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    built = components.build(config, trusted)
+    built = components.build(config, trusted, world=world)
     groups = built.optimizer.groups
     with _assembled(config, folder, built, interrupter) as made:
+        if built.world.rank:
+            return made
         metadata.record_start(
             config,
             folder,
@@ -143,22 +151,31 @@ def resume(
     *,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
+    world: World | None = None,
 ) -> Experiment:
     """The run in `run_dir`, at its newest whole checkpoint; `changes` are those of its options.
 
-    With `trusted`, the configuration was read from the folder.
+    In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
+    configuration was read from the folder.
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    store = configured_store.store(config, folder.checkpoints, trusted)
-    path, checkpoint = saved = resume_point.newest(store, run_record.identity(folder))
+    world = world or World(slices=config.slices)
+    path, checkpoint = saved = world.decided(
+        lambda: resume_point.newest(
+            configured_store.store(config, folder.checkpoints, trusted),
+            run_record.identity(folder),
+        )
+    )
     most = Most.of(checkpoint.model, str(path))
-    built = components.build(dataclasses.replace(config, start_from=None), trusted, most)
-    metadata.check_data(folder, built.splits, changes)
+    built = components.build(dataclasses.replace(config, start_from=None), trusted, most, world)
+    world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
     with _assembled(config, folder, built, interrupter) as made:
         resume_point.resume(made.learner, config, built, saved, changes)
+        if world.rank:
+            return made
         metadata.record_resume(
             config,
             folder,
@@ -204,6 +221,7 @@ def _assembled(
 
 def _log_data(built: Components, folder: RunFolder) -> None:
     splits = built.splits
+    division.warn(built.model, built.world)
     log.info("run folder %s", folder.path)
     sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)

@@ -41,6 +41,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"  # the states to resume from
         self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
         self.profile = path / "profile"  # traces of updates, with the option of this name
+        self.ranks = path / "ranks"  # the logs of the other processes of a run of several
         self.model = path / "model.safetensors"  # the trained weights
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
@@ -52,6 +53,10 @@ class RunFolder:
     def weights(self, name: str) -> Path:
         """The exported weights `model`, or `model-<average>`."""
         return self.path / f"{name}.safetensors"
+
+    def rank_log(self, rank: int) -> Path:
+        """What a process of several says, other than rank 0."""
+        return self.ranks / f"{rank}.log"
 
     def owns(self, name: str) -> bool:
         """Whether a run writes a file or folder of that name here."""

@@ -37,6 +37,7 @@ FLOORS = [
         "protocols",
         "interrupter",
         "devices",
+        "distributed",
         "append_only",
         "memory",
         "processor",

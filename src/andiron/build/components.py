@@ -6,18 +6,20 @@ import math
 import typing
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
 
 from andiron import devices, errors, files
-from andiron.build import grouped_optimizer, network, target_kinds, targets
+from andiron.build import division, grouped_optimizer, network, target_kinds, targets
 from andiron.build.network import Most
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
 from andiron.data.augment.sample_random import Augmentation
 from andiron.data.composed.derived_splits import few
+from andiron.distributed import ALONE, World
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 
@@ -39,20 +41,28 @@ class Components:
     schedule: Schedule
     num_updates: int  # planned for the whole run
     updates_per_epoch: int
+    world: World = ALONE
 
 
-def build(config: Train, trusted: Trust | None = None, most: Most | None = None) -> Components:
+def build(
+    config: Train,
+    trusted: Trust | None = None,
+    most: Most | None = None,
+    world: World | None = None,
+) -> Components:
     """The components that the configuration names; with `trusted`, one read from a run folder.
 
+    In a `world` of several processes, rank 0 builds them first.
     Then only what `trusted` allows is built, with a network of at most `most`, and nothing is
     downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
+    world = world or World(slices=config.slices)
     if trusted is None:
-        return _built(config, most, trusted)
+        return world.after_first(partial(_built, config, most, trusted, world))
     target_kinds.check(config, trusted)
     with unwritten():
-        return _built(config, most, trusted)
+        return world.after_first(partial(_built, config, most, trusted, world))
 
 
 def unwritten() -> AbstractContextManager[None]:
@@ -60,14 +70,19 @@ def unwritten() -> AbstractContextManager[None]:
     return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
-def _built(config: Train, most: Most | None, trusted: Trust | None) -> Components:
+def _built(config: Train, most: Most | None, trusted: Trust | None, world: World) -> Components:
+    if found := [*division.option_problems(config, world)]:
+        raise errors.ConfigError(found)
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers):
         raise errors.ConfigError([too_many])
     splits = data(config)
-    train, valid, test = (_loader(config, splits, name, device) for name in SPLITS)
+    train, valid, test = (_loader(config, splits, name, device, world) for name in SPLITS)
     lengths = horizons(config, len(train))
     model = network.model(config, splits, most, trusted).to(device)
+    optimizer = grouped_optimizer.build(config, model, **lengths)
+    if found := division.problems(optimizer, world):
+        raise errors.ConfigError(found)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     return Components(
@@ -77,9 +92,10 @@ def _built(config: Train, most: Most | None, trusted: Trust | None) -> Component
         test,
         device,
         model,
-        grouped_optimizer.build(config, model, **lengths),
+        optimizer,
         schedule,
         **lengths,
+        world=world,
     )
 
 
@@ -113,8 +129,11 @@ def data(config: Train) -> Splits:
     return dataclasses.replace(splits, batcher=batcher)
 
 
-def _loader(config: Train, splits: Splits, name: str, device: torch.device) -> DataLoader:
+def _loader(
+    config: Train, splits: Splits, name: str, device: torch.device, world: World
+) -> DataLoader:
     builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
+    builder = builder.world(world)
     dataset = getattr(splits, name)
     if name != "train":
         batch_size = max(config.batch_size, splits.evaluation_batch_size)

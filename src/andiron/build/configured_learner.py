@@ -42,6 +42,7 @@ def learner(
         .metric_valid_numeric(*metrics)
         .devices([built.device])
         .options(config)
+        .world(built.world)
         .averages(**_averages(config, built))
         .early_stopping(
             **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}

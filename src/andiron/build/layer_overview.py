@@ -13,7 +13,7 @@ from andiron.render.layer_table import layer_table
 
 def overview(built: Components) -> Table:
     """A row for each layer, of one training batch: shapes, parameters, operations, memory."""
-    batch = next(built.train.epoch(0))
+    batch = next(built.train.undivided().epoch(0))
     with inference.valid(built.model) as model:
         found = layers(model, lambda: model.valid_step(batch))  # type: ignore[operator]
     return layer_table(found, "layers, in a forward pass of one training batch")

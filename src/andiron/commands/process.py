@@ -14,16 +14,19 @@ from andiron.config import flags
 EXIT_USAGE = 2
 # of torchrun and of mpirun: how many processes were started, and which of them this is
 NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
+OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 Arguments = ParamSpec("Arguments")
+Main = Callable[Arguments, int]
 
 
 def command(
-    main: Callable[Arguments, int], *, trains: bool = False
-) -> Callable[Arguments, int]:
+    main: Main[Arguments], *, trains: bool = False, joins_others: bool = False
+) -> Main[Arguments]:
     """A main function whose surroundings are checked, and which ends if its result is lost.
 
-    Ctrl-C ends it with a line, also while it imports.
+    Ctrl-C ends it with a line, also while it imports. One that `joins_others` may be one of several
+    processes of torchrun; others would each do the same, in silence.
     """
 
     @functools.wraps(main)
@@ -31,7 +34,7 @@ def command(
         has_result = not trains or flags.prints_only(sys.argv[1:])
         try:
             with streams.lasting(has_result=has_result):
-                return _ended(lambda: main(*args, **kwargs))
+                return _ended(lambda: main(*args, **kwargs), joins_others=joins_others)
         except streams.ResultLost as lost:
             return lost.exit_code
 
@@ -42,8 +45,8 @@ def command(
 training_command = functools.partial(command, trains=True)
 
 
-def _ended(main: Callable[[], int]) -> int:
-    found = problems(sys.argv[1:], os.environ)
+def _ended(main: Callable[[], int], *, joins_others: bool) -> int:
+    found = problems(sys.argv[1:], os.environ, joins_others=joins_others)
     if found:
         print(f"error: {errors.ConfigError(found)}", file=sys.stderr)
         return EXIT_USAGE
@@ -54,7 +57,16 @@ def _ended(main: Callable[[], int]) -> int:
         return exit_code(error)
 
 
-def problems(arguments: list[str], environment: Mapping[str, str]) -> list[str]:
+def several(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """The rank of this process and the number of processes, where torchrun started several."""
+    size = _number(environment.get("WORLD_SIZE"))
+    is_launched = all(name in environment for name in OF_TORCHRUN)
+    return (_number(environment["RANK"]), size) if is_launched and size > 1 else None
+
+
+def problems(
+    arguments: list[str], environment: Mapping[str, str], *, joins_others: bool = False
+) -> list[str]:
     """Why no command can run in this process: a line each."""
     found = [
         f"{_readable(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
@@ -77,19 +89,21 @@ def problems(arguments: list[str], environment: Mapping[str, str]) -> list[str]:
             f"umask {mask:04o}: this process could not use the files and folders that it makes; "
             "run `umask 022` before it"
         )
-    return [*found, *_several_processes(environment)]
+    is_joined = joins_others and several(environment) is not None
+    return found if is_joined else [*found, *_several_processes(environment)]
 
 
 def _several_processes(environment: Mapping[str, str]) -> list[str]:
-    """Each process would train a run of its own, in silence."""
-    several = [name for name in NUMBERS_OF_PROCESSES if _number(environment.get(name)) > 1]
+    """Each process would do the same as the others, in silence."""
+    numbers = [name for name in NUMBERS_OF_PROCESSES if _number(environment.get(name)) > 1]
     ranks = [name for name in RANKS if _number(environment.get(name)) > 0]
-    named = " ".join(f"{name}={environment[name]}" for name in (*several, *ranks))
+    named = " ".join(f"{name}={environment[name]}" for name in (*numbers, *ranks))
     if not named:
         return []
     return [
-        f"{named}: this is one of several processes, as torchrun or mpirun start them; a run is "
-        "trained by one process, on one device: start it with python, or unset these variables"
+        f"{named}: this is one of several processes, as torchrun or mpirun start them; only "
+        "train.py runs in several, started by torchrun: start this with python, or unset these "
+        "variables"
     ]
 
 

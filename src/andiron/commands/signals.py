@@ -50,7 +50,7 @@ class Signals:
             elif hasattr(signal, "alarm"):  # Windows has none
                 signal.signal(signal.SIGALRM, self._end_start)
                 signal.alarm(SECONDS_TO_START)
-        elif number == signal.SIGINT:
+        elif number == signal.SIGINT and self.interrupter.may_end_at_once:
             if self.last_words is not None:
                 self.last_words(f"{name} for the second time: ended at once")
             for cleanup in self.interrupter.cleanups:

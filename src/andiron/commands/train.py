@@ -3,28 +3,34 @@
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from andiron.commands import process
 from andiron.commands.signals import Signals, heard
 from andiron.config.flags import SWEEPS
-from andiron.interrupter import Interrupter
+from andiron.interrupter import Interrupter, SharedInterrupter
 from andiron.sweep import shares
 
 OF_ANOTHER = ("hydra/launcher", "hydra.launcher.jobs")  # launcher, or another number of jobs
 JOBS = re.compile(r"jobs=(\d{1,6})")
 
 
-@process.training_command
+@partial(process.training_command, joins_others=True)
 def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """Runs `python train.py`; returns the exit code.
 
     With `until_exit` the process ends with it. A signal is answered from here on.
     """
-    arguments, interrupter = sys.argv[1:], Interrupter()
+    several = process.several(os.environ)
+    arguments, interrupter = sys.argv[1:], SharedInterrupter() if several else Interrupter()
     interrupter.start()
     signals = Signals(interrupter, until_exit=until_exit)
     with heard(signals):
+        if several:
+            from andiron.commands import ranks
+
+            return ranks.main(arguments, conf_dir, signals, *several)
         _start_clean_process(arguments)
         from andiron.commands import command_line, training  # they import Hydra
 

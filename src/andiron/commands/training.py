@@ -3,7 +3,7 @@
 import dataclasses
 import gc
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatch
 from functools import partial
@@ -23,6 +23,8 @@ from andiron.interrupter import Interrupter
 from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 
+# the module that builds runs, which builds them in all processes of a run
+Share = Callable[[Any, Train], Any]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
 log = logging.getLogger("andiron")
 
@@ -33,6 +35,7 @@ def train(
     hydra_record: HydraRecord,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
+    share: Share | None = None,
 ) -> None:
     """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
 
@@ -52,9 +55,9 @@ def train(
         interrupter.begin(config.interrupted_exit_code)
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):
             known = trusted or Trust(tuple(config.trust))
-            _resume(config, folder, hydra_record, interrupter, known)
+            _resume(config, folder, hydra_record, interrupter, known, share)
         else:
-            _start(config, folder, hydra_record, interrupter, trusted)
+            _start(config, folder, hydra_record, interrupter, trusted, share)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
         outcome = _outcome(config, folder, trusted)
@@ -68,6 +71,7 @@ def _start(
     hydra_record: HydraRecord,
     interrupter: Interrupter,
     trusted: Trust | None,
+    share: Share | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
     replaces = run_record.holds_run(folder)
@@ -76,7 +80,7 @@ def _start(
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
-        experiment = _import_experiment(interrupter)
+        experiment = _import_experiment(config, interrupter, share)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
         if not replaces:
@@ -90,6 +94,7 @@ def _resume(
     hydra_record: HydraRecord,
     interrupter: Interrupter,
     trusted: Trust,
+    share: Share | None,
 ) -> None:
     plain = dataclasses.asdict(config)
     recorded = run_record.config(folder, trusted.saying(plain))
@@ -105,7 +110,7 @@ def _resume(
     with claim.resumed(folder) as begins, exhausted.explained(config):
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
-        experiment = _import_experiment(interrupter)
+        experiment = _import_experiment(config, interrupter, share)
         resumed = experiment.resume(
             config,
             folder.path,
@@ -211,8 +216,8 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
     return True
 
 
-def _import_experiment(interrupter: Interrupter) -> Any:
-    """The module that builds runs; it imports torch, which takes a second or two.
+def _import_experiment(config: Train, interrupter: Interrupter, share: Share | None) -> Any:
+    """The module that builds runs, shared or not; it imports torch, which takes a second or two.
 
     Raises: Interrupted if a signal came meanwhile.
     """
@@ -221,7 +226,7 @@ def _import_experiment(interrupter: Interrupter) -> Any:
         from andiron import experiment
 
         gc.enable()
-    return experiment
+    return experiment if share is None else share(experiment, config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,6 +236,7 @@ class Training:
     arguments: list[str]
     signals: Signals
     resumes: bool = False  # a run that the folder holds already, as resume=auto does
+    share: Share | None = None  # of several processes
 
     def __call__(
         self,
@@ -244,6 +250,9 @@ class Training:
             config = dataclasses.replace(config, resume="auto", overwrite=False)
         self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         interrupter = self.signals.interrupter
+        if config.debug and self.share is not None:
+            why = "stops and resumes a run within one process; start it with python"
+            raise errors.ConfigError([f"debug=true: {why}"])
         if config.debug and trusted is None:
 
             def one(config: Train, folder: Path, interrupter: Interrupter) -> None:
@@ -251,7 +260,7 @@ class Training:
 
             debug_run.run(config, run_dir, one, interrupter)
             return None
-        train(config, run_dir, hydra_record, interrupter, trusted)
+        train(config, run_dir, hydra_record, interrupter, trusted, self.share)
         if not command_arguments.parsed(self.arguments).multirun:
             return None
         from andiron.comparison import objective  # a wrong command line is answered without it

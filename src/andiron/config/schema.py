@@ -66,6 +66,14 @@ class Train(LearnerOptions):
     writers: Nodes | None = option(DEFAULT_WRITERS, "where to write logged values", resume="free")
     render: Node | None = option(None, "progress on the terminal", resume="free")
     batch_size: Count = option(64, "samples per training batch", hparam=True)
+    slices: Count | None = option(
+        None,
+        "fixed parts of a batch, each with its own forward and backward: 8; see docs/distributed.md",
+        hparam="if set",
+    )
+    peer_timeout: Positive = option(
+        600.0, "seconds after which a process of the run that does not answer ends it", resume="free"
+    )
     num_workers: Index = option(
         0, "data loading processes; data in memory needs none", resume="free"
     )

@@ -10,6 +10,7 @@
     [[1, 0], [2]]
 """
 
+import copy
 import multiprocessing.queues
 import os
 import signal
@@ -29,6 +30,7 @@ from andiron.data.augment.sample_random import Augmentation, uses_default_genera
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
 from andiron.data.gathering import Request
+from andiron.distributed import ALONE, Sliced, World
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
@@ -42,7 +44,7 @@ class DataLoader:
     the data set's own. An ArrayDataset is moved to the device and gathered there; torch's data sets
     are gathered between steps, any other by a thread ahead of the step; with `num_workers` above 0,
     worker processes gather. `augmentations` run there, from (shuffle_seed, epoch, index). All give
-    the same batches.
+    the same batches. In a divided `world`, a batch is a Sliced with this process's part of it.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class DataLoader:
         num_workers: int = 0,
         device: torch.device | str = "cpu",
         augmentations: Sequence[Augmentation] = (),
+        world: World = ALONE,
     ):
         if len(dataset) == 0:
             raise ValueError("the data set is empty: no batch can be formed")
@@ -73,6 +76,7 @@ class DataLoader:
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
         self.num_items = len(dataset)  # samples in an epoch
+        self._world = world
         self._gather = gathering.Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
         self._is_seeded = uses_default_generators(dataset)
         self._upcoming = _Upcoming()
@@ -100,14 +104,23 @@ class DataLoader:
             return torch.arange(self.num_items)
         return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
 
-    def indices(self, epoch: int, batch: int) -> list[int]:
-        """The indices of the samples in one batch of an epoch, both counted from 0."""
+    def indices(self, epoch: int, batch: int, slice_number: int | None = None) -> list[int]:
+        """The indices of the samples in one batch of an epoch, or in this process's slice of it."""
         first = batch * self.batch_size
-        return self.order(epoch)[first : first + self.batch_size].tolist()
+        whole = self.order(epoch)[first : first + self.batch_size].tolist()
+        return whole if slice_number is None else dict(self._world.parts(whole))[slice_number]
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0."""
-        return self.batcher(self._gather(next(self._requests(epoch, number))), self.device)
+        requests = self._requests(epoch, number)
+        batches = (self.batcher(self._gather(request), self.device) for request in requests)
+        return next(self._sliced(batches, number) if self._world.is_divided else batches)
+
+    def undivided(self) -> "DataLoader":
+        """A loader of whole batches, of the same data in the same order."""
+        loader = copy.copy(self)
+        loader._world = ALONE
+        return loader
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
@@ -116,15 +129,24 @@ class DataLoader:
         Raises: RuntimeError if worker processes have begun another epoch since.
         """
         if self.in_memory:
-            return self._here(epoch, first_batch)
-        requests = self._requests(epoch, first_batch)
-        if self._workers is not None:
-            raws = self._by_workers(epoch, requests)
-        elif self._is_seeded:  # a thread would share the generators with the step
-            raws = map(self._gathered, requests)
+            batches = self._here(epoch, first_batch)
         else:
-            raws = self._ahead(requests)
-        return prefetch.batches(raws, self.batcher, self.device)
+            requests = self._requests(epoch, first_batch)
+            if self._workers is not None:
+                raws = self._by_workers(epoch, requests)
+            elif self._is_seeded:  # a thread would share the generators with the step
+                raws = map(self._gathered, requests)
+            else:
+                raws = self._ahead(requests)
+            batches = prefetch.batches(raws, self.batcher, self.device)
+        return self._sliced(batches, first_batch) if self._world.is_divided else batches
+
+    def _sliced(self, slices: Iterator[Any], first_batch: int) -> Iterator[Sliced]:
+        """The batches of an epoch from their slices with samples, one after the other."""
+        for batch in range(first_batch, len(self)):
+            size = min(self.batch_size, self.num_items - batch * self.batch_size)
+            parts = self._world.parts(range(size))
+            yield Sliced({number: next(slices) for number, part in parts if len(part)})
 
     def _requests(
         self, epoch: int, first_batch: int, batches_together: int = 1
@@ -133,6 +155,9 @@ class DataLoader:
         if self.in_memory:
             order = order.to(self.device)
         chunks = torch.split(order, self.batch_size * batches_together) if len(order) else ()
+        if self._world.is_divided:
+            slices = (part for chunk in chunks for _, part in self._world.parts(chunk))
+            return (Request(epoch, indices) for indices in slices if len(indices))
         return (Request(epoch, indices) for indices in chunks)
 
     def _here(self, epoch: int, first_batch: int) -> Iterator[Any]:
@@ -154,6 +179,7 @@ class DataLoader:
             or type(self.batcher) not in (ImageBatcher, ArrayBatcher)
             or self._gather.augmentations
             or self.device.type != "cpu"
+            or self._world.is_divided
         ):
             return 1
         sample = self.dataset.inputs[0]

@@ -7,6 +7,7 @@ import torch
 from andiron.data.augment.sample_random import Augmentation
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.loader import DataLoader
+from andiron.distributed import World
 
 
 class DataLoaderBuilder:
@@ -35,6 +36,10 @@ class DataLoaderBuilder:
     def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
         """Changes samples at random, in this order."""
         return self._with(augmentations=augmentations)
+
+    def world(self, world: World) -> "DataLoaderBuilder":
+        """Gives each process its part of every batch."""
+        return self._with(world=world)
 
     def build(self, dataset: Dataset) -> DataLoader:
         """The loader over `dataset`."""

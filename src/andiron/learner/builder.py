@@ -10,8 +10,10 @@ from torch import nn
 
 from andiron import errors, schedules
 from andiron.cadence import Cadence, Ticker
-from andiron.checkpoint import FileCheckpointer, LocalStore, Store, last_and_best
+from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
+from andiron.checkpoint.silent import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy, keeping_best
+from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.group_statistics import histogram_names
@@ -52,12 +54,13 @@ class LearnerBuilder:
         self._writers: dict[str, Writer] | None = None
         self._renderer: Renderer | None = None
         self._strategy: Strategy | None = None
-        self._checkpointer: Callable[[], FileCheckpointer] | None = None
+        self._checkpointer: Callable[[], Checkpointer] | None = None
         self._device = torch.device("cpu")
         self._transforms: list[Transformation] = []
         self._averages: dict[str, Rule] = {}
         self._early_stopping: dict[str, EarlyStopping] = {}
         self._interrupter: Interrupter | None = None
+        self._world = ALONE
 
     def __getattr__(self, name: str) -> Callable[..., "LearnerBuilder"]:
         if name not in OPTIONS:
@@ -93,9 +96,14 @@ class LearnerBuilder:
         checkpoints; resuming ignores checkpoints of another run.
         """
         self._strategy = strategy
-        self._checkpointer = lambda: FileCheckpointer(
-            store(self._folder.checkpoints), strategy, cadence or Cadence(epochs=1), run
-        )
+        every = cadence or Cadence(epochs=1)
+
+        def checkpointer() -> Checkpointer:
+            checkpoints = store(self._folder.checkpoints)
+            kind = FileCheckpointer if self._world.rank == 0 else SilentCheckpointer
+            return kind(checkpoints, strategy, every, run)
+
+        self._checkpointer = checkpointer
         return self
 
     def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
@@ -140,6 +148,11 @@ class LearnerBuilder:
         self._interrupter = interrupter
         return self
 
+    def world(self, world: World) -> "LearnerBuilder":
+        """Sets which process this is of several that train the run; only rank 0 saves."""
+        self._world = world
+        return self
+
     def build(
         self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
     ) -> Learner:
@@ -158,7 +171,9 @@ class LearnerBuilder:
         self._check_metrics(optimizer, schedule)
         self._check_tested_weights()
         precision = Precision(options.precision, self._device)
-        nonfinite = Nonfinite(options.on_nonfinite, precision, self._folder.nonfinite)
+        # a step of several processes cannot be replayed by one
+        kept = self._folder.nonfinite if self._world.size == 1 else None
+        nonfinite = Nonfinite(options.on_nonfinite, precision, kept, world=self._world)
         state = LearnerState(
             model,
             optimizer,
@@ -168,7 +183,7 @@ class LearnerBuilder:
             self._metric_log(nonfinite),
             nonfinite,
             Position(options.seed),
-            Ticker(Cadence.of(options.validate_every)),
+            Ticker(Cadence.of(options.validate_every), self._world.clock),
         )
         self._check_validations(state)
         transforms = list(self._transforms)
@@ -183,6 +198,7 @@ class LearnerBuilder:
             transformations.chained(transforms, options.seed),
             options.sam,
             histogram_names(options.histograms, dict(model.named_parameters())),
+            self._world,
         )
         checkpointer = self._checkpointer and self._checkpointer()
         asked = self._connected_interrupter()
@@ -204,6 +220,7 @@ class LearnerBuilder:
             check_loss=nonfinite.check_loss,
             device=self._device,
             trace=self._trace(),
+            world=self._world,
         )
 
     def _trace(self) -> UpdateTrace | None:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from andiron import errors, inference, randomness
+from andiron.distributed import ALONE, Sliced, World
 from andiron.interrupter import Interrupter
 from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
@@ -29,28 +30,40 @@ def measure(
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     before: Callable[[int], None] = lambda number: None,
     after: Callable[[Any], None] | None = None,
+    before_slice: Callable[[int, int], None] = lambda number, slice_number: None,
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    `after` is called with each item.
+    `after` is called with each item, `before_slice` with the numbers of a batch and its slice.
     Raises: what `before` raises, called with the number of each batch before it; DataError naming
     the samples that no model can be measured on.
     """
+
+    def item_of(batch: Any, number: int, *slice_number: int) -> Any:
+        try:
+            with autocast():
+                item = model.valid_step(batch)  # type: ignore[operator]
+        except errors.SampleError as error:
+            raise error.located(loader, 0, number, *slice_number) from error
+        except Exception as error:
+            explain_step(error, model, batch)
+            raise
+        if after is not None:
+            after(item)
+        return item
+
     tally.forget()
     with inference.valid(model):
         for number, batch in enumerate(loader.epoch(0)):
             before(number)
-            try:
-                with autocast():
-                    item = model.valid_step(batch)  # type: ignore[operator]
-            except errors.SampleError as error:
-                raise error.located(loader, 0, number) from error
-            except Exception as error:
-                explain_step(error, model, batch)
-                raise
-            tally.add(item, batch)
-            if after is not None:
-                after(item)
+            if not isinstance(batch, Sliced):
+                tally.add(item_of(batch, number), batch)
+                continue
+            items = Sliced()
+            for slice_number, part in batch.items():
+                before_slice(number, slice_number)
+                items[slice_number] = item_of(part, number, slice_number)
+            tally.add(items, batch)
     return tally.close_epoch()
 
 
@@ -61,6 +74,7 @@ class Evaluator:
     state: LearnerState
     precision: Precision
     interrupter: Interrupter
+    world: World = ALONE
     answers: Answers = field(default_factory=Answers)  # on the test set
 
     def grant_wishes(self, valid: Loader, save: Callable[[], None]) -> None:
@@ -135,9 +149,22 @@ class Evaluator:
         if split == "test":
             self.answers = Answers()
             after = self.answers.add
-        return measure(
-            model, loader, tally, autocast=autocast, before=stop_if_asked, after=after
+
+        def start_slice(number: int, slice_number: int) -> None:
+            randomness.start_stream(at.seed, split, at.updates, number, slice_number)
+
+        values = measure(
+            model,
+            loader,
+            tally,
+            autocast=autocast,
+            before=stop_if_asked,
+            after=after,
+            before_slice=start_slice,
         )
+        if split == "test":
+            self.answers = Answers.of_all(self.world.gathered(self.answers))
+        return values
 
 
 def check_loaders(*loaders: object) -> None:

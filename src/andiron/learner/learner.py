@@ -53,10 +53,11 @@ class Learner(AbstractContextManager["Learner"]):
         self.averages = state.averages
         self.checkpointer = checkpointer
         self.interrupter = interrupter or Interrupter()
-        self.evaluator = Evaluator(state, updater.precision, self.interrupter)
+        world = updater.world
+        self.evaluator = Evaluator(state, updater.precision, self.interrupter, world)
         self._state = state
-        self._saver = Saver(state, checkpointer, options.test_weights)
-        self._agenda = Agenda(options, state.validations, self._saver.ticker)
+        self._saver = Saver(state, checkpointer, options.test_weights, world)
+        self._agenda = Agenda(options, state.validations, self._saver.ticker, world)
         self._evaluation = ExitStack()  # holds other weights than those in training
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron.distributed import World
 from andiron.learner.throughput import Throughput
 from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import History, Tally
@@ -35,8 +36,9 @@ class MetricLog:
         check_loss: CheckLoss,
         device: torch.device,
         trace: UpdateTrace | None,
+        world: World,
     ):
-        self.train_tally, self.valid_tally = Tally(train_metrics), Tally(valid_metrics)
+        self.train_tally, self.valid_tally = Tally(train_metrics, world), Tally(valid_metrics, world)
         self.writers = writers
         self.renderer = renderer
         self._display = renderer if isinstance(renderer, Interactive) else None

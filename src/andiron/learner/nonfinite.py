@@ -14,6 +14,7 @@ from torch import nn
 from andiron import errors, gradients, readable
 from andiron.checkpoint import Checkpoint, write
 from andiron.data.dataset import tensors_in
+from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import Gradients
 from andiron.learner.precision import Precision
 from andiron.protocols import Values
@@ -53,6 +54,7 @@ class Nonfinite:
     precision: Precision = field(default_factory=Precision)
     folder: Path | None = None
     skipped: int = 0
+    world: World = ALONE
 
     def __post_init__(self) -> None:
         is_checked = self.policy != "ignore" or self.precision.has_loss_scale
@@ -80,7 +82,7 @@ class Nonfinite:
             message = "%s skipped: gradients overflowed in fp16; the loss scale is now %g"
             log.warning(message, step, scale)
             return
-        cause = diagnosis(step, model, rejected, batches)
+        cause = diagnosis(step, model, rejected, batches, self.world)
         if self.policy != "stop" and not nonfinite_weights(model):  # or no other batch would pass
             self.skipped += 1
             log.warning("%s skipped: %s", step, cause)
@@ -137,12 +139,18 @@ class Nonfinite:
         return f"`python scripts/replay.py {target}` runs the step again; "
 
 
-def diagnosis(step: Step, model: nn.Module, rejected: Gradients, batches: Sequence[Any]) -> str:
+def diagnosis(
+    step: Step,
+    model: nn.Module,
+    rejected: Gradients,
+    batches: Sequence[Any],
+    world: World = ALONE,
+) -> str:
     """What is not finite, from cause to effect: weights, batch, loss, gradients."""
     weights = nonfinite_weights(model)
     if weights:
         return f"parameter {weights[0]!r} itself has NaN or infinity"
-    cause = _nonfinite_samples(step, batches) or "weights and batch are finite"
+    cause = _nonfinite_samples(step, batches, world) or "weights and batch are finite"
     loss = "" if rejected.loss is None else f"; the loss is {float(rejected.loss)}"
     names = gradients.not_finite(rejected)
     if not names:
@@ -156,17 +164,25 @@ def nonfinite_weights(model: nn.Module) -> list[str]:
     return gradients.not_finite({name: p.detach() for name, p in model.named_parameters()})
 
 
-def _nonfinite_samples(step: Step, batches: Sequence[Any]) -> str | None:
+def _nonfinite_samples(step: Step, batches: Sequence[Any], world: World) -> str | None:
     """The samples that hold a NaN or an infinity: indices into the data, or places in the batch."""
-    names: list[str] = []
+    parts: list[tuple[Any, Sequence[int]]] = []
     for number, batch in enumerate(batches):
         indices = step.samples[number] if step.samples else []
-        for tensor in tensors_in(batch):
+        if isinstance(batch, Sliced):
+            of_slices = dict(world.parts(indices))
+            parts += [(part, of_slices[slice_number]) for slice_number, part in batch.items()]
+        else:
+            parts.append((batch, indices))
+    own: list[str] = []
+    for part, numbers in parts:
+        for tensor in tensors_in(part):
             if tensor.dim() and tensor.is_floating_point():
                 bad = (~tensor[..., None].isfinite()).flatten(start_dim=1).any(dim=1)
                 places = bad.nonzero().flatten().tolist()
-                is_known = len(indices) == len(bad)
-                names += [str(indices[p]) if is_known else f"{p} of its batch" for p in places]
+                is_known = len(numbers) == len(bad)
+                own += [str(numbers[p]) if is_known else f"{p} of its batch" for p in places]
+    names = [name for of_process in world.gathered(own) for name in of_process]
     return f"sample {', '.join(dict.fromkeys(names))} has NaN or infinity" if names else None
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from andiron import checkpoint, errors
 from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
+from andiron.distributed import World
 from andiron.learner import state_format
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
@@ -16,12 +18,15 @@ from andiron.optim import model_weights
 class Saver:
     """Hands the state to the checkpointer, once for each place in the run."""
 
-    def __init__(self, state: LearnerState, checkpointer: Checkpointer | None, tested: str):
+    def __init__(
+        self, state: LearnerState, checkpointer: Checkpointer | None, tested: str, world: World
+    ):
         self._state = state
+        self._world = world
         self._tested = tested
         self._best_epoch: int | None = None
         self._checkpointer = checkpointer
-        self.ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1))
+        self.ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1), world.clock)
         self._saved: tuple[int, int, int, bool] | None = None
 
     @property
@@ -59,18 +64,22 @@ class Saver:
         if self._tested == "last" or self._checkpointer is None:
             yield
             return
-        self._checkpointer.wait()
-        best = strategies.best(self._checkpointer.strategy, self._checkpointer.saved)
-        if best is None:
-            raise errors.DataError(
-                f"{self._checkpointer.store}: test_weights=best, and no checkpoint has a finite "
-                "value of the metric that chooses it; resume the run with test_weights=last"
-            )
-        saved = checkpoint.load(self._checkpointer.store.fetch(best.name))
+        saved = self._world.decided(partial(self._best, self._checkpointer))
         self._state.check_model(saved)
         self._best_epoch = saved.state["epoch"] + (saved.state["batch"] > 0)
         with model_weights.swapped_in(saved.model, self._state.model):
             yield
+
+    def _best(self, checkpointer: Checkpointer) -> Checkpoint:
+        """The checkpoint with the best value of its metric."""
+        checkpointer.wait()
+        best = strategies.best(checkpointer.strategy, checkpointer.saved)
+        if best is None:
+            raise errors.DataError(
+                f"{checkpointer.store}: test_weights=best, and no checkpoint has a finite "
+                "value of the metric that chooses it; resume the run with test_weights=last"
+            )
+        return checkpoint.load(checkpointer.store.fetch(best.name))
 
     def save_on_request(self) -> None:
         """Writes the present state to the disk; the cadence of checkpoints stays as it is."""

@@ -98,6 +98,7 @@ class Tally(TypedDict):
     metrics: list[str]
     window: list[Plain]
     epoch: list[Plain | None]
+    slices: NotRequired[list[list[Count]]]  # of each batch, those with an entry in the window
 
 
 class Standing(TypedDict):

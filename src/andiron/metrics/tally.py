@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from andiron import errors, mismatch, readable
-from andiron.metrics import tally_state
+from andiron.distributed import ALONE, Sliced, World
+from andiron.metrics import sliced_parts, tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Decisions, Metric, Parts, Values
 
@@ -35,11 +36,13 @@ class Tally:
     Where every metric has `count_items`, small items wait for the end of their window and are then
     counted in one operation, which gives the same bits as counting them one by one.
     `texts`, `images` and `decisions` are the Markdown pages, pictures and decisions by threshold of
-    the last window or epoch closed.
+    the last window or epoch closed. In a divided `world`, items are Sliced, and closing a window or
+    reading the state merges what all processes counted: all of them do so at the same time.
     """
 
-    def __init__(self, metrics: Sequence[Metric]):
+    def __init__(self, metrics: Sequence[Metric], world: World = ALONE):
         self.metrics: list[Any] = list(metrics)
+        self._world = world
         self.forget()
         # a subclass with another __call__ does not inherit how to count many items
         self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
@@ -54,7 +57,11 @@ class Tally:
             self._items.append(item)
             return
         self._count_items()
-        self._window.append(self._parts(item, batch))
+        if isinstance(item, Sliced):
+            parts = {number: self._parts(part, batch[number]) for number, part in item.items()}
+            self._window.append(Sliced(parts))
+        else:
+            self._window.append(self._parts(item, batch))
 
     def close_window(self) -> Values:
         """The numbers since the last window was closed; empty if no batch was added."""
@@ -72,7 +79,7 @@ class Tally:
     def forget(self) -> None:
         """Drops what was counted since the last epoch was closed."""
         self._items: list[Any] = []  # of the window, not yet counted
-        self._window: list[list[Parts]] = []  # of each batch, the parts of each metric
+        self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
         self._epoch: list[Any] = [None] * len(self.metrics)
         self._is_restored = False  # whether parts in it come from a file
 
@@ -80,9 +87,14 @@ class Tally:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""
         self._count_items()
         tensors: dict[str, Tensor] = {}
-        window, epoch = (tally_state.plain(part, tensors) for part in (self._window, self._epoch))
+        counted, places = self._window, {}
+        if self._world.is_divided:
+            batches = sliced_parts.of_all(self._window, self._world)
+            counted = [parts for batch in batches for parts in batch.values()]
+            places = {"slices": [[*batch] for batch in batches]}
+        window, epoch = (tally_state.plain(part, tensors) for part in (counted, self._epoch))
         names = [metric.name for metric in self.metrics]
-        return {"metrics": names, "window": window, "epoch": epoch}, tensors
+        return {"metrics": names, "window": window, "epoch": epoch} | places, tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
@@ -100,6 +112,9 @@ class Tally:
         self._window, self._epoch = (
             tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
         )
+        if self._world.is_divided:
+            places = plain.get("slices") or [[0] for _ in self._window]
+            self._window = sliced_parts.own(self._window, places, self._world)
         self._is_restored = True
 
     def _explained(self) -> AbstractContextManager[None]:
@@ -127,9 +142,13 @@ class Tally:
         batches, items, self._window, self._items = self._window, self._items, [], []
         if items:
             batches = [[metric.count_items(items) for metric in self.metrics]]
-        if not batches:
+        parts: list[Any] | None = None
+        if self._world.is_divided:
+            parts = sliced_parts.merged(self.metrics, batches, self._world, _merged)
+        elif batches:
+            parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
+        if parts is None:
             return [None] * len(self.metrics)
-        parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         self._epoch = [
             new if old is None else type(new)(map(operator.add, old, new))
             for old, new in zip(self._epoch, parts, strict=True)

@@ -45,6 +45,8 @@ def check(
 
     Raises: DataError naming the place and what is wrong there.
     """
+    if sum(map(len, state.get("slices", []))) not in (0, len(state["window"])):
+        raise errors.DataError(f"{WHERE}.slices does not fit its window")
     for part, batches in ("window", state["window"]), ("epoch", [state["epoch"]]):
         for number, batch in enumerate(batches):
             where = f"{WHERE}.{part}[{number}]" if part == "window" else f"{WHERE}.epoch"

@@ -28,17 +28,9 @@ class GradientsAccumulator:
             self._sum = gradients
             return
         if len(self._weights) == 2:
-            _multiply(self._sum, self._weights[0])
-        _multiply(gradients, weight)
-        known = [name for name in gradients if name in self._sum]
-        if known:
-            torch._foreach_add_(
-                [self._sum[name] for name in known], [gradients[name] for name in known]
-            )
-        self._sum.update({name: gradients[name] for name in gradients if name not in self._sum})
-        if gradients.loss is not None:
-            loss = self._sum.loss
-            self._sum.loss = gradients.loss if loss is None else loss + gradients.loss
+            multiply(self._sum, self._weights[0])
+        multiply(gradients, weight)
+        add_up(self._sum, gradients)
 
     def mean(self) -> Gradients:
         """The weighted mean of the micro-batches added since the last one.
@@ -58,7 +50,18 @@ class GradientsAccumulator:
         return mean
 
 
-def _multiply(gradients: Gradients, weight: float | Tensor) -> None:
+def multiply(gradients: Gradients, weight: float | Tensor) -> None:
+    """Multiplies all gradients and their loss in place."""
     torch._foreach_mul_(list(gradients.values()), weight)
     if gradients.loss is not None:
         gradients.loss = gradients.loss * weight
+
+
+def add_up(total: Gradients, gradients: Gradients) -> None:
+    """Adds gradients and their loss to `total` in place; a missing entry adds nothing."""
+    known = [name for name in gradients if name in total]
+    if known:
+        torch._foreach_add_([total[name] for name in known], [gradients[name] for name in known])
+    total.update({name: gradients[name] for name in gradients if name not in total})
+    if gradients.loss is not None:
+        total.loss = gradients.loss if total.loss is None else total.loss + gradients.loss

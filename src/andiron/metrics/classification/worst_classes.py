@@ -36,6 +36,16 @@ class Answers:
             counts = self._count(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
 
+    @classmethod
+    def of_all(cls, several: "Sequence[Answers]") -> "Answers":
+        """The counts of several processes together; those of one as they are."""
+        if len(several) == 1:
+            return several[0]
+        total = cls()
+        counts = [each._counts.cpu() for each in several if each._counts is not None]
+        total._counts = sum(counts[1:], start=counts[0]) if counts else None
+        return total
+
     def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The classes with errors, those of the lowest recall first, and their commonest errors."""
         if self._counts is None:

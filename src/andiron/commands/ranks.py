@@ -1,0 +1,176 @@
+"""`torchrun train.py`: rank 0 composes, claims the folder and records; the others follow it."""
+
+import ctypes
+import dataclasses
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.commands import command_line, signals
+from andiron.commands.signals import Signals
+from andiron.config import arguments as command_arguments
+from andiron.config.schema import Train
+from andiron.interrupter import SECONDS_BETWEEN_LOOKS
+from andiron.run_folder import RunFolder
+
+START = "start"  # key in the store: what rank 0 does, as JSON
+PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+log = logging.getLogger("andiron")
+
+
+def main(
+    arguments: list[str], conf_dir: Path | None, heard: Signals, rank: int, size: int
+) -> int:
+    """Runs this process of a run; returns the exit code."""
+    _end_with_parent()
+    return follow(heard, rank, size) if rank else lead(arguments, conf_dir, heard, size)
+
+
+def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int) -> int:
+    """Runs `train.py` as rank 0, and tells the others what to do, or that there is nothing."""
+    from andiron.commands import training  # imports Hydra
+
+    code = 1
+    with ExitStack() as at_end:
+        leader = Leader(size, heard.interrupter, at_end)
+        try:
+            if command_arguments.parsed(arguments).multirun:
+                why = "a sweep starts its own processes; start it with python"
+                raise errors.ConfigError([f"-m: torchrun started {size} processes; {why}"])
+            train = training.Training(arguments, heard, share=leader.share)
+            code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
+        except errors.ConfigError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = command_line.exit_code_of(error)
+        except KeyboardInterrupt as error:
+            code = signals.exit_code(error)
+            raise
+        finally:
+            leader.dismiss(code)
+    return code
+
+
+class Leader:
+    """What rank 0 shares with the other processes; `at_end` holds the group it joins."""
+
+    def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
+        self._size, self._interrupter, self._at_end = size, interrupter, at_end
+        self._is_joined = False
+
+    def share(self, experiment: Any, config: Train) -> "SharedExperiment":
+        """The module `experiment`, whose runs are built in all processes."""
+        from andiron import devices, distributed
+
+        on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
+        start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
+        start["timeout_seconds"] = config.peer_timeout
+        store = _store(0, self._size)
+        store.set(START, json.dumps(start))
+        self._is_joined = self._interrupter.is_heard = True  # a stop waits until all have joined
+        world = self._at_end.enter_context(distributed.joined(store, 0, self._size, **start))
+        self._interrupter.connect(world)
+        return SharedExperiment(experiment, world)
+
+    def dismiss(self, code: int) -> None:
+        """Ends the processes that still wait to be told what to do."""
+        if not self._is_joined:
+            _store(0, self._size).set(START, json.dumps({"exit_code": code}))
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedExperiment:
+    """`andiron.experiment` as rank 0 uses it: the other processes do the same."""
+
+    experiment: Any
+    world: Any
+
+    def build(self, *args: Any, interrupter: Any, **options: Any) -> Any:
+        """`experiment.build` in all processes."""
+        return self._together("build", args, options, interrupter)
+
+    def resume(self, *args: Any, interrupter: Any, **options: Any) -> Any:
+        """`experiment.resume` in all processes."""
+        return self._together("resume", args, options, interrupter)
+
+    def _together(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
+        self.world.decided(lambda: (name, args, options))
+        act = getattr(self.experiment, name)
+        return act(*args, **options, interrupter=interrupter, world=self.world)
+
+
+def follow(heard: Signals, rank: int, size: int) -> int:
+    """Runs another rank: it waits for rank 0, and writes nothing but its log."""
+    from andiron import distributed, experiment
+
+    store = _store(rank, size)
+    interrupter: Any = heard.interrupter
+    try:
+        while not store.check([START]):  # `wait` would answer no signal
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        start = json.loads(store.get(START))
+        if "exit_code" in start:
+            return int(start["exit_code"])
+        with distributed.joined(store, rank, size, **start) as world:
+            interrupter.connect(world)
+            name, (config, run_dir, *args), options = world.decided(_nothing)
+            interrupter.begin(config.interrupted_exit_code)
+            _log_to(RunFolder(run_dir).rank_log(rank))
+            act = getattr(experiment, name)
+            quiet = dataclasses.replace(
+                config, writers={}, render=None, show_layers=False, profile=None
+            )
+            made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+            interrupter.hear()
+            made.run()
+    except errors.AndironError as error:
+        log.error("%s", error)
+        return command_line.exit_code_of(error)
+    except KeyboardInterrupt as error:
+        log.info("stopped: %s", error)
+        return signals.exit_code(error)
+    except Exception:
+        log.exception("this process failed")
+        return command_line.EXIT_FAILED
+    return 0
+
+
+def _nothing() -> Any:
+    """Is called by rank 0 alone."""
+
+
+def _store(rank: int, size: int) -> Any:
+    """The store of torchrun, or where it has none that of rank 0."""
+    from torch.distributed.rendezvous import rendezvous
+
+    store, _, _ = next(rendezvous("env://", rank, size))
+    return store
+
+
+def _log_to(path: Path) -> None:
+    """Sends everything that this process prints and logs to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+
+
+def _end_with_parent() -> None:
+    """Asks the system for SIGTERM when torchrun dies: the run is then stopped and saved."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,223 @@
+"""Which process this is, of how many that train one run, and what they decide together.
+
+Alone, torch.distributed is not imported and every verb returns what it is given.
+
+>>> World().decided(lambda: 3), World().gathered("a"), World(slices=2).parts([1, 2, 3])
+(3, ['a'], [(0, [1]), (1, [2, 3])])
+"""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+
+BUCKET_BYTES = 25 * 2**20  # reduced at once, as in DistributedDataParallel
+SECONDS_TO_EXPLAIN = 5.0  # how long the survivors of a failure wait for its cause
+Value = TypeVar("Value")
+
+
+class Sliced(dict[int, Any]):
+    """The parts of a batch, or of its items, that this process holds, by the number of the slice.
+
+    A slice without samples is left out.
+    """
+
+
+class World:
+    """One of `size` processes that train a run; each computes its part of every batch.
+
+    A batch is cut into `slices` parts, by default one for each process. With `slices`, sums are
+    made in a fixed binary tree over the slices, so that their bits do not depend on `size`.
+    """
+
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        slices: int | None = None,
+        reports: "Reports | None" = None,
+    ):
+        self.rank, self.size, self.slices = rank, size, slices
+        self.is_divided = size > 1 or slices is not None
+        self.num_slices = slices or size
+        first, end = (self.num_slices * number // size for number in (rank, rank + 1))
+        self.own_slices = range(first, end)
+        self.is_asked = False  # whether any process wants to be asked after the last update
+        self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
+        self._reports = reports
+        self._started, self._seconds = time.monotonic(), 0.0
+
+    def parts(self, batch: Any) -> list[tuple[int, Any]]:
+        """This process's slices of a sequence, with their numbers; a slice may be empty."""
+        bounds = [len(batch) * number // self.num_slices for number in range(self.num_slices + 1)]
+        return [(number, batch[bounds[number] : bounds[number + 1]]) for number in self.own_slices]
+
+    def clock(self) -> float:
+        """Seconds, the same in all processes: the clock of rank 0 at the last update."""
+        return time.monotonic() if self.size == 1 else self._seconds
+
+    @property
+    def notes(self) -> list[float]:
+        """What an update's sum carries beside the gradients: the wish to be asked, and the time."""
+        elapsed = time.monotonic() - self._started
+        return [float(self.wants_asking()), elapsed if self.rank == 0 else 0.0]
+
+    def take_notes(self, asking: float, seconds: float) -> None:
+        """Takes over the sum of all processes' `notes`."""
+        self.is_asked, self._seconds = asking > 0, seconds
+
+    def add_up(self, values: Tensor) -> None:
+        """Replaces a flat tensor by the sum over all processes, the same bits in each of them."""
+        if self.size == 1:
+            return
+        with self._explained():
+            chunks = torch.split(values, BUCKET_BYTES // values.element_size())
+            if self.slices is None:
+                dist = torch.distributed
+                for work in [dist.all_reduce(chunk, async_op=True) for chunk in chunks]:
+                    work.wait()
+            else:
+                for chunk in chunks:
+                    self._add_by_doubling(chunk)
+
+    def _add_by_doubling(self, values: Tensor) -> None:
+        """Sums of 2, 4, ... neighbours: a + b has the bits of b + a, so both ends agree."""
+        dist, theirs, distance = torch.distributed, torch.empty_like(values), 1
+        while distance < self.size:
+            other = self.rank ^ distance
+            exchange = [dist.P2POp(dist.isend, values, other), dist.P2POp(dist.irecv, theirs, other)]
+            for work in dist.batch_isend_irecv(exchange):
+                work.wait()
+            values += theirs
+            distance *= 2
+
+    def gathered(self, value: Value) -> list[Value]:
+        """The values of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with self._explained():
+            torch.distributed.all_gather_object(values, value)
+        return values
+
+    def decided(self, make: Callable[[], Value]) -> Value:
+        """What `make` returns in rank 0, the only process that calls it.
+
+        Raises: what `make` raises, in rank 0; PeerError in the others.
+        """
+        if self.size == 1:
+            return make()
+        outcome: list[Any] = [None, False]
+        try:
+            if self.rank == 0:
+                outcome = [make(), True]
+        finally:
+            with self._explained():
+                torch.distributed.broadcast_object_list(outcome, src=0)
+        if not outcome[1]:
+            raise errors.PeerError("rank 0 ended the run; its message and status.json say why")
+        value: Value = outcome[0]
+        return value
+
+    def after_first(self, make: Callable[[], Value]) -> Value:
+        """What `make` returns here, called once it has returned in rank 0.
+
+        So files are downloaded and written once, and a mistake is reported once.
+        """
+        made: list[Value] = []
+        self.decided(lambda: made.append(make()))
+        return made[0] if made else make()
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor([float(flag)])
+        with self._explained():
+            torch.distributed.all_reduce(flags)
+        return bool(flags > 0)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns a failed exchange into a PeerError that names the process that is gone, and why."""
+        try:
+            yield
+        except RuntimeError as error:
+            cause = self._reports.cause(self.rank) if self._reports else ""
+            raise errors.PeerError(cause or errors.one_line(error)) from error
+
+
+class Reports:
+    """What processes leave in the store of torchrun before they go; `names` are by rank."""
+
+    def __init__(self, store: Any, names: Sequence[str]):
+        self._store, self._names = store, names
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Leaves the cause for which this process ends."""
+        with suppress(RuntimeError):  # torchrun is gone, and its store with it
+            self._store.set(f"failed/{rank}", json.dumps(errors.reason(error)))
+
+    def cause(self, rank: int) -> str:
+        """Why an exchange failed: the processes that failed, or else those that do not answer."""
+        failed, silent = dict[int, str](), set(range(len(self._names))) - {rank}
+        until = time.monotonic() + SECONDS_TO_EXPLAIN
+        with suppress(RuntimeError):
+            self._store.set(f"survived/{rank}", "")
+            while silent and not failed and time.monotonic() < until:
+                for other in sorted(silent):
+                    if self._store.check([f"failed/{other}"]):
+                        failed[other] = json.loads(self._store.get(f"failed/{other}"))
+                    elif self._store.check([f"survived/{other}"]):
+                        silent.discard(other)
+                time.sleep(0.05)
+        if failed:
+            return "; ".join(f"{self._names[other]} failed: {failed[other]}" for other in failed)
+        gone = ", ".join(self._names[other] for other in sorted(silent))
+        remedy = "it was killed, is stopped, or its host cannot be reached"
+        return f"{gone} no longer answers: {remedy}" if gone else ""
+
+
+@contextmanager
+def joined(
+    store: Any, rank: int, size: int, slices: int | None, *, on_gpu: bool, timeout_seconds: float
+) -> Iterator[World]:
+    """This process as one of the run's, which leaves the others at the end, however it ends."""
+    from torch import distributed
+    from torch.distributed.distributed_c10d import PrefixStore
+
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
+        store=PrefixStore("group", store),
+        rank=rank,
+        world_size=size,
+        timeout=timedelta(seconds=timeout_seconds),
+    )
+    try:
+        names: list[Any] = [None] * size
+        me = f"rank {rank} (host {socket.gethostname()}, process {os.getpid()})"
+        distributed.all_gather_object(names, me)
+        reports = Reports(PrefixStore("reports", store), names)
+        try:
+            yield World(rank, size, slices, reports)
+        except errors.PeerError:
+            raise
+        except BaseException as error:
+            reports.fail(rank, error)
+            raise
+    finally:
+        distributed.destroy_process_group()
+
+
+ALONE = World()

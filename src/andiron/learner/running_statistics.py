@@ -1,0 +1,53 @@
+"""The running statistics of BatchNorm where a batch is computed in slices."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from andiron.gradients import Gradients
+
+PREFIX = "running statistics of "  # in front of a name beside those of parameters
+
+
+class RunningStatistics:
+    """The running means and variances that a training step changes.
+
+    Every slice starts from the statistics before the update. They are then averaged like gradients,
+    so that neither their order nor the process that computes a slice matters.
+    """
+
+    def __init__(self, model: nn.Module):
+        modules = [
+            (name, module)
+            for name, module in model.named_modules()
+            if isinstance(module, _NormBase) and module.training and module.running_mean is not None
+        ]
+        self.tensors: dict[str, Tensor] = {
+            f"{PREFIX}{name}.{buffer}": getattr(module, buffer)
+            for name, module in modules
+            for buffer in ("running_mean", "running_var")
+        }
+        self._counts = [m.num_batches_tracked for _, m in modules if m.num_batches_tracked is not None]
+        self._before = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        self._counts_before = [count.clone() for count in self._counts]
+
+    def of_slice(self) -> Mapping[str, Tensor]:
+        """The statistics after a slice; they are put back for the next one."""
+        after = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        self._put(self._before)
+        for count, before in zip(self._counts, self._counts_before, strict=True):
+            count.copy_(before)
+        return after
+
+    def merge(self, means: Gradients, micro_batches: int) -> None:
+        """Takes the mean statistics of all slices out of `means`, and makes them the model's."""
+        merged = {name: means.pop(name) for name in self.tensors if name in means}
+        self._put(merged)
+        for count in self._counts:
+            count += micro_batches
+
+    def _put(self, values: Mapping[str, Tensor]) -> None:
+        if values:
+            torch._foreach_copy_([self.tensors[name] for name in values], [*values.values()])

@@ -1,0 +1,115 @@
+"""The parts of metrics that several processes counted, merged as one process would merge them."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from andiron.distributed import Sliced, World
+
+Merge = Callable[[Any, Sequence[Any]], Any]  # the parts of one metric from several batches
+
+
+class _Carried(NamedTuple):
+    """A tensor on its way to another process, which puts it on its own device of this type."""
+
+    tensor: Tensor
+    device: str
+
+
+def merged(
+    metrics: Sequence[Any], window: Sequence[Sliced], world: World, merge: Merge
+) -> list[Any] | None:
+    """The parts of each metric over the batches of a window; None where nothing was counted.
+
+    Sums are added in a balanced tree over the slices; metrics that gather get the batches in order.
+    """
+    gathers = [getattr(metric, "gathers", False) for metric in metrics]
+    sums = {
+        number: [None if gathering else merge(metric, parts)
+                 for metric, gathering, parts in zip(metrics, gathers, columns, strict=True)]
+        for number, columns in _by_slice(window).items()
+    }  # fmt: skip
+    rows = [
+        (place, number, [parts for parts, gathering in zip(entry, gathers) if gathering])
+        for place, batch in enumerate(window)
+        for number, entry in batch.items()
+        if any(gathers)
+    ]
+    of_all = world.gathered((sums, _carried(rows)))
+    by_slice = {number: entry for sums, _ in of_all for number, entry in sums.items()}
+    if not by_slice:
+        return None
+    most = max(world.num_slices, max(by_slice) + 1)  # another number where the window was saved
+    total: list[Any] = _tree([by_slice.get(number) for number in range(most)])
+    ordered = sorted((row for _, rows in of_all for row in rows), key=operator.itemgetter(0, 1))
+    columns = iter(zip(*(_arrived(row[2]) for row in ordered), strict=True))
+    return [
+        merge(metric, next(columns)) if gathering else parts
+        for metric, gathering, parts in zip(metrics, gathers, total, strict=True)
+    ]
+
+
+def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
+    """The window of all processes: for each batch the parts of its slices, in order."""
+    by_rank = world.gathered(_carried([*window]))
+    return [
+        Sliced(sorted((n, _arrived(parts)) for batch in batches for n, parts in batch.items()))
+        for batches in zip(*by_rank, strict=True)
+    ]
+
+
+def own(parts: Sequence[Any], places: Sequence[Sequence[int]], world: World) -> list[Sliced]:
+    """This process's part of a window that was saved with the slices of each batch.
+
+    Where there were other slices, each is counted by one process all the same.
+    """
+    remaining = iter(parts)
+    whole = [{number: next(remaining) for number in numbers} for numbers in places]
+    return [
+        Sliced({n: entry for n, entry in batch.items() if n % world.num_slices in world.own_slices})
+        for batch in whole
+    ]
+
+
+def _by_slice(window: Sequence[Sliced]) -> dict[int, list[Any]]:
+    """For each slice a column for each metric: its parts from the batches of the window."""
+    numbers = sorted({number for batch in window for number in batch})
+    return {
+        number: [*zip(*(batch[number] for batch in window if number in batch), strict=True)]
+        for number in numbers
+    }
+
+
+def _tree(slices: Sequence[list[Any] | None]) -> Any:
+    """The sum of all slices: that of the first half plus that of the second."""
+    if len(slices) == 1:
+        return slices[0]
+    middle = 1 << (len(slices) - 1).bit_length() - 1
+    first, second = _tree(slices[:middle]), _tree(slices[middle:])
+    if first is None or second is None:
+        return second if first is None else first
+    return [
+        None if old is None else type(new)(map(operator.add, old, new))
+        for old, new in zip(first, second, strict=True)
+    ]
+
+
+def _carried(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return _Carried(value.detach().cpu(), value.device.type)
+    if isinstance(value, Mapping):
+        return {key: _carried(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_carried, value)] if isinstance(value, list) else (*map(_carried, value),)
+    return value
+
+
+def _arrived(value: Any) -> Any:
+    if isinstance(value, _Carried):
+        return value.tensor if value.device == "cpu" else value.tensor.to(torch.device(value.device))
+    if isinstance(value, list | tuple):
+        return [*map(_arrived, value)] if isinstance(value, list) else (*map(_arrived, value),)
+    return value

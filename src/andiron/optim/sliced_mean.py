@@ -1,0 +1,120 @@
+"""The mean gradients of one batch whose slices several processes computed."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from andiron.distributed import World
+from andiron.gradients import Gradients
+from andiron.optim.accumulator import add_up, multiply
+
+NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
+
+
+class SlicedMean:
+    """Adds the gradients of slices in order; `mean` is that of all slices of all processes.
+
+    The sums of slices are added in a balanced binary tree, within a process as between them, so
+    that with a fixed number of slices the bits do not depend on the number of processes. The
+    gradient of a slice is the sum over its micro-batches, each weighted by what its loss is a mean
+    over. `extra` are tensors beside the parameters of which slices may have a value to average.
+    """
+
+    def __init__(self, world: World, model: nn.Module, extra: Mapping[str, Tensor]):
+        self._world, self._model = world, model
+        named = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+        self._layout: dict[str, Tensor] = {**named, **extra}
+        self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
+        self._num_slices = 0
+        self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the slice under way
+
+    def add(self, gradients: Gradients, weight: float | Tensor) -> None:
+        """Adds a micro-batch of the slice under way; its tensors may be overwritten."""
+        total = torch.as_tensor(weight, dtype=torch.float32, device=self._device)
+        multiply(gradients, weight)
+        self._slice = _added(self._slice, (gradients, total))
+
+    def end_slice(self, values: Mapping[str, Tensor]) -> None:
+        """Ends the slice under way, with its values of `extra`; an empty one counts nothing."""
+        if self._slice is None:
+            self._slice = self._model_gradients({}), torch.zeros((), device=self._device)
+        elif values:
+            gradients, weight = self._slice
+            gradients.update({name: value * weight for name, value in values.items()})
+        self._sums.append(self._slice)
+        self._slice = None
+        self._num_slices += 1
+        complete = self._num_slices
+        while complete % 2 == 0 and len(self._sums) > 1:  # both halves of a subtree are known
+            last = self._sums.pop()
+            self._sums[-1] = _added(self._sums[-1], last)
+            complete //= 2
+
+    def mean(self) -> Gradients:
+        """The weighted mean over all slices of all processes, and over their micro-batches."""
+        (sums, weight), = self._sums
+        if self._world.size > 1:
+            sums, weight = self._over_processes(sums, weight)
+        total = float(weight)
+        mean = sums.replaced({name: sums[name] for name in self._layout if name in sums})
+        if mean:
+            torch._foreach_div_(list(mean.values()), total)
+        mean.loss = None if sums.loss is None else sums.loss / total
+        return mean
+
+    def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
+        """The sums of all processes; a parameter without a gradient in any of them has no entry.
+
+        One exchange for each dtype. The last one carries the weight, the loss, the notes of the
+        world, and which parameters have a gradient.
+        """
+        loss = torch.zeros(()) if sums.loss is None else sums.loss
+        flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
+        head = torch.stack([weight, loss.to(self._device, torch.float32)])
+        tail = torch.cat([head, torch.tensor([*self._world.notes, *flags], device=self._device)])
+        names_by_dtype: dict[torch.dtype, list[str]] = {torch.float32: []}
+        for name, tensor in self._layout.items():
+            names_by_dtype.setdefault(tensor.dtype, []).append(name)
+        merged: dict[str, Tensor] = {}
+        for dtype, names in names_by_dtype.items():
+            flat = [sums[n].reshape(-1) if n in sums else self._no_entry(n) for n in names]
+            packed = torch.cat([*flat, tail] if dtype == torch.float32 else flat)
+            self._world.add_up(packed)
+            if dtype == torch.float32:
+                packed, tail = torch.split(packed, [len(packed) - len(tail), len(tail)])
+            merged |= self._unpacked(names, packed)
+        weight, loss, *rest = tail.unbind()
+        asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
+        self._world.take_notes(asking, seconds)
+        entries = zip(self._layout, has_entry, strict=True)
+        gradients = self._model_gradients({name: merged[name] for name, has in entries if has})
+        gradients.loss = loss if has_loss else None
+        return gradients, weight
+
+    def _unpacked(self, names: list[str], packed: Tensor) -> dict[str, Tensor]:
+        """Tensors with memory of their own: a kernel may round differently at another alignment."""
+        if not names:
+            return {}
+        shapes = [self._layout[name] for name in names]
+        parts = torch.split(packed, [tensor.numel() for tensor in shapes])
+        made = [torch.empty_like(tensor) for tensor in shapes]
+        torch._foreach_copy_(made, [p.view(t.shape) for p, t in zip(parts, shapes, strict=True)])
+        return dict(zip(names, made, strict=True))
+
+    def _no_entry(self, name: str) -> Tensor:
+        return torch.full_like(self._layout[name], NO_ENTRY).reshape(-1)
+
+    def _model_gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
+        return Gradients(tensors, self._model)
+
+
+def _added(
+    first: tuple[Gradients, Tensor] | None, second: tuple[Gradients, Tensor]
+) -> tuple[Gradients, Tensor]:
+    """Two weighted sums as one, in the memory of the first."""
+    if first is None:
+        return second
+    add_up(first[0], second[0])
+    return first[0], first[1] + second[1]
