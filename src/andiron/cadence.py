@@ -16,6 +16,9 @@ from typing import Any
 from andiron.ranges import EVERY
 
 
+Clock = Callable[[], float]  # seconds from any start
+
+
 @dataclass(frozen=True)
 class Cadence:
     """Every so many updates, epochs or minutes since the last time, whichever comes first.
@@ -63,7 +66,7 @@ class Cadence:
 class Ticker:
     """A cadence, and when it was last met; `clock` gives seconds."""
 
-    def __init__(self, cadence: Cadence, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, cadence: Cadence, clock: Clock = time.monotonic):
         self.cadence = cadence
         self._clock = clock
         self.done(-1)

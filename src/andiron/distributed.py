@@ -94,8 +94,9 @@ class World:
         dist, theirs, distance = torch.distributed, torch.empty_like(values), 1
         while distance < self.size:
             other = self.rank ^ distance
-            exchange = [dist.P2POp(dist.isend, values, other), dist.P2POp(dist.irecv, theirs, other)]
-            for work in dist.batch_isend_irecv(exchange):
+            send = dist.P2POp(dist.isend, values, other)
+            receive = dist.P2POp(dist.irecv, theirs, other)
+            for work in dist.batch_isend_irecv([send, receive]):
                 work.wait()
             values += theirs
             distance *= 2

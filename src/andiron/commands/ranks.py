@@ -101,6 +101,7 @@ class SharedExperiment:
 
     def _together(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
         self.world.decided(lambda: (name, args, options))
+        self.world.any(False)  # the others have opened their logs: the folder may be removed again
         act = getattr(self.experiment, name)
         return act(*args, **options, interrupter=interrupter, world=self.world)
 
@@ -122,6 +123,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
             name, (config, run_dir, *args), options = world.decided(_nothing)
             interrupter.begin(config.interrupted_exit_code)
             _log_to(RunFolder(run_dir).rank_log(rank))
+            world.any(False)
             act = getattr(experiment, name)
             quiet = dataclasses.replace(
                 config, writers={}, render=None, show_layers=False, profile=None
@@ -135,9 +137,6 @@ def follow(heard: Signals, rank: int, size: int) -> int:
     except KeyboardInterrupt as error:
         log.info("stopped: %s", error)
         return signals.exit_code(error)
-    except Exception:
-        log.exception("this process failed")
-        return command_line.EXIT_FAILED
     return 0
 
 

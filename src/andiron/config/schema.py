@@ -68,11 +68,13 @@ class Train(LearnerOptions):
     batch_size: Count = option(64, "samples per training batch", hparam=True)
     slices: Count | None = option(
         None,
-        "fixed parts of a batch, each with its own forward and backward: 8; see docs/distributed.md",
+        "fixed parts of a batch, each with a forward and backward of its own, such as 8",
         hparam="if set",
     )
     peer_timeout: Positive = option(
-        600.0, "seconds after which a process of the run that does not answer ends it", resume="free"
+        600.0,
+        "seconds after which a process of the run that does not answer ends it",
+        resume="free",
     )
     num_workers: Index = option(
         0, "data loading processes; data in memory needs none", resume="free"

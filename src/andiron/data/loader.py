@@ -154,10 +154,9 @@ class DataLoader:
         order = self.order(epoch)[first_batch * self.batch_size :]
         if self.in_memory:
             order = order.to(self.device)
-        chunks = torch.split(order, self.batch_size * batches_together) if len(order) else ()
+        chunks: Any = torch.split(order, self.batch_size * batches_together) if len(order) else ()
         if self._world.is_divided:
-            slices = (part for chunk in chunks for _, part in self._world.parts(chunk))
-            return (Request(epoch, indices) for indices in slices if len(indices))
+            chunks = (part for chunk in chunks for _, part in self._world.parts(chunk) if len(part))
         return (Request(epoch, indices) for indices in chunks)
 
     def _here(self, epoch: int, first_batch: int) -> Iterator[Any]:

@@ -3,8 +3,7 @@
 import math
 
 from andiron import errors
-from andiron.cadence import Cadence, Ticker
-from andiron.distributed import World
+from andiron.cadence import Cadence, Clock, Ticker
 from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
 from andiron.options import LearnerOptions
@@ -13,9 +12,11 @@ from andiron.options import LearnerOptions
 class Agenda:
     """Answers from the counters of a position; between events two comparisons are enough."""
 
-    def __init__(self, options: LearnerOptions, validations: Ticker, saves: Ticker, world: World):
+    def __init__(
+        self, options: LearnerOptions, validations: Ticker, saves: Ticker, clock: Clock
+    ):
         self._options = options
-        self._logs = Ticker(Cadence.of(options.log_every), world.clock)
+        self._logs = Ticker(Cadence.of(options.log_every), clock)
         self._validations = validations
         self._saves = saves
         self.next_log: float = 0  # the update after which to log next within an epoch

@@ -171,9 +171,7 @@ class LearnerBuilder:
         self._check_metrics(optimizer, schedule)
         self._check_tested_weights()
         precision = Precision(options.precision, self._device)
-        # a step of several processes cannot be replayed by one
-        kept = self._folder.nonfinite if self._world.size == 1 else None
-        nonfinite = Nonfinite(options.on_nonfinite, precision, kept, world=self._world)
+        nonfinite = self._nonfinite(precision)
         state = LearnerState(
             model,
             optimizer,
@@ -203,6 +201,11 @@ class LearnerBuilder:
         checkpointer = self._checkpointer and self._checkpointer()
         asked = self._connected_interrupter()
         return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
+
+    def _nonfinite(self, precision: Precision) -> Nonfinite:
+        """The policy; a step of several processes is not kept, as one cannot replay it."""
+        folder = self._folder.nonfinite if self._world.size == 1 else None
+        return Nonfinite(self._options.on_nonfinite, precision, folder, world=self._world)
 
     def _connected_interrupter(self) -> Interrupter:
         """What asks the run to stop, known to a renderer that has keys."""

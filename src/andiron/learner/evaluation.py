@@ -9,11 +9,10 @@ from typing import Any
 from torch import nn
 
 from andiron import errors, inference, randomness
-from andiron.distributed import ALONE, Sliced, World
+from andiron.distributed import Sliced
 from andiron.interrupter import Interrupter
-from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
-from andiron.learner.update import explain_step
+from andiron.learner.update import Updater, explain_step
 from andiron.metrics import Tally
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.protocols import Loader, Shows, Values
@@ -72,9 +71,8 @@ class Evaluator:
     """Measures a model on a split and records it, in streams of (seed, split, update)."""
 
     state: LearnerState
-    precision: Precision
+    updater: Updater
     interrupter: Interrupter
-    world: World = ALONE
     answers: Answers = field(default_factory=Answers)  # on the test set
 
     def grant_wishes(self, valid: Loader, save: Callable[[], None]) -> None:
@@ -143,7 +141,7 @@ class Evaluator:
                 raise self.interrupter.asked
 
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
-        autocast, tally = self.precision.autocast, metric_log.valid_tally
+        autocast, tally = self.updater.precision.autocast, metric_log.valid_tally
         model = self.state.model
         after = None
         if split == "test":
@@ -163,7 +161,7 @@ class Evaluator:
             before_slice=start_slice,
         )
         if split == "test":
-            self.answers = Answers.of_all(self.world.gathered(self.answers))
+            self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
         return values
 
 

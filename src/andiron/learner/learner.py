@@ -53,11 +53,10 @@ class Learner(AbstractContextManager["Learner"]):
         self.averages = state.averages
         self.checkpointer = checkpointer
         self.interrupter = interrupter or Interrupter()
-        world = updater.world
-        self.evaluator = Evaluator(state, updater.precision, self.interrupter, world)
+        self.evaluator = Evaluator(state, updater, self.interrupter)
         self._state = state
-        self._saver = Saver(state, checkpointer, options.test_weights, world)
-        self._agenda = Agenda(options, state.validations, self._saver.ticker, world)
+        self._saver = Saver(state, checkpointer, options.test_weights, updater.world)
+        self._agenda = Agenda(options, state.validations, self._saver.ticker, updater.world.clock)
         self._evaluation = ExitStack()  # holds other weights than those in training
 
     @property

@@ -38,7 +38,8 @@ class MetricLog:
         trace: UpdateTrace | None,
         world: World,
     ):
-        self.train_tally, self.valid_tally = Tally(train_metrics, world), Tally(valid_metrics, world)
+        self.train_tally = Tally(train_metrics, world)
+        self.valid_tally = Tally(valid_metrics, world)
         self.writers = writers
         self.renderer = renderer
         self._display = renderer if isinstance(renderer, Interactive) else None

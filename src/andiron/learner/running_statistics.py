@@ -29,7 +29,8 @@ class RunningStatistics:
             for name, module in modules
             for buffer in ("running_mean", "running_var")
         }
-        self._counts = [m.num_batches_tracked for _, m in modules if m.num_batches_tracked is not None]
+        counts = [module.num_batches_tracked for _, module in modules]
+        self._counts = [count for count in counts if count is not None]
         self._before = {name: tensor.clone() for name, tensor in self.tensors.items()}
         self._counts_before = [count.clone() for count in self._counts]
 

@@ -26,7 +26,8 @@ class Saver:
         self._tested = tested
         self._best_epoch: int | None = None
         self._checkpointer = checkpointer
-        self.ticker = Ticker(checkpointer.cadence if checkpointer else Cadence(epochs=1), world.clock)
+        cadence = checkpointer.cadence if checkpointer else Cadence(epochs=1)
+        self.ticker = Ticker(cadence, world.clock)
         self._saved: tuple[int, int, int, bool] | None = None
 
     @property

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from andiron import errors, mismatch, readable
 from andiron.distributed import ALONE, Sliced, World
-from andiron.metrics import sliced_parts, tally_state
+from andiron.metrics import sliced_window, tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Decisions, Metric, Parts, Values
 
@@ -89,7 +89,7 @@ class Tally:
         tensors: dict[str, Tensor] = {}
         counted, places = self._window, {}
         if self._world.is_divided:
-            batches = sliced_parts.of_all(self._window, self._world)
+            batches = sliced_window.of_all(self._window, self._world)
             counted = [parts for batch in batches for parts in batch.values()]
             places = {"slices": [[*batch] for batch in batches]}
         window, epoch = (tally_state.plain(part, tensors) for part in (counted, self._epoch))
@@ -114,7 +114,7 @@ class Tally:
         )
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
-            self._window = sliced_parts.own(self._window, places, self._world)
+            self._window = sliced_window.own(self._window, places, self._world)
         self._is_restored = True
 
     def _explained(self) -> AbstractContextManager[None]:
@@ -144,7 +144,7 @@ class Tally:
             batches = [[metric.count_items(items) for metric in self.metrics]]
         parts: list[Any] | None = None
         if self._world.is_divided:
-            parts = sliced_parts.merged(self.metrics, batches, self._world, _merged)
+            parts = sliced_window.merged(self.metrics, batches, self._world, _merged)
         elif batches:
             parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         if parts is None:

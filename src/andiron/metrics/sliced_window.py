@@ -109,7 +109,7 @@ def _carried(value: Any) -> Any:
 
 def _arrived(value: Any) -> Any:
     if isinstance(value, _Carried):
-        return value.tensor if value.device == "cpu" else value.tensor.to(torch.device(value.device))
+        return value.tensor.to(torch.device(value.device))
     if isinstance(value, list | tuple):
         return [*map(_arrived, value)] if isinstance(value, list) else (*map(_arrived, value),)
     return value

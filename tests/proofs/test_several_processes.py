@@ -1,0 +1,254 @@
+"""One run in several processes: the numbers of one process, and with slices its bits."""
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from train_processes import lines, status
+
+from andiron.config.composition import composed
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("num_updates=50", "log_every=1", "device=cpu", "test_weights=last")
+MLP = ("model.hidden=[32]", "model.dropout=0")
+CONVNET = ("data.size=16", "model=convnet", "model.hidden=16", "batch_size=32")
+# 1,295 samples: the last batch of 16 has 15, and that of 647 a single one
+NUMERIC = {
+    "accumulated": (*MLP, "batch_size=16", "grads_accumulation=3", "clip=1.0", "averages=ema"),
+    "one_sample": (*MLP, "batch_size=647"),
+    "grouped": (*MLP, "optimizer=adamw", "param_groups=no_decay", "metrics=classification_full"),
+    "perturbed": (*MLP, "optimizer=sgd", "optimizer.momentum=0.9", "sam=0.05"),
+    "convnet": (*CONVNET, "model.dropout=0", "optimizer=sgd", "optimizer.momentum=0.9",
+                "lr=0.01"),  # at a larger rate the training itself amplifies rounding
+    "text": ("experiment=text_bytes", "data.context_length=16", "batch_size=6", "model.dim=16",
+             "model.layers=1", "model.heads=2"),
+}  # fmt: skip
+DIVIDED = {
+    "dropped_out": (*CONVNET, "augmentation=[shift]", "num_workers=1", "num_updates=12"),
+    "accumulated": ("model.hidden=[32]", "batch_size=11", "grads_accumulation=3",
+                    "optimizer=adamw", "averages=ema", "num_updates=30", "sam=0.05",
+                    "metrics=classification_full"),
+    "normalised": ("data.size=16", "model=resnet", "model.depth=8", "model.width=4",
+                   "batch_size=24", "num_updates=6"),
+    "adversarial": ("experiment=gan_digits", "num_epochs=null", "num_updates=4", "batch_size=32"),
+}  # fmt: skip
+
+
+def started(script, *arguments, processes, cwd, options=()):
+    """The process of torchrun, or of Python for one."""
+    launcher = [sys.executable]
+    if processes > 1:
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        launcher = [*torchrun, f"--nproc-per-node={processes}", *options]
+    with (cwd / "output").open("ab") as output:
+        return subprocess.Popen(
+            [*launcher, ROOT / script, *arguments],
+            cwd=cwd,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def trained(script, *arguments, processes, cwd):
+    """What was printed by processes that all ended well."""
+    code = started(script, *arguments, processes=processes, cwd=cwd).wait(timeout=600)
+    text = (cwd / "output").read_text()
+    assert code == 0, text
+    return text
+
+
+def configured(folder, several, *options):
+    """Writes the configuration of each run, by name, for `several_runs.py`."""
+    (folder / "text.txt").write_text("".join(chr(97 + i * i % 23) for i in range(4000)))
+    for name, overrides in several.items():
+        text = [f"data.path={folder / 'text.txt'}"] if "experiment=text_bytes" in overrides else []
+        config = composed(ROOT / "conf", [*SMALL, *options, *overrides, *text])
+        config.save(folder / f"{name}.json")
+
+
+def logged(run):
+    """By split, update and name every logged value, without those of a clock."""
+    return {
+        (line["split"], line["updates"], line["over"], name): value
+        for line in lines(run)
+        for name, value in line.items()
+        if not name.startswith(("time/", "system/")) and name not in ("split", "over")
+    }
+
+
+def checksums(run):
+    """The SHA-256 of the trained weights, and of each tensor file of the last checkpoint."""
+    newest = max((run / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
+    paths = [*run.glob("*.safetensors"), *newest.glob("*.safetensors")]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def test_the_losses_are_those_of_one_process(tmp_path):
+    configured(tmp_path, NUMERIC)
+    for processes in (1, 2, 3, 4):
+        trained("tests/several_runs.py", tmp_path, processes=processes, cwd=tmp_path)
+    for name in NUMERIC:
+        alone = logged(tmp_path / f"{name}-1")
+        assert ("train", 50, "window", "loss") in alone
+        for processes in (2, 3, 4):
+            several = logged(tmp_path / f"{name}-{processes}")
+            assert several.keys() == alone.keys()
+            for key, value in alone.items():
+                if key[3] == "loss":  # float32 sums in another order; measured at most 6e-7
+                    assert several[key] == pytest.approx(value, rel=2e-6), (name, processes, key)
+                elif key[3] == "accuracy":
+                    assert several[key] == pytest.approx(value, abs=1e-12), (name, processes, key)
+
+
+def test_slices_give_the_same_bits_in_any_number_of_processes(tmp_path):
+    configured(tmp_path, DIVIDED, "slices=4", "num_epochs=10")
+    for processes in (1, 2, 4):
+        trained("tests/several_runs.py", tmp_path, processes=processes, cwd=tmp_path)
+    for name in DIVIDED:
+        alone = tmp_path / f"{name}-1"
+        for processes in (2, 4):
+            several = tmp_path / f"{name}-{processes}"
+            assert logged(several) == logged(alone), (name, processes)
+            assert checksums(several) == checksums(alone), (name, processes)
+
+
+RUN = ("model.hidden=[32]", "batch_size=20", "log_every=1", "device=cpu", "render=plain")
+
+
+def until(condition, process, cwd):
+    """Waits for something that a process is to bring about."""
+    deadline = time.monotonic() + 300
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.fail((cwd / "output").read_text())
+        time.sleep(0.02)
+
+
+def ranks_of(process):
+    """The process number of each rank below torchrun's."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            pairs = path.with_name("environ").read_bytes().split(b"\0") if parent else []
+            values = dict(pair.split(b"=", 1) for pair in pairs if b"=" in pair)
+            if parent == process.pid and b"RANK" in values:
+                found[int(values[b"RANK"])] = int(path.parent.name)
+    return found
+
+
+def test_a_run_stopped_with_two_is_resumed_with_four_then_one(tmp_path):
+    options = (*RUN, "slices=4", "num_epochs=4", "checkpoint.every_updates=7", "model.dropout=0.2")
+    trained("train.py", *options, "hydra.run.dir=straight", processes=1, cwd=tmp_path)
+    run = tmp_path / "run"
+    long = (*options, "hydra.run.dir=run", "restart=requeued")
+    for processes, stopped_at in ((2, 30), (4, 120)):
+        process = started("train.py", *long, processes=processes, cwd=tmp_path)
+        until(lambda at=stopped_at: updates(run) >= at, process, tmp_path)
+        os.kill(ranks_of(process)[processes - 1], signal.SIGTERM)
+        process.wait(timeout=120)
+        assert status(run)["status"] == "interrupted"
+        assert status(run)["reason"] == f"SIGTERM to rank {processes - 1}"
+        assert updates(run) % 65 and updates(run) < 260, "stopped within an epoch"
+    trained("train.py", *long, processes=1, cwd=tmp_path)
+    assert logged(run) == logged(tmp_path / "straight")
+    assert checksums(run) == checksums(tmp_path / "straight")
+
+
+def updates(run):
+    """The last update that was logged."""
+    return max((line["updates"] for line in lines(run)), default=0)
+
+
+def test_a_killed_rank_is_started_again_by_torchrun(tmp_path):
+    options = (*RUN, "slices=2", "num_epochs=12", "checkpoint.every_updates=5")
+    trained("train.py", *options, "hydra.run.dir=straight", processes=1, cwd=tmp_path)
+    run = tmp_path / "run"
+    arguments = (*options, "hydra.run.dir=run", "restart=requeued")
+    restarts = ("--max-restarts=3",)
+    process = started("train.py", *arguments, processes=2, cwd=tmp_path, options=restarts)
+    for victim, at in ((1, 40), (0, 300), (1, 500)):
+        until(lambda at=at: updates(run) >= at, process, tmp_path)
+        ranks = ranks_of(process)
+        os.kill(ranks[victim], signal.SIGKILL)
+        until(lambda old=ranks: not set(ranks_of(process).values()) & set(old.values()),
+              process, tmp_path)  # fmt: skip
+    assert process.wait(timeout=300) == 0, (tmp_path / "output").read_text()
+    assert logged(run) == logged(tmp_path / "straight")
+    assert checksums(run) == checksums(tmp_path / "straight")
+
+
+def test_ranks_end_with_their_torchrun_and_free_the_folder(tmp_path):
+    arguments = (*RUN, "num_epochs=400", "hydra.run.dir=run")
+    process = started("train.py", *arguments, processes=2, cwd=tmp_path)
+    until(lambda: updates(tmp_path / "run") >= 10, process, tmp_path)
+    ranks = ranks_of(process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{rank}").exists() for rank in ranks.values()):
+        assert time.monotonic() < deadline, "a rank outlived its torchrun"
+        time.sleep(0.05)
+    assert status(tmp_path / "run")["reason"] == "SIGTERM"
+    at = updates(tmp_path / "run")
+    longer = ("resume=run", f"num_epochs={at // 65 + 2}")
+    trained("train.py", *longer, processes=1, cwd=tmp_path)
+    assert status(tmp_path / "run")["status"] == "done"
+
+
+FAULTY = """
+import os
+
+import torch
+from torch import nn
+
+
+class Faulty(nn.Module):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+        self.calls = 0
+
+    def forward(self, inputs):
+        self.calls += self.training
+        if self.calls == 5 and os.environ.get("RANK") == "1":
+            raise ValueError("a mistake of mine")
+        return self.body(inputs)
+"""
+
+
+def test_the_error_of_another_rank_is_the_reason_on_record(tmp_path):
+    (tmp_path / "parts.py").write_text(FAULTY)
+    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run")
+    process = started("train.py", *options, processes=2, cwd=tmp_path)
+    assert process.wait(timeout=300) == 1
+    reason = status(tmp_path / "run")["reason"]
+    assert reason.startswith("rank 1 (host ") and "ValueError: a mistake of mine" in reason
+    assert "a mistake of mine" in (tmp_path / "run" / "ranks" / "1.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["lr=-1"], "lr=-1: should be"),
+        (["-m", "lr=0.1,0.2"], "-m: torchrun started 2 processes"),
+        (["debug=true"], "debug=true: stops and resumes a run within one process"),
+        (["slices=3"], "slices=3: should be a power of two"),
+        (["slices=1"], "slices=1: 2 processes cannot share them"),
+    ],
+)
+def test_a_mistake_is_printed_once(tmp_path, arguments, problem):
+    process = started("train.py", *arguments, "hydra.run.dir=run", processes=2, cwd=tmp_path)
+    assert process.wait(timeout=300) == 1  # torchrun's own
+    text = (tmp_path / "output").read_text()
+    assert text.count(problem) == 1, text
+    assert not (tmp_path / "run").exists()
+    assert text.count("Traceback") == 1 and "andiron/" not in text.partition("Traceback")[2]
