@@ -48,6 +48,16 @@ def test_commands_without_a_configuration_do_not_import_hydra():
     assert not loaded & {"hydra", "omegaconf"}
 
 
+def test_a_run_of_one_process_imports_no_more_of_torch_distributed_than_torch():
+    main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
+    options = "['num_epochs=1', 'data=partial', 'hydra.run.dir=' + tempfile.mkdtemp()]"
+    imports = "import pathlib, tempfile; from andiron.commands import train"
+    alone = modules_after(f"{imports}; sys.argv[1:] = {options}; {main}")
+    of_torch = modules_after("import torch")
+    assert "andiron.distributed" in alone
+    assert {name for name in alone - of_torch if name.startswith("torch.distributed")} == set()
+
+
 def test_what_a_run_does_not_need_is_not_imported():
     loaded = modules_after("import andiron.experiment, andiron.models.zoo")
 

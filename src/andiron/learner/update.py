@@ -1,6 +1,6 @@
 """One update of the parameters: gradients of its batches, transformations, finite check, step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from andiron import errors, mismatch, randomness
 from andiron.checkpoint import Checkpoint
-from andiron.distributed import ALONE, Sliced, World
+from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, Step
 from andiron.learner.precision import Precision
-from andiron.learner.running_statistics import RunningStatistics
 from andiron.optim import GradientsAccumulator, GroupedOptimizer
 from andiron.optim.sam import perturbed
 from andiron.optim.sliced_mean import SlicedMean
@@ -148,64 +147,36 @@ class Updater:
 
         Computed again for one update they are the same.
         """
-        if self.world.is_divided:
-            mean, items = self._mean_of_slices(batches, position, loader)
-        else:
-            accumulator = GradientsAccumulator() if len(batches) > 1 else None
-            items = []
-            for number, batch in enumerate(batches):
-                output = self._output(batch, position, loader, number)
+        divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
+        accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
+        items: list[Any] = []
+        for number, slice_number, batch in divided.steps(batches) if divided else _steps(batches):
+            counters = (number, *slice_number) if number or slice_number else ()
+            randomness.start_stream(position.seed, "update", position.updates, *counters)
+            try:
+                with self._context():
+                    output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
                 items.append(output.item)
-                if accumulator is not None:
-                    accumulator.add(output.gradients, output.weight)
-            mean = output.gradients if accumulator is None else accumulator.mean()
+            except errors.SampleError as error:
+                place = position.epoch, position.first_batch + number
+                raise error.located(loader, *place, *slice_number) from error
+            except Exception as error:
+                explain_step(error, self.model, batch)
+                raise
+            if accumulator is not None:
+                accumulator.add(output.gradients, output.weight)
+        mean = output.gradients if accumulator is None else accumulator.mean()
+        if divided is not None:
+            items = divided.by_slice(items)
         if self.sam is not None and not is_perturbed:
             with perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items
 
-    def _mean_of_slices(
-        self, batches: Sequence[Sliced], position: Position, loader: Loader | None
-    ) -> tuple[Gradients, list[Any]]:
-        """The mean gradients over the slices of all processes; the items of this one's slices."""
-        statistics = RunningStatistics(self.model)
-        mean = SlicedMean(self.world, self.model, statistics.tensors)
-        items = [Sliced() for _ in batches]
-        for slice_number in self.world.own_slices:
-            for number, batch in enumerate(batches):
-                if slice_number not in batch:
-                    continue
-                part = batch[slice_number]
-                output = self._output(part, position, loader, number, slice_number)
-                if output.weight:  # else every target is ignored, and the mean loss is NaN
-                    mean.add(output.gradients, output.weight)
-                    items[number][slice_number] = output.item
-            mean.end_slice(statistics.of_slice())
-        gradients = mean.mean()
-        statistics.merge(gradients, len(batches))
-        return gradients, items
 
-    def _output(
-        self,
-        batch: Any,
-        position: Position,
-        loader: Loader | None,
-        number: int,
-        *slice_number: int,
-    ) -> TrainOutput:
-        """What the model makes of one micro-batch, or of a slice of it, in its own stream."""
-        counters = (number, *slice_number) if number or slice_number else ()
-        randomness.start_stream(position.seed, "update", position.updates, *counters)
-        try:
-            with self._context():
-                output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
-        except errors.SampleError as error:
-            place = position.epoch, position.first_batch + number
-            raise error.located(loader, *place, *slice_number) from error
-        except Exception as error:
-            explain_step(error, self.model, batch)
-            raise
-        return output
+def _steps(batches: Sequence[Any]) -> Iterator[tuple[int, tuple[int, ...], Any]]:
+    """The micro-batches, with their numbers and no number of a slice."""
+    return ((number, (), batch) for number, batch in enumerate(batches))
 
 
 def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:

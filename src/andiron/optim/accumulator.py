@@ -52,7 +52,8 @@ class GradientsAccumulator:
 
 def multiply(gradients: Gradients, weight: float | Tensor) -> None:
     """Multiplies all gradients and their loss in place."""
-    torch._foreach_mul_(list(gradients.values()), weight)
+    if gradients:
+        torch._foreach_mul_(list(gradients.values()), weight)
     if gradients.loss is not None:
         gradients.loss = gradients.loss * weight
 

@@ -1,13 +1,15 @@
 """The mean gradients of one batch whose slices several processes computed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from andiron.distributed import World
+from andiron.distributed import Sliced, World
 from andiron.gradients import Gradients
 from andiron.optim.accumulator import add_up, multiply
+from andiron.optim.running_statistics import RunningStatistics
 
 NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
 
@@ -18,36 +20,59 @@ class SlicedMean:
     The sums of slices are added in a balanced binary tree, within a process as between them, so
     that with a fixed number of slices the bits do not depend on the number of processes. The
     gradient of a slice is the sum over its micro-batches, each weighted by what its loss is a mean
-    over. `extra` are tensors beside the parameters of which slices may have a value to average.
+    over. Running statistics of BatchNorm are averaged like gradients.
     """
 
-    def __init__(self, world: World, model: nn.Module, extra: Mapping[str, Tensor]):
+    def __init__(self, world: World, model: nn.Module):
         self._world, self._model = world, model
+        self._statistics = RunningStatistics(model)
         named = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
-        self._layout: dict[str, Tensor] = {**named, **extra}
+        self._layout: dict[str, Tensor] = {**named, **self._statistics.tensors}
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
-        self._num_slices = 0
         self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the slice under way
+        self._places: list[tuple[int, int]] = []  # micro-batch and slice of each step
+        self._counted: list[bool] = []  # whether each step had a target that counts
+        self._num_batches = 0
+
+    def steps(self, batches: Sequence[Sliced]) -> Iterator[tuple[int, tuple[int, ...], Any]]:
+        """This process's slices, each of all micro-batches; `add` each before taking the next."""
+        self._num_batches = len(batches)
+        for complete, slice_number in enumerate(self._world.own_slices, start=1):
+            for number, batch in enumerate(batches):
+                if slice_number in batch:
+                    self._places.append((number, slice_number))
+                    yield number, (slice_number,), batch[slice_number]
+            self._end_slice(complete)
 
     def add(self, gradients: Gradients, weight: float | Tensor) -> None:
-        """Adds a micro-batch of the slice under way; its tensors may be overwritten."""
-        total = torch.as_tensor(weight, dtype=torch.float32, device=self._device)
-        multiply(gradients, weight)
-        self._slice = _added(self._slice, (gradients, total))
+        """Adds a step of the slice under way; its tensors may be overwritten."""
+        self._counted.append(bool(weight))
+        if self._counted[-1]:  # else every target is ignored, and the mean loss is NaN
+            total = torch.as_tensor(weight, dtype=torch.float32, device=self._device)
+            multiply(gradients, weight)
+            self._slice = _added(self._slice, (gradients, total))
 
-    def end_slice(self, values: Mapping[str, Tensor]) -> None:
-        """Ends the slice under way, with its values of `extra`; an empty one counts nothing."""
+    def by_slice(self, items: Sequence[Any]) -> list[Any]:
+        """For each micro-batch, the items of its slices that count."""
+        sliced = [Sliced() for _ in range(self._num_batches)]
+        for (number, slice_number), item, counts in zip(self._places, items, self._counted):
+            if counts:
+                sliced[number][slice_number] = item
+        return sliced
+
+    def _end_slice(self, complete: int) -> None:
+        """Adds the sum of a slice to the tree of the `complete` ones; an empty one counts nothing.
+        """
+        values = self._statistics.of_slice()
         if self._slice is None:
-            self._slice = self._model_gradients({}), torch.zeros((), device=self._device)
+            self._slice = self._gradients({}), torch.zeros((), device=self._device)
         elif values:
             gradients, weight = self._slice
             gradients.update({name: value * weight for name, value in values.items()})
         self._sums.append(self._slice)
         self._slice = None
-        self._num_slices += 1
-        complete = self._num_slices
-        while complete % 2 == 0 and len(self._sums) > 1:  # both halves of a subtree are known
+        while complete % 2 == 0:  # both halves of a subtree are known
             last = self._sums.pop()
             self._sums[-1] = _added(self._sums[-1], last)
             complete //= 2
@@ -62,6 +87,7 @@ class SlicedMean:
         if mean:
             torch._foreach_div_(list(mean.values()), total)
         mean.loss = None if sums.loss is None else sums.loss / total
+        self._statistics.merge(mean, self._num_batches)
         return mean
 
     def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
@@ -89,7 +115,7 @@ class SlicedMean:
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
         entries = zip(self._layout, has_entry, strict=True)
-        gradients = self._model_gradients({name: merged[name] for name, has in entries if has})
+        gradients = self._gradients({name: merged[name] for name, has in entries if has})
         gradients.loss = loss if has_loss else None
         return gradients, weight
 
@@ -106,7 +132,7 @@ class SlicedMean:
     def _no_entry(self, name: str) -> Tensor:
         return torch.full_like(self._layout[name], NO_ENTRY).reshape(-1)
 
-    def _model_gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
+    def _gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
         return Gradients(tensors, self._model)
 
 

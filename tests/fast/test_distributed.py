@@ -1,0 +1,231 @@
+"""What several processes of a run decide and add up together, with threads in their place."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
+from andiron.distributed import ALONE, Sliced, World
+from andiron.gradients import backward
+from andiron.interrupter import SharedInterrupter
+from andiron.metrics import Accuracy, AUROC, Loss, Tally
+from andiron.optim.sliced_mean import SlicedMean
+from andiron.outputs import ClassificationOutput
+from threaded_world import in_threads
+
+
+@pytest.mark.parametrize("slices", [None, 8])
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("samples", [0, 1, 3, 8, 13])
+def test_the_parts_of_all_processes_are_the_batch(size, slices, samples):
+    parts = [World(rank, size, slices).parts(range(samples)) for rank in range(size)]
+    of_all = [pair for own in parts for pair in own]
+    assert [number for number, _ in of_all] == [*range(slices or size)]
+    assert [sample for _, part in of_all for sample in part] == [*range(samples)]
+
+
+def loader_of(world):
+    dataset = ArrayDataset(torch.arange(11.0)[:, None], torch.arange(11))
+    builder = DataLoaderBuilder(ArrayBatcher()).batch_size(4).shuffle(7)
+    return builder.world(world).build(dataset)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_the_order_of_the_data_is_that_of_one_process(size):
+    whole = [batch.targets.tolist() for batch in loader_of(ALONE).epoch(1, 1)]
+    ranks = [loader_of(World(rank, size)) for rank in range(size)]
+    for number, batches in enumerate(zip(*(rank.epoch(1, 1) for rank in ranks), strict=True)):
+        parts = [part for batch in batches for part in (batch.values() if size > 1 else [batch])]
+        assert [target for part in parts for target in part.targets.tolist()] == whole[number]
+
+
+def test_an_invalid_sample_of_a_slice_is_named_by_its_index():
+    error = errors.SampleError("is invalid")
+    error.places = [1]
+    loader, world = loader_of(World(1, 2)), World(1, 2)
+    second_half = loader_of(ALONE).indices(0, 0)[2:]
+    assert [part for _, part in world.parts(loader.indices(0, 0))] == [second_half]
+    assert f"sample {second_half[1]} of the data" in str(error.located(loader, 0, 0, 1))
+
+
+class Uneven(nn.Module):
+    """A second layer that only batches with a large input reach, and batch normalisation."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.never = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(2, 2)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, inputs):
+        hidden = self.norm(self.first(inputs))
+        return self.second(hidden) if bool((inputs > 2).any()) else hidden
+
+
+UNEVEN, PLAIN = Uneven(), nn.Linear(3, 4)
+
+
+def mean_gradients(world, inputs, prototype=UNEVEN):
+    model = copy.deepcopy(prototype)
+    mean, items = SlicedMean(world, model), []
+    batches = [Sliced({n: p for n, p in world.parts(half) if len(p)}) for half in inputs]
+    for _, _, part in mean.steps(batches):
+        loss = model(part).square().mean()
+        mean.add(backward(loss, model), len(part))
+        items.append(loss.detach())
+    return mean.mean(), model, mean.by_slice(items)
+
+
+INPUTS = [torch.randn(9, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 12])
+def test_gradients_are_those_of_the_whole_batch(size):
+    model = copy.deepcopy(PLAIN)
+    whole = backward(model(torch.cat(INPUTS)).square().mean(), model)
+    for gradients, _, _ in in_threads(lambda world: mean_gradients(world, INPUTS, PLAIN), size):
+        assert list(gradients) == list(whole)
+        torch.testing.assert_close(gradients.loss, whole.loss, rtol=1e-6, atol=0)
+        for name in whole:
+            torch.testing.assert_close(gradients[name], whole[name], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_slices_give_gradients_of_the_same_bits(size):
+    alone, model, items = mean_gradients(World(slices=4), INPUTS)
+    assert list(alone) == [*dict.fromkeys(name for name in alone)] and "never.weight" not in alone
+    for gradients, other, _ in in_threads(lambda world: mean_gradients(world, INPUTS), size, 4):
+        assert list(gradients) == list(alone) and gradients.loss.equal(alone.loss)
+        assert all(gradients[name].equal(alone[name]) for name in alone)
+        assert all(a.equal(b) for a, b in zip(model.buffers(), other.buffers(), strict=True))
+    assert [sorted(batch) for batch in items] == [[0, 1, 2, 3]] * 2
+
+
+def test_a_slice_whose_targets_are_all_ignored_counts_nothing():
+    model = copy.deepcopy(PLAIN)
+    mean = SlicedMean(World(slices=2), model)
+    steps = mean.steps([Sliced({0: INPUTS[0], 1: INPUTS[1]})])
+    for weight, (_, _, part) in zip((0, 9), steps, strict=True):
+        loss = model(part).square().mean() * (1 if weight else float("nan"))
+        mean.add(backward(loss, model), weight)
+    assert mean.by_slice(["none", "some"]) == [{1: "some"}]
+    assert mean.mean().loss.isfinite()
+
+
+def counted(world, restored=None, batches=(0, 1, 2)):
+    tally = Tally([Loss(), Accuracy(), AUROC()], world)
+    if restored is not None:
+        tally.load_state_dict(*restored, torch.device("cpu"))
+    for number in batches:
+        generator = torch.Generator().manual_seed(number)
+        logits, targets = torch.randn(7, 2, generator=generator), torch.arange(7) % 2
+        item = Sliced(
+            (n, ClassificationOutput(rows.logsumexp(-1).mean(), rows, targets[places]))
+            for n, places in world.parts(torch.arange(7))
+            if len(places) and len(rows := logits[places])
+        )
+        tally.add(item, dict.fromkeys(item))
+    return tally
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_slices_give_metrics_of_the_same_bits(size):
+    alone = counted(World(slices=4)).close_epoch()
+    assert set(alone) == {"loss", "accuracy", "auroc"}
+    for values in in_threads(lambda world: counted(world).close_epoch(), size, 4):
+        assert values == alone
+
+
+@pytest.mark.parametrize("size", [2, 3, 9])
+def test_counts_of_processes_are_those_of_one(size):
+    alone = counted(World(slices=1)).close_epoch()
+    for values in in_threads(lambda world: counted(world).close_epoch(), size):
+        assert (values["accuracy"], values["auroc"]) == (alone["accuracy"], alone["auroc"])
+        assert values["loss"] == pytest.approx(alone["loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 2), (2, 1)])
+def test_an_open_window_is_resumed_by_other_processes(before, after):
+    whole = counted(World(slices=4)).close_epoch()
+    states = in_threads(lambda world: counted(world, None, (0, 1)).state_dict(), before, 4)
+    (plain, tensors), *others = states
+    assert all(plain == other for other, _ in others)
+    resumed = in_threads(lambda w: counted(w, (plain, tensors), [2]).close_epoch(), after, 4)
+    assert resumed == [whole] * after
+
+
+def test_an_open_window_of_one_process_is_resumed_by_two():
+    tally = Tally([Loss(), Accuracy(), AUROC()])
+    for batch in range(2):
+        generator = torch.Generator().manual_seed(batch)
+        logits, targets = torch.randn(7, 2, generator=generator), torch.arange(7) % 2
+        tally.add(ClassificationOutput(logits.logsumexp(-1).mean(), logits, targets))
+    state = tally.state_dict()
+    values = in_threads(lambda world: counted(world, state, [2]).close_epoch(), 2)
+    expected = counted(World(slices=1)).close_epoch()
+    assert values[0] == values[1] and values[0]["accuracy"] == expected["accuracy"]
+    assert values[0]["loss"] == pytest.approx(expected["loss"], rel=1e-6)
+
+
+def test_a_window_that_lacks_a_slice_of_its_list_is_refused():
+    plain, tensors = counted(World(slices=2)).state_dict()
+    plain["slices"][0].append(1)
+    with pytest.raises(errors.DataError, match="slices does not fit its window"):
+        counted(World(slices=2), (plain, tensors))
+
+
+def test_all_processes_stop_where_one_was_asked_to():
+    def stopped(world):
+        interrupter = SharedInterrupter()
+        interrupter.connect(world)
+        asked = [interrupter.at("train", 1, 1)]
+        if world.rank == 1:
+            interrupter.stop("SIGTERM", 143)
+        own = world.wants_asking(), interrupter.asked
+        return [*asked, own, interrupter.at("train", 2, 2), str(interrupter.asked)]
+
+    first, second = in_threads(stopped, 2)
+    assert first == [False, (False, None), True, "SIGTERM to rank 1"]
+    assert second == [False, (True, None), True, "SIGTERM to rank 1"]
+
+
+def test_wishes_of_rank_0_are_granted_by_all():
+    def granted(world):
+        interrupter = SharedInterrupter()
+        interrupter.connect(world)
+        if world.rank == 0:
+            interrupter.wish("save")
+            interrupter.wish("validate")
+        asking = sum(world.gathered(world.notes[0]))
+        before = interrupter.is_watched
+        world.take_notes(asking, 0.0)
+        return before, interrupter.is_watched, list(interrupter.wishes())
+
+    assert in_threads(granted, 2) == [(False, True, ["save", "validate"])] * 2
+
+
+def test_a_signal_before_the_processes_are_connected_counts():
+    interrupter = SharedInterrupter()
+    interrupter.stop("SIGTERM", 143)
+    assert interrupter.asked is not None
+    interrupter.connect(World())
+    assert interrupter.asked is None and interrupter.at("train", 0, 0)
+    assert str(interrupter.asked) == "SIGTERM" and interrupter.asked.exit_code == 143
+
+
+def test_a_ctrl_c_that_torchrun_passes_on_is_no_second_one(monkeypatch):
+    seconds = iter([10.0, 10.5, 13.0])
+    interrupter = SharedInterrupter()
+    interrupter.connect(World())
+    monkeypatch.setattr("andiron.interrupter.time.monotonic", lambda: next(seconds))
+    interrupter.stop("SIGINT", 130)
+    assert [interrupter.may_end_at_once, interrupter.may_end_at_once] == [False, True]
+
+
+def test_minutes_are_those_of_rank_0():
+    world = World(1, 2)
+    assert world.notes[1] == 0.0 and world.clock() == 0.0
+    world.take_notes(0.0, 61.5)
+    assert world.clock() == 61.5 and not world.is_asked
