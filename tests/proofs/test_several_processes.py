@@ -128,6 +128,8 @@ def until(condition, process, cwd):
     deadline = time.monotonic() + 300
     while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             pytest.fail((cwd / "output").read_text())
         time.sleep(0.02)
 
@@ -174,14 +176,14 @@ def test_a_killed_rank_is_started_again_by_torchrun(tmp_path):
     run = tmp_path / "run"
     arguments = (*options, "hydra.run.dir=run", "restart=requeued")
     restarts = ("--max-restarts=3",)
-    process = started("train.py", *arguments, processes=2, cwd=tmp_path, options=restarts)
-    for victim, at in ((1, 40), (0, 300), (1, 500)):
-        until(lambda at=at: updates(run) >= at, process, tmp_path)
-        ranks = ranks_of(process)
-        os.kill(ranks[victim], signal.SIGKILL)
-        until(lambda old=ranks: not set(ranks_of(process).values()) & set(old.values()),
-              process, tmp_path)  # fmt: skip
-    assert process.wait(timeout=300) == 0, (tmp_path / "output").read_text()
+    with started("train.py", *arguments, processes=2, cwd=tmp_path, options=restarts) as process:
+        for victim, at in ((1, 40), (0, 300), (1, 500)):
+            until(lambda at=at: updates(run) >= at, process, tmp_path)
+            ranks = ranks_of(process)
+            os.kill(ranks[victim], signal.SIGKILL)
+            until(lambda old=ranks: not set(ranks_of(process).values()) & set(old.values()),
+                  process, tmp_path)  # fmt: skip
+        assert process.wait(timeout=300) == 0, (tmp_path / "output").read_text()
     assert logged(run) == logged(tmp_path / "straight")
     assert checksums(run) == checksums(tmp_path / "straight")
 

@@ -145,11 +145,13 @@ def _nothing() -> Any:
 
 
 def _store(rank: int, size: int) -> Any:
-    """The store of torchrun, or where it has none that of rank 0."""
+    """The store of torchrun, or where it has none that of rank 0; each restart has its own part."""
+    from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     store, _, _ = next(rendezvous("env://", rank, size))
-    return store
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return PrefixStore(f"andiron/{attempt}", store)
 
 
 def _log_to(path: Path) -> None:
