@@ -1,8 +1,9 @@
 """One update of the parameters: gradients of its batches, transformations, finite check, step."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count, repeat
 from typing import Any
 
 from torch import Tensor, nn
@@ -150,7 +151,8 @@ class Updater:
         divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
         accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
         items: list[Any] = []
-        for number, slice_number, batch in divided.steps(batches) if divided else _steps(batches):
+        whole = zip(count(), repeat(()), batches)  # no slice numbers
+        for number, slice_number, batch in divided.steps(batches) if divided else whole:
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
@@ -172,11 +174,6 @@ class Updater:
             with perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items
-
-
-def _steps(batches: Sequence[Any]) -> Iterator[tuple[int, tuple[int, ...], Any]]:
-    """The micro-batches, with their numbers and no number of a slice."""
-    return ((number, (), batch) for number, batch in enumerate(batches))
 
 
 def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
