@@ -241,7 +241,8 @@ def test_the_error_of_another_rank_is_the_reason_on_record(tmp_path):
     ("arguments", "problem"),
     [
         (["lr=-1"], "lr=-1: should be"),
-        (["-m", "lr=0.1,0.2"], "-m: torchrun started 2 processes"),
+        (["-m", "lr=0.1,0.2"], "sweep: torchrun started 2 processes"),
+        (["hydra.mode=MULTIRUN", "lr=0.1,0.2"], "sweep: torchrun started 2 processes"),
         (["debug=true"], "debug=true: stops and resumes a run within one process"),
         (["slices=3"], "slices=3: should be a power of two"),
         (["slices=1"], "slices=1: 2 processes cannot share them"),

@@ -18,6 +18,7 @@ from andiron.commands.signals import Signals
 from andiron.config import arguments as command_arguments
 from andiron.config.schema import Train
 from andiron.interrupter import SECONDS_BETWEEN_LOOKS
+from andiron.run import exhausted
 from andiron.run_folder import RunFolder
 
 START = "start"  # key in the store: what rank 0 does, as JSON
@@ -41,9 +42,10 @@ def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int)
     with ExitStack() as at_end:
         leader = Leader(size, heard.interrupter, at_end)
         try:
-            if command_arguments.parsed(arguments).multirun:
-                why = "a sweep starts its own processes; start it with python"
-                raise errors.ConfigError([f"-m: torchrun started {size} processes; {why}"])
+            given = command_arguments.parsed(arguments)
+            if given.multirun or "hydra.mode=MULTIRUN" in given.overrides:
+                why = f"torchrun started {size} processes, and a sweep starts its own"
+                raise errors.ConfigError([f"sweep: {why}; start it with python"])
             train = training.Training(arguments, heard, share=leader.share)
             code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
         except errors.ConfigError as error:
@@ -51,6 +53,9 @@ def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int)
             code = command_line.exit_code_of(error)
         except KeyboardInterrupt as error:
             code = signals.exit_code(error)
+            raise
+        except SystemExit as error:  # of Hydra, which has shown its help
+            code = int(error.code or 0)
             raise
         finally:
             leader.dismiss(code)
@@ -128,9 +133,10 @@ def follow(heard: Signals, rank: int, size: int) -> int:
             quiet = dataclasses.replace(
                 config, writers={}, render=None, show_layers=False, profile=None
             )
-            made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
-            interrupter.hear()
-            made.run()
+            with exhausted.explained(config):
+                made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+                interrupter.hear()
+                made.run()
     except errors.AndironError as error:
         log.error("%s", error)
         return command_line.exit_code_of(error)

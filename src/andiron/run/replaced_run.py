@@ -164,7 +164,7 @@ def _written(folder: RunFolder) -> Iterator[Path]:
     for parent, patterns in (
         (folder.tensorboard, (EVENTS, *(f"*/{name}" for name in (EVENTS, *PROJECTOR)))),
         (folder.profile, TRACES),
-        (folder.ranks, ("*.log",)),
+        (folder.ranks, ("[0-9]*.log",)),
     ):
         yield from (path for pattern in patterns for path in parent.glob(pattern))
     run = run_record.identity(folder)
