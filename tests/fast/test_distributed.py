@@ -224,6 +224,17 @@ def test_a_ctrl_c_that_torchrun_passes_on_is_no_second_one(monkeypatch):
     assert [interrupter.may_end_at_once, interrupter.may_end_at_once] == [False, True]
 
 
+def test_nor_is_one_while_the_processes_start(monkeypatch):
+    seconds = iter([10.0, 10.5, 13.0])
+    interrupter = SharedInterrupter()
+    interrupter.start()
+    monkeypatch.setattr("andiron.interrupter.time.monotonic", lambda: next(seconds))
+    interrupter.stop("SIGINT", 130)
+    assert [interrupter.may_end_at_once, interrupter.may_end_at_once] == [False, True]
+    with pytest.raises(errors.Interrupted, match="SIGINT"):
+        interrupter.begin(75)
+
+
 def test_minutes_are_those_of_rank_0():
     world = World(1, 2)
     assert world.notes[1] == 0.0 and world.clock() == 0.0

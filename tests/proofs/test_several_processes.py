@@ -206,6 +206,46 @@ def test_ranks_end_with_their_torchrun_and_free_the_folder(tmp_path):
     assert status(tmp_path / "run")["status"] == "done"
 
 
+SENDS = """import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == PLACE and os.environ.get("RANK") == RANK:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("place", ["gc", "hydra"])
+def test_a_signal_to_rank_0_at_its_start_leaves_nothing(tmp_path, place):
+    assert status_after_a_signal(tmp_path, place, rank=0) == {}
+    assert not (tmp_path / "run").exists()
+    assert "interrupted; nothing was trained" in (tmp_path / "output").read_text()
+
+
+@pytest.mark.parametrize("place", ["gc", "torch"])
+def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path, place):
+    ended = status_after_a_signal(tmp_path, place, rank=1)
+    stopped = ("interrupted", "SIGTERM to rank 1")
+    # on a busy machine rank 0 composes for longer than rank 1 holds a signal back: nothing is left
+    assert (ended.get("status"), ended.get("reason")) in (stopped, (None, None))
+
+
+def status_after_a_signal(cwd, place, rank):
+    """The status of a run of which one process got a signal as it imported a module."""
+    (cwd / "sitecustomize.py").write_text(f"PLACE, RANK = {place!r}, '{rank}'\n{SENDS}")
+    process = started("train.py", *RUN, "num_epochs=400", "hydra.run.dir=run", processes=2, cwd=cwd)
+    assert process.wait(timeout=300) == 1
+    return status(cwd / "run") if (cwd / "run").exists() else {}
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_a_command_that_only_prints_ends_well(tmp_path, flag):
+    assert trained("train.py", flag, processes=2, cwd=tmp_path)
+
+
 FAULTY = """
 import os
 

@@ -120,6 +120,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
     try:
         while not store.check([START]):  # `wait` would answer no signal
             time.sleep(SECONDS_BETWEEN_LOOKS)
+        interrupter.is_starting = False
         start = json.loads(store.get(START))
         if "exit_code" in start:
             return int(start["exit_code"])
