@@ -115,6 +115,10 @@ class SharedInterrupter(Interrupter):
         self._own: tuple[str, int] | None = None  # why this process was asked to stop
         self._first_signal = 0.0
 
+    def join(self) -> None:
+        """Holds a stop back until `connect`, as all processes are about to call it."""
+        self.is_heard, self.is_starting = True, False
+
     def connect(self, peers: Any) -> None:
         """Decides together with the other processes of a World from here on."""
         self._peers = peers

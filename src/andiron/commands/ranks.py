@@ -78,7 +78,8 @@ class Leader:
         start["timeout_seconds"] = config.peer_timeout
         store = _store(0, self._size)
         store.set(START, json.dumps(start))
-        self._is_joined = self._interrupter.is_heard = True  # a stop waits until all have joined
+        self._is_joined = True
+        self._interrupter.join()
         world = self._at_end.enter_context(distributed.joined(store, 0, self._size, **start))
         self._interrupter.connect(world)
         return SharedExperiment(experiment, world)
@@ -120,7 +121,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
     try:
         while not store.check([START]):  # `wait` would answer no signal
             time.sleep(SECONDS_BETWEEN_LOOKS)
-        interrupter.is_starting = False
+        interrupter.join()
         start = json.loads(store.get(START))
         if "exit_code" in start:
             return int(start["exit_code"])
