@@ -51,6 +51,7 @@ class World:
         self.num_slices = slices or size
         first, end = (self.num_slices * number // size for number in (rank, rank + 1))
         self.own_slices = range(first, end)
+        self.waited = 0.0  # seconds in exchanges, most of them for other processes
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
         self._reports = reports
@@ -147,11 +148,18 @@ class World:
             torch.distributed.all_reduce(flags)
         return bool(flags > 0)
 
+    def fail(self, error: BaseException) -> None:
+        """Tells the other processes why this one ends; they know of a failure of another."""
+        if self._reports and not isinstance(error, errors.PeerError):
+            self._reports.fail(self.rank, error)
+
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turns a failed exchange into a PeerError that names the process that is gone, and why."""
+        started = time.monotonic()
         try:
             yield
+            self.waited += time.monotonic() - started
         except RuntimeError as error:
             cause = self._reports.cause(self.rank) if self._reports else ""
             raise errors.PeerError(cause or errors.one_line(error)) from error
@@ -209,13 +217,11 @@ def joined(
         names: list[Any] = [None] * size
         me = f"rank {rank} (host {socket.gethostname()}, process {os.getpid()})"
         distributed.all_gather_object(names, me)
-        reports = Reports(PrefixStore("reports", store), names)
+        world = World(rank, size, slices, Reports(PrefixStore("reports", store), names))
         try:
-            yield World(rank, size, slices, reports)
-        except errors.PeerError:
-            raise
+            yield world
         except BaseException as error:
-            reports.fail(rank, error)
+            world.fail(error)
             raise
     finally:
         distributed.destroy_process_group()

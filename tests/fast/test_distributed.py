@@ -1,12 +1,15 @@
 """What several processes of a run decide and add up together, with threads in their place."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 from andiron import errors
+from andiron.build import division
+from andiron.config.composition import composed
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward
@@ -15,6 +18,8 @@ from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from threaded_world import in_threads
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 @pytest.mark.parametrize("slices", [None, 8])
@@ -240,3 +245,42 @@ def test_minutes_are_those_of_rank_0():
     assert world.notes[1] == 0.0 and world.clock() == 0.0
     world.take_notes(0.0, 61.5)
     assert world.clock() == 61.5 and not world.is_asked
+
+
+def loader_for(device):
+    """A loader of 11 samples in batches of 5, which says that it is for a device."""
+    loader = loader_of(ALONE)
+    loader.batch_size, loader.device = 5, torch.device(device)
+    return loader
+
+
+@pytest.mark.parametrize(
+    ("device", "size", "problem"), [("cpu", 2, "on GPUs only"), ("cuda", 2, "has 1 samples for 2")]
+)
+def test_sync_batchnorm_is_refused_where_it_would_fail(device, size, problem):
+    with pytest.raises(errors.ConfigError, match=problem):
+        division.synchronised(nn.BatchNorm1d(2), loader_for(device), World(0, size))
+
+
+def test_sync_batchnorm_replaces_every_batchnorm_and_keeps_its_weights():
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2))
+    before = model.state_dict()
+    made = division.synchronised(model, loader_for("cuda"), World(0, 1))
+    assert isinstance(made[1], nn.SyncBatchNorm) and made.state_dict().keys() == before.keys()
+    assert made[1].weight is model[1].weight
+
+
+@pytest.mark.parametrize(
+    ("options", "size", "problem"),
+    [
+        (["strategy=ddp"], 1, "strategy=ddp: this is one process; start several with torchrun"),
+        (["strategy=none"], 2, "strategy=none: torchrun started 2 processes; start one"),
+        (["sync_batchnorm=true", "slices=2"], 2, "sync_batchnorm=true: slices=2 are computed one"),
+        (["strategy=ddp", "sync_batchnorm=true"], 2, None),
+        (["strategy=none", "slices=4"], 1, None),
+    ],
+)
+def test_options_that_do_not_hold_for_so_many_processes_are_named(options, size, problem):
+    config = composed(CONF, options)
+    (found, *more) = [*division.option_problems(config, World(0, size, config.slices))] or [None]
+    assert not more and (found is None if problem is None else found.startswith(problem))

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import small_disks
 from train_processes import lines, status
 
 from andiron.config.composition import composed
@@ -262,19 +263,50 @@ class Faulty(nn.Module):
     def forward(self, inputs):
         self.calls += self.training
         if self.calls == 5 and os.environ.get("RANK") == "1":
-            raise ValueError("a mistake of mine")
+            FAULT
         return self.body(inputs)
 """
+FAULTS = {  # what rank 1 does at its fifth batch, and what status.json says of it
+    "error": ("raise ValueError('a mistake of mine')", "ValueError: a mistake of mine"),
+    "data": ("from andiron import errors; raise errors.DataError('file 7 is cut')", "file 7 is cut"),
+    "memory": ("torch.empty(2**60)", "out of memory on device cpu"),
+    "killed": ("os.kill(os.getpid(), 9)", "no longer answers: it was killed, is stopped"),
+    "stopped": ("os.kill(os.getpid(), 19)", "no longer answers: it was killed, is stopped"),
+}
 
 
-def test_the_error_of_another_rank_is_the_reason_on_record(tmp_path):
-    (tmp_path / "parts.py").write_text(FAULTY)
-    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run")
-    process = started("train.py", *options, processes=2, cwd=tmp_path)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault):
+    code, said = FAULTS[fault]
+    (tmp_path / "parts.py").write_text(FAULTY.replace("FAULT", code))
+    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run", "peer_timeout=10")
+    process = started("train.py", *options, processes=2, cwd=tmp_path,
+                      options=("--shutdown-timeout=5",))  # fmt: skip
     assert process.wait(timeout=300) == 1
     reason = status(tmp_path / "run")["reason"]
-    assert reason.startswith("rank 1 (host ") and "ValueError: a mistake of mine" in reason
-    assert "a mistake of mine" in (tmp_path / "run" / "ranks" / "1.log").read_text()
+    assert reason.startswith("rank 1 (host ") and said in reason
+    if fault in ("error", "data", "memory"):
+        assert said.partition(": ")[2] in (tmp_path / "run" / "ranks" / "1.log").read_text()
+
+
+def test_a_full_disk_is_the_reason_for_all(tmp_path):
+    with small_disks.mounted(tmp_path / "disk", mebibytes=4) as disk:
+        options = (*RUN, "model.hidden=[512]", "hydra.run.dir=disk/run", "checkpoint.every=1epochs")
+        process = started("train.py", *options, processes=2, cwd=tmp_path)
+        assert process.wait(timeout=300) == 1
+        text = (tmp_path / "output").read_text()
+        assert text.count("No space left on device") >= 1, text
+        assert status(disk / "run")["status"] == "failed"
+        assert "No space left on device" in status(disk / "run")["reason"]
+
+
+def test_a_restart_does_not_train_a_failure_again(tmp_path):
+    options = ("lr=1e30", "optimizer=sgd", "device=cpu", "restart=requeued", "hydra.run.dir=run")
+    process = started("train.py", *options, processes=2, cwd=tmp_path, options=("--max-restarts=2",))
+    assert process.wait(timeout=300) == 1
+    text = (tmp_path / "output").read_text()
+    assert text.count("the loss is nan") == 1, text
+    assert (tmp_path / "run" / "ranks" / "1.log").read_text().count("run folder") == 1
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ def _built(config: Train, most: Most | None, trusted: Trust | None, world: World
     train, valid, test = (_loader(config, splits, name, device, world) for name in SPLITS)
     lengths = horizons(config, len(train))
     model = network.model(config, splits, most, trusted).to(device)
+    if config.sync_batchnorm and world.size > 1:
+        model = division.synchronised(model, train, world)
     optimizer = grouped_optimizer.build(config, model, **lengths)
     if found := division.problems(optimizer, world):
         raise errors.ConfigError(found)

@@ -2,11 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from andiron import errors
 from andiron.config.schema import Train
+from andiron.data import DataLoader
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 
@@ -26,11 +29,38 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
             f"slices={slices}: {size} processes cannot share them; start a power of two of at most "
             f"{slices} processes"
         )
+    if config.strategy == "ddp" and size == 1:
+        yield "strategy=ddp: this is one process; start several with torchrun, or give auto"
+    elif config.strategy == "none" and size > 1:
+        yield f"strategy=none: torchrun started {size} processes; start one with python"
+    if config.sync_batchnorm and slices is not None:
+        yield (
+            f"sync_batchnorm=true: slices={slices} are computed one after the other, each with "
+            "statistics of its own; leave one of them out"
+        )
     if size > 1 and config.device not in ("auto", "cpu", "cuda"):
         yield (
             f"device={config.device}: each of the {size} processes takes the GPU of its "
             "LOCAL_RANK; give auto, cpu or cuda"
         )
+
+
+def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module:
+    """The model, each BatchNorm in it replaced by torch's SyncBatchNorm, which has no CPU kernel.
+
+    Raises: ConfigError.
+    """
+    last, size = train.num_items % train.batch_size, world.size
+    problem = None
+    if train.device.type == "cpu":
+        problem = "torch.nn.SyncBatchNorm runs on GPUs only; leave it out, or choose GroupNorm"
+    elif 0 < last < size:  # a process without samples would keep the others waiting
+        problem = f"the last batch has {last} samples for {size} processes; change batch_size"
+    if problem:
+        raise errors.ConfigError([f"sync_batchnorm=true: {problem}"])
+    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm  # untyped
+    converted: nn.Module = convert(model)
+    return converted
 
 
 def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
@@ -45,7 +75,11 @@ def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
 
 def warn(model: nn.Module, world: World) -> None:
     """Warns of a normalisation that sees a part of the batch where it would see the whole."""
-    names = [name for name, module in model.named_modules() if isinstance(module, _NormBase)]
+    names = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, _NormBase) and not isinstance(module, nn.SyncBatchNorm)
+    ]
     if world.is_divided and names:
         log.warning(
             "%s and %d more normalise by the statistics of a part of the batch, of %d parts; "

@@ -18,6 +18,7 @@ from andiron.config.schema import Train
 from andiron.optim import group_table
 from andiron.protocols import Point
 from andiron.render.summary_table import groups, right
+from andiron.run import exhausted
 from andiron.run_folder import RunFolder
 from andiron.writers import TensorBoardWriter
 
@@ -33,14 +34,18 @@ def plan(config: Train, run_dir: Path) -> None:
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _draw(rates, run_dir)
     console = Console()
-    mebibytes = {name: size / 2**20 for name, size in memory(config, built, run_dir).items()}
+    sizes, slices = _fitting(config, built, run_dir)
+    mebibytes = {name: size / 2**20 for name, size in sizes.items()}
+    fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
         _listed("steps", _steps(config, built), "{:,}"),
         layer_overview.overview(built),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(_spread(rates, ROWS)),
-        _listed("memory", mebibytes, "{:,.2f} MiB"),
+        _listed(fits, mebibytes, "{:,.2f} MiB"),
     )
+    if slices != config.slices:
+        console.print(f"an update is out of memory with slices={config.slices}; give {slices=}")
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
@@ -51,6 +56,20 @@ def learning_rates(built: Components) -> Rates:
         built.optimizer.thaw(updates)
         rates[updates] = built.optimizer.learning_rates(built.schedule(updates), updates)
     return rates
+
+
+def _fitting(
+    config: Train, built: Components, run_dir: Path
+) -> tuple[dict[str, int], int | None]:
+    """The memory of an update, and the least number of slices with which it fits."""
+    try:
+        return memory(config, built, run_dir), config.slices
+    except (RuntimeError, MemoryError) as error:
+        slices = 2 * (config.slices or 1)
+        if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
+            raise
+    config = dataclasses.replace(config, slices=slices)
+    return _fitting(config, components.build(config), run_dir)
 
 
 def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
@@ -69,7 +88,7 @@ def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
         sizes = {
             "weights": _bytes(parameters),
             "gradients": _bytes(gradients.values()),
-            "activations saved for backward (per batch)": sum(activations.values()),
+            "activations saved for backward (of a batch or slice)": sum(activations.values()),
             "optimizer state": _bytes(learner.optimizer.state_dict().values()),
             "averages": sum(map(_bytes, averages)),
         }

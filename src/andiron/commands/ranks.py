@@ -8,7 +8,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from andiron.run import exhausted
 from andiron.run_folder import RunFolder
 
 START = "start"  # key in the store: what rank 0 does, as JSON
+# key in the store that outlasts restarts: the exit code of a failure that each would repeat
+FINAL = "andiron/final"
 PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 log = logging.getLogger("andiron")
 
@@ -31,6 +35,8 @@ def main(
 ) -> int:
     """Runs this process of a run; returns the exit code."""
     _end_with_parent()
+    if _attempt() and _root(rank, size).check([FINAL]):
+        return int(_root(rank, size).get(FINAL))
     return follow(heard, rank, size) if rank else lead(arguments, conf_dir, heard, size)
 
 
@@ -46,7 +52,7 @@ def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int)
             if given.multirun or "hydra.mode=MULTIRUN" in given.overrides:
                 why = f"torchrun started {size} processes, and a sweep starts its own"
                 raise errors.ConfigError([f"sweep: {why}; start it with python"])
-            train = training.Training(arguments, heard, share=leader.share)
+            train = leader.reporting(training.Training(arguments, heard, share=leader.share))
             code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
         except errors.ConfigError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -67,7 +73,22 @@ class Leader:
 
     def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
         self._size, self._interrupter, self._at_end = size, interrupter, at_end
-        self._is_joined = False
+        self._world: Any = None  # once rank 0 has joined it
+
+    def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
+        """`train`, whose error the other processes are told."""
+
+        def reported(*args: Any) -> Any:
+            try:
+                return train(*args)
+            except BaseException as error:
+                if self._world is not None:
+                    self._world.fail(error)
+                if isinstance(error, errors.NonFiniteError):
+                    _root(0, self._size).set(FINAL, str(command_line.exit_code_of(error)))
+                raise
+
+        return reported
 
     def share(self, experiment: Any, config: Train) -> "SharedExperiment":
         """The module `experiment`, whose runs are built in all processes."""
@@ -78,15 +99,18 @@ class Leader:
         start["timeout_seconds"] = config.peer_timeout
         store = _store(0, self._size)
         store.set(START, json.dumps(start))
-        self._is_joined = True
         self._interrupter.join()
-        world = self._at_end.enter_context(distributed.joined(store, 0, self._size, **start))
-        self._interrupter.connect(world)
-        return SharedExperiment(experiment, world)
+        joined = distributed.joined(store, 0, self._size, **start)
+        self._world = self._at_end.enter_context(joined)
+        self._interrupter.connect(self._world)
+        return SharedExperiment(experiment, self._world)
 
     def dismiss(self, code: int) -> None:
-        """Ends the processes that still wait to be told what to do."""
-        if not self._is_joined:
+        """Ends the processes that still wait to be told what to do, and restarts that would not help.
+        """
+        if code == command_line.EXIT_USAGE:
+            _root(0, self._size).set(FINAL, str(code))
+        if self._world is None:
             _store(0, self._size).set(START, json.dumps({"exit_code": code}))
 
 
@@ -153,13 +177,26 @@ def _nothing() -> Any:
 
 
 def _store(rank: int, size: int) -> Any:
-    """The store of torchrun, or where it has none that of rank 0; each restart has its own part."""
+    """The part of the store that belongs to this start, the first or a later one."""
     from torch.distributed.distributed_c10d import PrefixStore
+
+    return PrefixStore(f"andiron/{_attempt()}", _root(rank, size))
+
+
+@cache
+def _root(rank: int, size: int) -> Any:
+    """The store of torchrun, or where it has none that of rank 0."""
     from torch.distributed.rendezvous import rendezvous
 
     store, _, _ = next(rendezvous("env://", rank, size))
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return PrefixStore(f"andiron/{attempt}", store)
+    while hasattr(store, "underlying_store"):  # a part for each restart, in some versions of torch
+        store = store.underlying_store
+    return store
+
+
+def _attempt() -> int:
+    """How many times torchrun has started this run's processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _log_to(path: Path) -> None:

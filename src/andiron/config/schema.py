@@ -8,7 +8,7 @@ import dataclasses
 import os
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -66,6 +66,12 @@ class Train(LearnerOptions):
     writers: Nodes | None = option(DEFAULT_WRITERS, "where to write logged values", resume="free")
     render: Node | None = option(None, "progress on the terminal", resume="free")
     batch_size: Count = option(64, "samples per training batch", hparam=True)
+    strategy: Literal["auto", "none", "ddp"] = option(
+        "auto", "how processes share the run; auto: ddp if torchrun started several", resume="free"
+    )
+    sync_batchnorm: bool = option(
+        False, "BatchNorm normalises by the whole batch of all processes, on GPUs", hparam="if set"
+    )
     slices: Count | None = option(
         None,
         "fixed parts of a batch, each with a forward and backward of its own, such as 8",

@@ -45,7 +45,7 @@ class MetricLog:
         self._display = renderer if isinstance(renderer, Interactive) else None
         self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs=0)
-        self.throughput = Throughput(device)
+        self.throughput = Throughput(device, world)
         self._check_loss = check_loss
         self._trace = trace
 

@@ -6,16 +6,19 @@ from contextlib import contextmanager
 
 import torch
 
-from andiron.protocols import Values
+from andiron.distributed import ALONE, World
 from andiron.learner.machine_usage import Usage
+from andiron.protocols import Values
 
 SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at every log point
+SHARED = ("time/step", "time/samples_per_second")  # readings that all processes have in common
 
 
 class Throughput:
     """Times the open window and epoch, and reads the machine's usage."""
 
-    def __init__(self, device: torch.device):
+    def __init__(self, device: torch.device, world: World = ALONE):
+        self._world = world
         self.training_seconds = 0.0  # validation and checkpoints left out
         self._window_started = self._epoch_started = 0.0
         self._usage, self._usage_read = Usage(device), time.perf_counter()
@@ -27,7 +30,8 @@ class Throughput:
     def close_window(self, updates: int, samples: float, waited: float) -> Values:
         """`time/...` of the window, `system/...` at most once a second; empty without updates.
 
-        `waited` is how many seconds its updates waited for their batches.
+        `waited` is how many seconds its updates waited for their batches. Readings of other
+        processes end with `/rank1` and so on.
         """
         now = time.perf_counter()
         seconds, self._window_started = now - self._window_started, now
@@ -41,7 +45,19 @@ class Throughput:
         if now - self._usage_read >= SECONDS_BETWEEN_READINGS:
             self._usage_read = now
             readings |= self._usage.readings()
-        return readings
+        return readings if self._world.size == 1 else self._of_ranks(readings, seconds)
+
+    def _of_ranks(self, readings: Values, seconds: float) -> Values:
+        """The readings of all processes, with the share of time in exchanges between them."""
+        readings = {**readings, "time/exchange": self._world.waited / seconds}
+        self._world.waited = 0.0
+        first, *others = self._world.gathered(readings)
+        return first | {
+            f"{name}/rank{rank}": value
+            for rank, of_rank in enumerate(others, start=1)
+            for name, value in of_rank.items()
+            if name not in SHARED
+        }
 
     @contextmanager
     def halted(self) -> Iterator[None]:

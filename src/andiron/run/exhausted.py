@@ -52,9 +52,9 @@ def _problem(error: Exception, config: Train) -> str | None:
         )
     if is_out_of_memory(error):
         return (
-            f"out of memory on device {config.device} ({first}); lower "
-            f"batch_size={config.batch_size} (half of it with twice the grads_accumulation makes "
-            "the same update), choose a smaller model or data set, or free memory"
+            f"out of memory on device {config.device} ({first}); give "
+            f"slices={2 * (config.slices or 1)}, which computes a batch in parts, lower "
+            f"batch_size={config.batch_size}, choose a smaller model or data set, or free memory"
         )
     number = error.errno if isinstance(error, OSError) else None
     if number in SHORTAGES:

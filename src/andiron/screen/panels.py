@@ -1,5 +1,6 @@
 """The panels of the screen: each is rows of a run's view."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,11 @@ OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # a reading, and how it i
     "system/gpu_memory_gib": "GPU memory {:.2f} GiB".format,
     "system/gpu_memory_peak_gib": "GPU memory peak {:.2f} GiB".format,
 }
+OF_RANKS = (  # a reading of each process, its title, and how it is shown
+    ("time/data", "data", "{:.0%}"), ("time/exchange", "exchange", "{:.0%}"),
+    ("system/cpu_percent", "CPU", "{:.0f}%"), ("system/memory_gib", "GiB", "{:.2f}"),
+    ("system/gpu_memory_gib", "GPU GiB", "{:.2f}"),
+)  # fmt: skip
 
 
 def place(view: View, width: int) -> list[Row]:
@@ -78,11 +84,25 @@ def groups(view: View) -> list[Row]:
 
 
 def machine(view: View) -> list[Row]:
-    """Speed, the share of waiting for data, processor and memory."""
+    """Speed, the share of waiting for data, processor and memory; then a table of processes."""
     readings = view.curves.readings
-    return [
+    own = [
         [piece(shown(readings[name]))] for name, shown in OF_THE_MACHINE.items() if name in readings
     ]
+    return [*own, *_ranks(readings)]
+
+
+def _ranks(readings: Mapping[str, float]) -> list[Row]:
+    """A row for each of several processes."""
+    numbers = itertools.takewhile(lambda n: f"time/data/rank{n}" in readings, itertools.count(1))
+    endings = ["", *(f"/rank{number}" for number in numbers)]
+    columns_of = [column for column in OF_RANKS if column[0] in readings]
+    table = [[piece(word, "dim") for word in ("rank", *(title for _, title, _ in columns_of))]]
+    for rank, ending in enumerate(endings):
+        values = [(layout, readings.get(name + ending)) for name, _, layout in columns_of]
+        cells = ["" if value is None else layout.format(value) for layout, value in values]
+        table.append([piece(str(rank)), *map(piece, cells)])
+    return columns(table) if len(endings) > 1 else []
 
 
 def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:

@@ -13,7 +13,7 @@ OF_TRAINING = {  # charts by title, each with the tags that it shows
 OF_THE_MACHINE = {
     "samples per second": ["time/samples_per_second"],
     "seconds for a step": ["time/step"],
-    "share of time waiting for data": ["time/data"],
+    "share of time waiting": ["time/data.*", "time/exchange.*"],
     "memory in GiB": ["system/.*_gib"],
     "load in percent": ["system/.*_percent"],
 }

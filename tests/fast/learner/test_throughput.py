@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from andiron.learner import throughput
+from threaded_world import in_threads
 
 
 class Clock:
@@ -58,3 +59,19 @@ def test_training_time_leaves_out_what_follows_an_epoch_and_is_continued(clock):
         clock.now += 50.0  # validation
 
     assert measured.training_seconds == 15.0
+
+
+def test_the_readings_of_every_process_are_together(clock):
+    def readings(world):
+        measured = throughput.Throughput(torch.device("cpu"), world)
+        measured.start_epoch()
+        world.gathered(None)
+        clock.now += 0.5 * world.rank
+        world.gathered(None)
+        world.waited = 0.125 * (1 + world.rank)
+        return measured.close_window(updates=5, samples=40.0, waited=0.05 * (1 + world.rank))
+
+    expected = {"time/step": 0.1, "time/data": 0.1, "time/samples_per_second": 80.0,
+                "time/exchange": 0.25, "time/data/rank1": 0.2,
+                "time/exchange/rank1": 0.5}  # fmt: skip
+    assert in_threads(readings, 2) == [expected, expected]

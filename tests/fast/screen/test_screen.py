@@ -4,7 +4,7 @@ import pytest
 from rich.color import ColorSystem
 from rich.segment import Segment
 
-from andiron.screen import chart, layout
+from andiron.screen import chart, layout, panels
 from andiron.screen.curves import Curves
 from andiron.screen.rows import written
 from andiron.screen.view import SHARES, Choice, View
@@ -133,3 +133,14 @@ def test_a_chart_leaves_out_what_is_not_finite_and_takes_long_curves():
         curves.add("train", update, 1, {"loss": float(update)}, is_whole=False)
     curve = curves.by_name["loss"]["train"]
     assert len(curve.updates) <= 2000 and curve.updates[-1] == 9999 and curve.updates[0] < 2000
+
+
+def test_each_of_several_processes_has_a_row():
+    several = view()
+    of_ranks = {"time/exchange": 0.5, "time/data/rank1": 0.0625, "time/exchange/rank1": 0.75,
+                "system/memory_gib/rank1": 0.25}  # fmt: skip
+    several.curves.add("train", 11, 3, of_ranks, is_whole=False)
+    rows = [written(row, None).split() for row in panels.machine(several)]
+    assert rows[-3:] == [
+        ["rank", "data", "exchange", "GiB"], ["0", "25%", "50%", "0.50"], ["1", "6%", "75%", "0.25"]
+    ]  # fmt: skip
