@@ -85,10 +85,11 @@ def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
                 gradients, _ = learner.updater.gradients([batch], learner.position)
             learner.update([batch], built.train)
         averages = [average.state_dict().values() for average in learner.averages.values()]
+        part = "slice" if config.slices else "batch"
         sizes = {
             "weights": _bytes(parameters),
             "gradients": _bytes(gradients.values()),
-            "activations saved for backward (of a batch or slice)": sum(activations.values()),
+            f"activations saved for backward (per {part})": sum(activations.values()),
             "optimizer state": _bytes(learner.optimizer.state_dict().values()),
             "averages": sum(map(_bytes, averages)),
         }

@@ -78,9 +78,9 @@ class Leader:
     def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
         """`train`, whose error the other processes are told."""
 
-        def reported(*args: Any) -> Any:
+        def reported(*args: Any, **options: Any) -> Any:
             try:
-                return train(*args)
+                return train(*args, **options)
             except BaseException as error:
                 if self._world is not None:
                     self._world.fail(error)
@@ -106,8 +106,7 @@ class Leader:
         return SharedExperiment(experiment, self._world)
 
     def dismiss(self, code: int) -> None:
-        """Ends the processes that still wait to be told what to do, and restarts that would not help.
-        """
+        """Ends the processes that wait to be told what to do, and restarts that would not help."""
         if code == command_line.EXIT_USAGE:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:

@@ -103,3 +103,27 @@ def test_a_mistake_is_reported_as_train_reports_it(tmp_path):
     assert ended.code == 2
     words = "optimizer: torch.optim.Muon does not take 'network.layers.1.bias' [512]"
     assert words in ended.errors
+
+
+HUNGRY = """import torch
+from torch import nn
+
+class Hungry(nn.Sequential):
+    def __init__(self, input_shape, num_classes, hidden, dropout):
+        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))
+
+    def forward(self, inputs):
+        torch.empty(2**60 if self.training and len(inputs) > 20 else 1)
+        return super().forward(inputs)
+"""
+
+
+def test_the_number_of_slices_that_fits_in_memory_is_named(tmp_path, monkeypatch):
+    (tmp_path / "hungry_parts.py").write_text(HUNGRY)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ("model._target_=hungry_parts.Hungry", "batch_size=64")
+    ended = planned_in(tmp_path / "plan", *own)
+    assert (ended.code, ended.errors) == (0, "")
+    assert "an update is out of memory with slices=None; give slices=4" in ended.output
+    assert "memory, with slices=4" in ended.output
+    assert "out of memory with" not in planned_in(tmp_path / "again", *own, "slices=8").output
