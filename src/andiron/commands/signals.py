@@ -33,6 +33,9 @@ class Signals:
         self._process = os.getpid()
         self._terminated_here = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Signals, (Interrupter(),)  # a job in another process has its own
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handles signal `number`.
 
@@ -99,6 +102,24 @@ def heard(signals: Signals) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, _at_exit(number) if signals.until_exit else handler)
+
+
+@contextmanager
+def saved_before_launcher(signals: Signals) -> Iterator[None]:
+    """Within it SIGUSR1 and SIGUSR2 stop a job that a launcher such as submitit has started.
+
+    Afterwards they go to the launcher's handlers again, which queue the job.
+    """
+    before = {
+        number: signal.signal(number, signals)
+        for number in STOPPING
+        if "USR" in number.name and callable(signal.getsignal(number))
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _at_exit(number: signal.Signals) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from andiron import errors, files
 from andiron.commands import debug_run
-from andiron.commands.signals import Signals
+from andiron.commands.signals import Signals, saved_before_launcher
 from andiron.commands.stored_checkpoints import has_checkpoint, recorded_store, store_of
 from andiron.config import arguments as command_arguments
 from andiron.config import leaves
@@ -260,7 +260,8 @@ class Training:
 
             debug_run.run(config, run_dir, one, interrupter)
             return None
-        train(config, run_dir, hydra_record, interrupter, trusted, self.share)
+        with saved_before_launcher(self.signals):
+            train(config, run_dir, hydra_record, interrupter, trusted, self.share)
         if not command_arguments.parsed(self.arguments).multirun:
             return None
         from andiron.comparison import objective  # a wrong command line is answered without it

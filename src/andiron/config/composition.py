@@ -5,6 +5,7 @@ The task is called once with the composed run, or once for each run of a `-m` sw
 
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -124,6 +125,7 @@ class Composed:
         self.task = task
         self.check = check
         self.command = command  # for the record of the run
+        self.process = os.getpid()
         self.failures: list[Exception] = []
 
     def __call__(self, config: DictConfig) -> Returned:
@@ -136,6 +138,10 @@ class Composed:
         try:
             with _removed_if_empty(run_dir), errors.exits_refused():
                 return self.task(self.check(config), run_dir, _hydra_record(config))
+        except errors.Interrupted as error:
+            if self.process != os.getpid():  # the launcher's handler may queue the job again
+                signal.raise_signal(signal.Signals[str(error)])
+            raise
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
             if HydraConfig.get().mode is RunMode.MULTIRUN:
