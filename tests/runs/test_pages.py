@@ -22,6 +22,7 @@ ALL = {README: (ROOT / README).read_text(encoding="utf-8"), **PAGES}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 ELSEWHERE = {  # pages whose blocks a test of their own runs
     "asha.md": "tests/runs/commands/test_halving_command.py",
+    "clusters.md": "tests/proofs/test_clusters_page.py",
     "data.md": "tests/fast/data/test_data_page.py",
     "extending.md": "tests/runs/test_extending.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
