@@ -135,6 +135,17 @@ def test_a_job_on_two_hosts_is_requeued_at_its_time_limit(hosts, cluster):
 
 
 @several
+def test_a_cut_link_ends_the_job_and_names_the_lost_rank(hosts, cluster):
+    one = cluster(gpus=1, hosts_of=os.getpid())
+    one.submit("several_nodes.sh", *RUN, "num_epochs=4000", "peer_timeout=15")
+    one.until(is_within_an_epoch(one.run))
+    two_hosts.cut()
+    assert one.end() == 1, one.output()
+    assert status(one.run)["status"] == "failed"
+    assert re.match(r"rank 1 \(host node2, .* no longer answers", status(one.run)["reason"])
+
+
+@several
 def test_a_cancelled_job_is_saved_and_not_queued_again(cluster):
     one = cluster(gpus=2)
     one.submit("one_node.sh", *RUN, "num_epochs=400")
