@@ -29,9 +29,6 @@ RUN = (
     "render=plain",
 )
 SECONDS_AT_MOST = 300
-several = pytest.mark.skipif(
-    importlib.util.find_spec("andiron.distributed") is None, reason="needs andiron.distributed"
-)
 submitit = pytest.mark.skipif(
     importlib.util.find_spec("submitit") is None, reason="needs hydra-submitit-launcher"
 )
@@ -121,12 +118,10 @@ def signalled_and_requeued(one, name):
     assert bit_comparison.compare(one.cwd / "straight", one.run) == []
 
 
-@several
 def test_a_job_on_one_node_is_requeued_at_its_time_limit(cluster):
     signalled_and_requeued(cluster(gpus=2), "one_node.sh")
 
 
-@several
 def test_a_job_on_two_hosts_is_requeued_at_its_time_limit(hosts, cluster):
     one = cluster(gpus=2, hosts_of=os.getpid())
     signalled_and_requeued(one, "several_nodes.sh")
@@ -134,7 +129,6 @@ def test_a_job_on_two_hosts_is_requeued_at_its_time_limit(hosts, cluster):
     assert len(logs) == 3
 
 
-@several
 def test_a_cut_link_ends_the_job_and_names_the_lost_rank(hosts, cluster):
     one = cluster(gpus=1, hosts_of=os.getpid())
     one.submit("several_nodes.sh", *RUN, "num_epochs=4000", "peer_timeout=15")
@@ -145,7 +139,6 @@ def test_a_cut_link_ends_the_job_and_names_the_lost_rank(hosts, cluster):
     assert re.match(r"rank 1 \(host node2, .* no longer answers", status(one.run)["reason"])
 
 
-@several
 def test_a_cancelled_job_is_saved_and_not_queued_again(cluster):
     one = cluster(gpus=2)
     one.submit("one_node.sh", *RUN, "num_epochs=400")
