@@ -1,6 +1,5 @@
 """When something is due: by updates, by epochs, by minutes, and never twice at one update."""
 
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -52,11 +51,9 @@ def test_epochs_are_due_at_the_end_of_their_multiples_only():
     assert ticker.due(updates=14, epochs=2)
 
 
-def test_minutes_count_from_the_last_time(monkeypatch):
+def test_minutes_count_from_the_last_time():
     now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("andiron.cadence.time", clock)
-    ticker = Ticker(Cadence(minutes=2))
+    ticker = Ticker(Cadence(minutes=2), clock=lambda: now[0])
     due = []
     for update, now[0] in enumerate([60.0, 119.9, 120.0, 200.0, 240.0], start=1):
         if ticker.due(updates=update, epochs=None):
