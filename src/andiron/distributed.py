@@ -9,6 +9,7 @@ Alone, torch.distributed is not imported and every verb returns what it is given
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -177,8 +178,22 @@ class Reports:
             self._store.set(f"failed/{rank}", json.dumps(errors.reason(error)))
 
     def cause(self, rank: int) -> str:
-        """Why an exchange failed: the processes that failed, or else those that do not answer."""
+        """Why an exchange failed: the processes that failed, or else those that do not answer.
+
+        The store is asked in a thread: on a host that cannot be reached it never answers.
+        """
         failed, silent = dict[int, str](), set(range(len(self._names))) - {rank}
+        asking = threading.Thread(target=self._ask, args=(rank, failed, silent), daemon=True)
+        asking.start()
+        asking.join(2 * SECONDS_TO_EXPLAIN)
+        if failed:
+            return "; ".join(f"{self._names[other]} failed: {failed[other]}" for other in failed)
+        gone = ", ".join(self._names[other] for other in sorted(silent))
+        remedy = "it was killed, is stopped, or its host cannot be reached"
+        return f"{gone} no longer answers: {remedy}" if gone else ""
+
+    def _ask(self, rank: int, failed: dict[int, str], silent: set[int]) -> None:
+        """Finds the processes that failed, and why, and takes off those that answer."""
         until = time.monotonic() + SECONDS_TO_EXPLAIN
         with suppress(RuntimeError):
             self._store.set(f"survived/{rank}", "")
@@ -189,11 +204,6 @@ class Reports:
                     elif self._store.check([f"survived/{other}"]):
                         silent.discard(other)
                 time.sleep(0.05)
-        if failed:
-            return "; ".join(f"{self._names[other]} failed: {failed[other]}" for other in failed)
-        gone = ", ".join(self._names[other] for other in sorted(silent))
-        remedy = "it was killed, is stopped, or its host cannot be reached"
-        return f"{gone} no longer answers: {remedy}" if gone else ""
 
 
 @contextmanager

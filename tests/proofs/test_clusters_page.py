@@ -1,5 +1,6 @@
 """docs/clusters.md: its job scripts with stand-ins for SLURM, and sweeps through submitit."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -79,6 +80,17 @@ class Cluster:
         """The exit code of a job."""
         return slurm_stub.wait(self.folder, job, seconds=SECONDS_AT_MOST)
 
+    def left(self):
+        """The processes that train in its folder."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(path / "cwd") == str(self.cwd) and b"RANK=" in (
+                    path / "environ"
+                ).read_bytes():
+                    found.append(int(path.name))
+        return found
+
     def output(self):
         """What all jobs printed."""
         return "".join(path.read_text() for path in self.folder.glob("jobs/*/output"))
@@ -137,6 +149,8 @@ def test_a_cut_link_ends_the_job_and_names_the_lost_rank(hosts, cluster):
     assert one.end() == 1, one.output()
     assert status(one.run)["status"] == "failed"
     assert re.match(r"rank 1 \(host node2, .* no longer answers", status(one.run)["reason"])
+    one.until(lambda: not one.left())
+    assert "rank 0 (host node1" in (one.run / "ranks" / "1.log").read_text()
 
 
 def test_a_cancelled_job_is_saved_and_not_queued_again(cluster):
