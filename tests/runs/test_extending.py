@@ -1,54 +1,17 @@
 """`docs/extending.md`, done: its files written outside the repository, its commands run."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(
-    r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL
-)
-FIRST, SECOND = re.findall(r"^```bash\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+from extending_page import FIRST, PAGE, SECOND, said, written_in
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """`my_project`, each file put together from the blocks that begin with its name."""
-    above = tmp_path_factory.mktemp("elsewhere")
-    for name, text in BLOCKS:
-        file = above / "my_project" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a") as opened:
-            opened.write(text)
-    return above / "my_project"
-
-
-def said(project, command):
-    """What the shell command of the page, run above the project, prints."""
-    python = Path(sys.executable).parent
-    environment = {
-        **os.environ,
-        "ANDIRON": str(ROOT),
-        "PATH": f"{python}:{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=project.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """`my_project`, outside the repository."""
+    return written_in(tmp_path_factory.mktemp("elsewhere"))
 
 
 def test_the_page_shows_each_file_it_lists(project):
