@@ -1,0 +1,138 @@
+"""The configurations of `proofs/several_processes.py`, and the runs that each needs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofs.rank_runs import Job, Stop
+
+# 196 samples in batches of 13: the last batch, and so the last update of an epoch, has a single one
+SMALL = ("batch_size=13", "device=cpu", "log_every=1", "test_weights=last", "num_epochs=10")
+ACCUMULATED = (*SMALL, "grads_accumulation=3", "clip=1.0", "checkpoint.every_updates=15")
+LONG = (*ACCUMULATED, "num_updates=50", "validate_every=20")
+SLICED = (*ACCUMULATED, "num_updates=30", "validate_every=10")
+DIGITS = ("data=partial", "data.data.valid=test", "data.fraction=0.136")
+MLP = (*DIGITS, "model.hidden=[32,32]")
+CONVNET = (*DIGITS, "model=convnet", "model.hidden=16")
+TEXT = ("data=text", "data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
+        "model.dim=16", "model.heads=2")  # fmt: skip
+NETWORKS = {"mlp": MLP, "convnet": CONVNET, "text": TEXT}
+METHODS = {
+    "adam": ("optimizer=adam",),
+    "adamw_groups": ("optimizer=adamw", "param_groups=no_decay"),
+    "sgd_momentum": ("optimizer=sgd", "optimizer.momentum=0.9", "lr=0.01"),
+    "sam": ("optimizer=sgd", "sam=0.05"),
+    "ema": ("optimizer=adam", "averages=ema"),
+}
+RANDOM = {  # what draws random numbers, and who gathers
+    "mlp": ("model.dropout=0.2", "augmentation=[shift,cutout]", "augmentation.cutout.size=3",
+            "num_workers=1"),
+    "convnet": ("model.dropout=0.5", "augmentation=[shift]", "num_workers=1"),
+    "text": ("model.dropout=0.1", "num_workers=1"),
+}  # fmt: skip
+FULL = ("metrics=classification_full",)
+OTHERS = {  # with slices, beside every network with every method
+    "lbfgs_8": (*MLP, "model.dropout=0.2", "optimizer=lbfgs", "optimizer.max_iter=5",
+                "num_updates=12"),
+    "muon_4": (*MLP, "model.dropout=0.2", "param_groups=muon", "scheduler=warmup"),
+    "muon_text_8": (*TEXT, "model.dropout=0.1", "param_groups=muon"),
+    "schedule_free_4": (*MLP, "model.dropout=0.2", "optimizer=schedule_free_adamw"),
+    "swa_4": (*CONVNET, "averages=[ema,swa]", "averages.swa.start=10", "averages.swa.every=7",
+              "scheduler=cosine"),
+    "batch_norm_8": (*DIGITS, "model=resnet", "model.depth=8", "model.width=4", "batch_size=26",
+                     "num_updates=12", "averages=swa", "averages.swa.start=2",
+                     "averages.swa.every=2"),
+    "gan_4": ("experiment=gan_digits", "batch_size=64", "num_updates=12"),
+    "mixup_4": (*CONVNET, "augmentation=[flip,mixup]", "optimizer=adamw"),
+    "fp16_8": (*MLP, "model.dropout=0.2", "precision=fp16", "histograms=true"),
+    "plateau_4": (*MLP, "gradients=[noise,centralise]", "scheduler=plateau",
+                  "scheduler.patience=0", "early_stopping=patience"),
+    "full_metrics_4": (*MLP, *FULL, "model.dropout=0.2"),
+    "pictures_4": (*MLP, "metrics=classification_pictures", "model.dropout=0.2"),
+    "regression_4": ("experiment=diabetes",),
+    "labels_4": ("data=digit_pairs", "data.num_pairs=196", "model.hidden=[16]",
+                 "model.dropout=0.2"),
+}  # fmt: skip
+IN_EIGHT = ("mlp_adam_8", "convnet_adam_8", "text_adam_8", "batch_norm_8")  # by 8 processes too
+# without slices, where the method itself amplifies rounding: the first updates
+FIRST = {
+    "muon": (3, 1e-5, (*MLP, "param_groups=muon")),
+    "muon_text": (3, 1e-5, (*TEXT, "param_groups=muon")),
+    "lbfgs": (1, 2e-6, (*MLP, "optimizer=lbfgs")),
+}
+# measured before the first update, so with the same weights
+MEASURED = {
+    "classification": (*MLP, *FULL, "start_from={folder}/mlp_adam-1/checkpoints/step-50"),
+    "multilabel": ("data=digit_pairs", "data.num_pairs=196", "model.hidden=[16]"),
+    "regression": ("data=diabetes", "model.hidden=[32]"),
+    "language": TEXT,
+    "torchmetrics": (*TEXT, "metrics=text"),
+}
+# a stop while gradients are accumulated, and one while a validation is under way; by `num_updates`
+STOPS = {50: (Stop(None, 20), Stop("valid", 40)), 30: (Stop(None, 13), Stop("valid", 20)),
+         12: (Stop(None, 1), Stop("valid", 8))}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration, what is trained for it, and how the runs of several processes compare."""
+
+    name: str
+    overrides: Sequence[str]
+    kind: str  # rounded, first, measured or sliced
+    slices: int | None = None
+    updates: int = 50
+    tolerance: float = 2e-6
+
+    def jobs(self, config: str, folder: Path) -> Iterator[tuple[int, int, Job]]:
+        """(round, number of processes, job), each round after the one before."""
+        sizes = (1, 2, 4) if self.slices else (1, 2, 3, 4)
+        for size in sizes:
+            straight = str(folder / f"{self.name}-{size}")
+            yield 0, size, Job(config, straight)
+            if self.kind == "rounded":
+                again = str(folder / f"{self.name}-{size}-again")
+                for number, stop in enumerate((*STOPS[self.updates], None)):
+                    yield 0, size, Job(config, again, number > 0, stop)
+        if self.name in IN_EIGHT:
+            yield 0, 8, Job(config, str(folder / f"{self.name}-8"))
+        if self.slices:
+            chain = str(folder / f"{self.name}-chain")
+            within, validating = STOPS[self.updates]
+            yield 0, 2, Job(config, chain, False, within)
+            yield 0, 4, Job(config, chain, True, validating)
+            yield 1, 1, Job(config, chain, True)
+
+
+def cases() -> list[Case]:
+    """All cases."""
+    listed = []
+    for network, options in NETWORKS.items():
+        for method, more in METHODS.items():
+            full = FULL if (network, method) == ("convnet", "adam") else ()
+            rest = (*options, *more, *full)
+            overrides = (*LONG, *rest, "model.dropout=0")
+            listed.append(Case(f"{network}_{method}", overrides, "rounded"))
+            listed += [
+                _sliced(f"{network}_{method}_{slices}", (*rest, *RANDOM[network]))
+                for slices in (4, 8)
+            ]
+    for name, (updates, tolerance, options) in FIRST.items():
+        overrides = (*SMALL, f"num_updates={updates}", *options, "grads_accumulation=3")
+        listed.append(
+            Case(f"{name}_first", overrides, "first", updates=updates, tolerance=tolerance)
+        )
+    for name, options in MEASURED.items():
+        overrides = (*SMALL, "num_updates=1", "validate_first=true", *options)
+        listed.append(Case(f"{name}_measured", overrides, "measured"))
+    listed += [_sliced(name, options) for name, options in OTHERS.items()]
+    return listed
+
+
+def _sliced(name: str, options: Sequence[str]) -> Case:
+    slices = int(name[-1])
+    updates = 12 if "num_updates=12" in options else 30
+    overrides = [*SLICED, *options, f"slices={slices}"]
+    if updates == 12:
+        overrides.append("validate_every=4")
+    return Case(name, overrides, "sliced", slices, updates)
