@@ -17,11 +17,11 @@ CONVNET = (*DIGITS, "model=convnet", "model.hidden=16")
 TEXT = ("data=text", "data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
         "model.dim=16", "model.heads=2")  # fmt: skip
 NETWORKS = {"mlp": MLP, "convnet": CONVNET, "text": TEXT}
-METHODS = {
+METHODS = {  # at a larger rate, losses come near 0 and show the rounding of the logits
     "adam": ("optimizer=adam",),
     "adamw_groups": ("optimizer=adamw", "param_groups=no_decay"),
     "sgd_momentum": ("optimizer=sgd", "optimizer.momentum=0.9", "lr=0.01"),
-    "sam": ("optimizer=sgd", "sam=0.05"),
+    "sam": ("optimizer=sgd", "sam=0.05", "lr=0.01"),
     "ema": ("optimizer=adam", "averages=ema"),
 }
 RANDOM = {  # what draws random numbers, and who gathers
@@ -31,7 +31,7 @@ RANDOM = {  # what draws random numbers, and who gathers
     "text": ("model.dropout=0.1", "num_workers=1"),
 }  # fmt: skip
 FULL = ("metrics=classification_full",)
-OTHERS = {  # with slices, beside every network with every method
+OTHERS = {  # with slices, beside every network with every method; stopped between log points
     "lbfgs_8": (*MLP, "model.dropout=0.2", "optimizer=lbfgs", "optimizer.max_iter=5",
                 "num_updates=12"),
     "muon_4": (*MLP, "model.dropout=0.2", "param_groups=muon", "scheduler=warmup"),
@@ -60,6 +60,8 @@ FIRST = {
     "muon_text": (3, 1e-5, (*TEXT, "param_groups=muon")),
     "lbfgs": (1, 2e-6, (*MLP, "optimizer=lbfgs")),
 }
+# without slices: begun by two processes, continued by three and ended by one
+RESIZED = ("mlp_ema", "convnet_adam", "text_adamw_groups")
 # measured before the first update, so with the same weights
 MEASURED = {
     "classification": (*MLP, *FULL, "start_from={folder}/mlp_adam-1/checkpoints/step-50"),
@@ -79,28 +81,28 @@ class Case:
 
     name: str
     overrides: Sequence[str]
-    kind: str  # rounded, first, measured or sliced
+    kind: str  # rounded, resized, first, measured or sliced
     slices: int | None = None
     updates: int = 50
     tolerance: float = 2e-6
 
     def jobs(self, config: str, folder: Path) -> Iterator[tuple[int, int, Job]]:
         """(round, number of processes, job), each round after the one before."""
-        sizes = (1, 2, 4) if self.slices else (1, 2, 3, 4)
+        within, validating = STOPS[self.updates]
+        chain = str(folder / f"{self.name}-chain")
+        sizes = (1, 2, 4) if self.slices else (1,) if self.kind == "resized" else (1, 2, 3, 4)
         for size in sizes:
             straight = str(folder / f"{self.name}-{size}")
             yield 0, size, Job(config, straight)
             if self.kind == "rounded":
                 again = str(folder / f"{self.name}-{size}-again")
-                for number, stop in enumerate((*STOPS[self.updates], None)):
+                for number, stop in enumerate((within, validating, None)):
                     yield 0, size, Job(config, again, number > 0, stop)
         if self.name in IN_EIGHT:
             yield 0, 8, Job(config, str(folder / f"{self.name}-8"))
-        if self.slices:
-            chain = str(folder / f"{self.name}-chain")
-            within, validating = STOPS[self.updates]
+        if self.slices or self.kind == "resized":
             yield 0, 2, Job(config, chain, False, within)
-            yield 0, 4, Job(config, chain, True, validating)
+            yield 0, 4 if self.slices else 3, Job(config, chain, True, validating)
             yield 1, 1, Job(config, chain, True)
 
 
@@ -110,13 +112,12 @@ def cases() -> list[Case]:
     for network, options in NETWORKS.items():
         for method, more in METHODS.items():
             full = FULL if (network, method) == ("convnet", "adam") else ()
-            rest = (*options, *more, *full)
+            name, rest = f"{network}_{method}", (*options, *more, *full)
             overrides = (*LONG, *rest, "model.dropout=0")
-            listed.append(Case(f"{network}_{method}", overrides, "rounded"))
-            listed += [
-                _sliced(f"{network}_{method}_{slices}", (*rest, *RANDOM[network]))
-                for slices in (4, 8)
-            ]
+            listed.append(Case(name, overrides, "rounded"))
+            if name in RESIZED:
+                listed.append(Case(f"{name}_resized", (*overrides, "log_every=4"), "resized"))
+            listed += [_sliced(f"{name}_{slices}", (*rest, *RANDOM[network])) for slices in (4, 8)]
     for name, (updates, tolerance, options) in FIRST.items():
         overrides = (*SMALL, f"num_updates={updates}", *options, "grads_accumulation=3")
         listed.append(
@@ -125,7 +126,7 @@ def cases() -> list[Case]:
     for name, options in MEASURED.items():
         overrides = (*SMALL, "num_updates=1", "validate_first=true", *options)
         listed.append(Case(f"{name}_measured", overrides, "measured"))
-    listed += [_sliced(name, options) for name, options in OTHERS.items()]
+    listed += [_sliced(name, (*options, "log_every=4")) for name, options in OTHERS.items()]
     return listed
 
 

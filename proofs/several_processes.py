@@ -134,35 +134,36 @@ def _filled(override: str, places: dict[str, str]) -> str:
 def compared(case: Case, folder: Path, processes: Sequence[int]) -> Outcome:
     """Compares the runs of a case in `folder`."""
     outcome = Outcome(case)
-    compare: Callable[[Outcome, Path, Path, int], None] = {
+    compare: Callable[[Outcome, Path, Path, str], None] = {
         "rounded": _compare_rounded,
+        "resized": _compare_rounded,
         "first": _compare_rounded,
         "measured": _compare_measured,
         "sliced": _compare_bits,
     }[case.kind]
     alone = folder / f"{case.name}-1"
     sizes = sorted({*processes} & ({2, 4, 8} if case.slices else {2, 3, 4}))
-    for size in sizes:
-        several = folder / f"{case.name}-{size}"
-        if several.exists():
-            compare(outcome, alone, several, size)
-            if rank_runs.samples(several) != rank_runs.samples(alone):
-                outcome.faults.append(f"{case.name}, {size}: other samples, or in another order")
+    several = {str(size): folder / f"{case.name}-{size}" for size in sizes}
+    chain = [str(size) for size in (2, 4 if case.slices else 3, 1) if size in (1, *processes)]
+    several[", ".join(chain)] = folder / f"{case.name}-chain"
+    for column, run in several.items():
+        if run.exists():
+            compare(outcome, alone, run, column)
+            if rank_runs.samples(run) != rank_runs.samples(alone):
+                fault = "other samples, or in another order"
+                outcome.faults.append(f"{case.name}, {column}: {fault}")
     if case.kind == "rounded":
         again = [f"{case.name}-{size}" for size in (1, *sizes)]
         _put_bits(outcome, "again", [(folder / name, folder / f"{name}-again") for name in again])
-    if case.slices:
-        column = ", ".join(str(size) for size in (2, 4, 1) if size in (1, *processes))
-        _put_bits(outcome, column, [(alone, folder / f"{case.name}-chain")])
     return outcome
 
 
-def _compare_rounded(outcome: Outcome, alone: Path, several: Path, size: int) -> None:
+def _compare_rounded(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
     """The largest relative difference of a loss, in training or in a validation."""
     case, expected, found = outcome.case, _values(alone), _values(several)
     updates = {place[1] for place in expected if place[0] == "train"}
-    if expected.keys() != found.keys() or updates != {*range(1, case.updates + 1)}:
-        outcome.put(str(size), "other lines", "the lines of metrics.jsonl are of other updates")
+    if expected.keys() != found.keys() or case.updates not in updates:
+        outcome.put(column, "other lines", "the lines of metrics.jsonl are of other updates")
         return
     largest, place = max(
         (_relative(found[place], value), place)
@@ -170,10 +171,10 @@ def _compare_rounded(outcome: Outcome, alone: Path, several: Path, size: int) ->
         if place[3] == "loss"
     )
     fault = f"loss {largest:.1e} off at {place}" if largest > case.tolerance else ""
-    outcome.put(str(size), f"{largest:.1e}", fault)
+    outcome.put(column, f"{largest:.1e}", fault)
 
 
-def _compare_measured(outcome: Outcome, alone: Path, several: Path, size: int) -> None:
+def _compare_measured(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
     """Counts and ranks are equal; sums of floats have the difference of their order."""
     expected, found = (
         {place[3]: value for place, value in _values(run).items() if place[:2] == ("valid", 0)}
@@ -185,11 +186,11 @@ def _compare_measured(outcome: Outcome, alone: Path, several: Path, size: int) -
     if largest[0] > SUM_TOLERANCE:
         faults.append(f"{largest[1]} is {largest[0]:.1e} off")
     text = f"{len(expected) - len(sums)} counts equal, {len(sums)} sums {largest[0]:.1e}"
-    outcome.put(str(size), text, ", ".join(faults))
+    outcome.put(column, text, ", ".join(faults))
 
 
-def _compare_bits(outcome: Outcome, alone: Path, several: Path, size: int) -> None:
-    _put_bits(outcome, str(size), [(alone, several)])
+def _compare_bits(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
+    _put_bits(outcome, column, [(alone, several)])
 
 
 def _put_bits(outcome: Outcome, column: str, pairs: Sequence[tuple[Path, Path]]) -> None:
@@ -252,7 +253,7 @@ def _relative(value: float, expected: float) -> float:
 def table(outcomes: Sequence[Outcome]) -> str:
     """A Markdown table for each kind of case."""
     parts = []
-    for kind in ("rounded", "first", "measured", "sliced"):
+    for kind in ("rounded", "resized", "first", "measured", "sliced"):
         rows = [outcome for outcome in outcomes if outcome.case.kind == kind]
         names = list(dict.fromkeys(name for outcome in rows for name in outcome.columns))
         if rows:
