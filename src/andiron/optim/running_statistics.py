@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from andiron import errors
 from andiron.gradients import Gradients
 
 PREFIX = "running statistics of "  # in front of a name beside those of parameters
@@ -15,7 +16,8 @@ class RunningStatistics:
     """The running means and variances that a training step changes.
 
     Every slice starts from the statistics before the update. They are then averaged like gradients,
-    so that neither their order nor the process that computes a slice matters.
+    so that neither their order nor the process that computes a slice matters. Any other buffer has
+    to stay as it is.
     """
 
     def __init__(self, model: nn.Module):
@@ -33,9 +35,25 @@ class RunningStatistics:
         self._counts = [count for count in counts if count is not None]
         self._before = {name: tensor.clone() for name, tensor in self.tensors.items()}
         self._counts_before = [count.clone() for count in self._counts]
+        self._fixed = [
+            (f"{name}.{key}", module._buffers, key, buffer, buffer._version)
+            for name, module in model.named_modules()
+            if not isinstance(module, _NormBase)
+            for key, buffer in module._buffers.items()
+            if buffer is not None
+        ]
 
     def of_slice(self) -> Mapping[str, Tensor]:
-        """The statistics after a slice; they are put back for the next one."""
+        """The statistics after a slice; they are put back for the next one.
+
+        Raises: MismatchError naming another buffer that the slice changed.
+        """
+        for name, buffers, key, buffer, version in self._fixed:
+            if buffers[key] is not buffer or buffer._version != version:
+                raise errors.MismatchError(
+                    f"buffer {name!r} is changed by a training step: only running statistics of "
+                    "BatchNorm are merged; start one process without slices, or keep it constant"
+                )
         after = {name: tensor.clone() for name, tensor in self.tensors.items()}
         self._put(self._before)
         for count, before in zip(self._counts, self._counts_before, strict=True):
