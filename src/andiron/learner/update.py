@@ -170,6 +170,8 @@ class Updater:
         mean = output.gradients if accumulator is None else accumulator.mean()
         if divided is not None:
             items = divided.by_slice(items)
+            # an optimizer that draws must not depend on which slices this process computed
+            randomness.start_stream(position.seed, "step", position.updates)
         if self.sam is not None and not is_perturbed:
             with perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
