@@ -25,7 +25,7 @@ from andiron.config.trust import Trust
 from andiron.distributed import Sliced, World
 from andiron.interrupter import Interrupter, SharedInterrupter
 
-TRUSTED = Trust(("torchmetrics", "schedulefree"))  # as naming their classes in conf/ does
+TRUSTED = Trust(("torchmetrics", "schedulefree", "proofs"))  # as naming their classes in conf/ does
 SECONDS_TO_ANSWER = 300.0  # a process that does not by then has failed
 
 
