@@ -17,11 +17,11 @@ CONVNET = (*DIGITS, "model=convnet", "model.hidden=16")
 TEXT = ("data=text", "data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
         "model.dim=16", "model.heads=2")  # fmt: skip
 NETWORKS = {"mlp": MLP, "convnet": CONVNET, "text": TEXT}
-METHODS = {  # at a larger rate, losses come near 0 and show the rounding of the logits
+METHODS = {
     "adam": ("optimizer=adam",),
     "adamw_groups": ("optimizer=adamw", "param_groups=no_decay"),
     "sgd_momentum": ("optimizer=sgd", "optimizer.momentum=0.9", "lr=0.01"),
-    "sam": ("optimizer=sgd", "sam=0.05", "lr=0.01"),
+    "sam": ("optimizer=sgd", "sam=0.05"),
     "ema": ("optimizer=adam", "averages=ema"),
 }
 RANDOM = {  # what draws random numbers, and who gathers
