@@ -36,6 +36,7 @@ FLOAT_SUMS = (
     "loss", "brier_score", "calibration_error", "perplexity", "bits_per_byte", "mae", "mse",
     "rmse", "r2", "explained_variance",
 )  # fmt: skip
+NOT_MEASURED = "time/", "system/", "updates", "epoch"
 SUM_TOLERANCE = 1e-7  # relative
 SMALLEST_LOSS = 0.1  # the rounding of logits, about 1e-7, is more than 1e-6 of a smaller one
 
@@ -161,7 +162,7 @@ def compared(case: Case, folder: Path, processes: Sequence[int]) -> Outcome:
 
 
 def _compare_rounded(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
-    """The largest relative difference of a loss; after the first updates also in a validation."""
+    """The largest relative difference of a loss in training, of all updates also in validations."""
     case, expected, found = outcome.case, _values(alone), _values(several)
     updates = {place[1] for place in expected if place[0] == "train"}
     if expected.keys() != found.keys() or case.updates not in updates:
@@ -248,7 +249,7 @@ def _values(run: Path) -> dict[tuple[str, int, str, str], float]:
         (line["split"], line["updates"], line["over"], name): value
         for line in lines
         for name, value in line.items()
-        if isinstance(value, int | float) and not name.startswith(("time/", "system/"))
+        if isinstance(value, int | float) and not name.startswith(NOT_MEASURED)
     }
 
 
