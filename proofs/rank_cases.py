@@ -91,7 +91,7 @@ class Case:
 
     def jobs(self, config: str, folder: Path) -> Iterator[tuple[int, int, Job]]:
         """(round, number of processes, job), each round after the one before."""
-        within, validating = STOPS[self.updates]
+        within, validating = STOPS.get(self.updates, (None, None))  # few updates are not stopped
         chain = str(folder / f"{self.name}-chain")
         sizes = (1, 2, 4) if self.slices else (1,) if self.kind == "resized" else (1, 2, 3, 4)
         for size in sizes:
