@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -335,3 +336,16 @@ def test_a_mistake_is_printed_once(tmp_path, arguments, problem):
     assert text.count(problem) == 1, text
     assert not (tmp_path / "run").exists()
     assert text.count("Traceback") == 1 and "andiron/" not in text.partition("Traceback")[2]
+
+
+def test_what_the_page_shows_runs(tmp_path, capsys):
+    page = (ROOT / "docs" / "distributed.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^torchrun (.*) train\.py (.*)$", page, flags=re.MULTILINE)
+    assert len(commands) == 2
+    for launcher, arguments in commands:
+        process = started("train.py", *arguments.split(), "num_epochs=1", processes=2,
+                          cwd=tmp_path, options=launcher.split())  # fmt: skip
+        assert process.wait(timeout=300) == 0, (tmp_path / "output").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(block, "distributed.md", "exec"), {})
+    assert capsys.readouterr().out == "0 [[[0, 1]], [[4]]]\n1 [[[2, 3]], [[5]]]\n"

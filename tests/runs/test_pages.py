@@ -24,6 +24,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "asha.md": "tests/runs/commands/test_halving_command.py",
     "clusters.md": "tests/proofs/test_clusters_page.py",
     "data.md": "tests/fast/data/test_data_page.py",
+    "distributed.md": "tests/proofs/test_several_processes.py",
     "extending.md": "tests/runs/test_extending.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
     "optuna.md": "tests/proofs/test_search.py",
