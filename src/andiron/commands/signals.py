@@ -102,6 +102,8 @@ def heard(signals: Signals) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, _at_exit(number) if signals.until_exit else handler)
+        if signals.until_exit and hasattr(signal, "alarm"):
+            signal.alarm(0)  # of `_end_start`: Python's exit would put its handler away
 
 
 @contextmanager
