@@ -164,9 +164,8 @@ CONFIG_MISTAKES = {
     "a rule that claims nothing": (
         ["+param_groups.norms={match:{module:LayerNorm},weight_decay:0.0}"],
         [
-            "param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']); "
-            "remove the "
-            "group, or match some of: "
+            "param_groups.norms: claims no trainable parameter (match module: ['LayerNorm']; "
+            "modules: Linear); remove the group, or match some of: "
         ],
     ),
     "a parameter that is not there": (

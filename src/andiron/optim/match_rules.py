@@ -6,6 +6,7 @@
 ['0.bias']
 """
 
+import sys
 import typing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +33,7 @@ class Match:
 
     name: str | None = None  # a regular expression, searched for in the parameter's name
     parameters: tuple[str, ...] | str = ()  # full names
-    module: tuple[str, ...] | str = ()  # the class of the module that holds it, or a base of that
+    module: tuple[str, ...] | str = ()  # its module's class or a base: Conv2d, torch.nn.Conv2d
     rank: tuple[Index, ...] | Index = ()  # number of dimensions
     tag: tuple[str, ...] | str = ()
 
@@ -50,7 +51,7 @@ class Match:
         return (
             (self.name is None or bool(patterns.searched(self.name, parameter.names)))
             and (not self.parameters or bool({*self.parameters} & {*parameter.names}))
-            and (not self.module or bool({*self.module} & parameter.modules))
+            and (not self.module or any(_is_a(kind, self.module) for kind in parameter.kinds))
             and (self.rank == () or parameter.tensor.dim() in typing.cast(Ranks, self.rank))
             and (not self.tag or bool({*self.tag} & parameter.tags))
         )
@@ -78,7 +79,7 @@ class Described:
 
     names: tuple[str, ...]
     tensor: Tensor
-    modules: frozenset[str]
+    kinds: frozenset[type[nn.Module]]  # of the modules that hold it
     tags: frozenset[str]
 
     @property
@@ -134,5 +135,19 @@ def _uses(model: nn.Module) -> Iterator[Use]:
 def _described(uses: list[Use], ends: Mapping[str, list[nn.Module]]) -> Described:
     names, tensors, modules, tags = zip(*uses)
     positions = {position for position, end in ends.items() if {*end} & {*modules}} or {HIDDEN}
-    classes = frozenset(cls.__name__ for module in modules for cls in type(module).__mro__)
-    return Described(names, tensors[0], classes, frozenset(positions).union(*tags))
+    kinds = frozenset(type(module) for module in modules)
+    return Described(names, tensors[0], kinds, frozenset(positions).union(*tags))
+
+
+def _is_a(kind: type, names: Iterable[str]) -> bool:
+    """Whether a name, alone or after the module that exports it, is that of the class or a base.
+
+    >>> _is_a(nn.Conv2d, ["torch.nn.Conv2d"]), _is_a(nn.Conv2d, ["torch.nn.Linear"])
+    (True, False)
+    """
+    parts = [name.rpartition(".") for name in names]
+    return any(
+        cls.__name__ == name and (not path or getattr(sys.modules.get(path), name, None) is cls)
+        for cls in kind.__mro__
+        for path, _, name in parts
+    )

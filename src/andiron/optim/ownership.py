@@ -66,9 +66,11 @@ def _empty(
     for group, rule in rules.items():
         if not claims[group]:
             excluded = f"; exclude {rule.exclude}" if rule.exclude else ""
+            kinds = {kind.__name__ for parameter in parameters for kind in parameter.kinds}
+            there = f"; modules: {', '.join(sorted(kinds))}" if rule.match.module else ""
             yield (
                 f"param_groups.{group}: claims no trainable parameter (match {rule.match}"
-                f"{excluded}); remove the group, or match some of: {names}"
+                f"{excluded}{there}); remove the group, or match some of: {names}"
             )
 
 

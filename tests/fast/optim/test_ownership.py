@@ -276,3 +276,22 @@ def test_one_value_of_a_criterion_stands_for_a_tuple_of_one(criteria):
     ((name, value),) = criteria.items()
 
     assert Match(**criteria) == Match(**{name: (value,)})
+
+
+@pytest.mark.parametrize("name", ["Linear", "torch.nn.Linear", "torch.nn.modules.linear.Linear"])
+def test_a_class_is_matched_by_its_name_or_where_it_is_imported_from(name):
+    owned = ownership.assign(model(), {"matrices": Rule(Match(module=name))})
+
+    assert [*owned["matrices"]] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+
+
+@pytest.mark.parametrize("name", ["torch.nn.Linaer", "torch.nn.Conv2d", "other.Linear"])
+def test_a_class_that_the_model_lacks_is_refused_with_the_classes_it_has(name):
+    with pytest.raises(errors.ConfigError) as refused:
+        ownership.assign(model(), {"matrices": Rule(Match(module=name))})
+
+    assert refused.value.problems == (
+        f"param_groups.matrices: claims no trainable parameter (match module: ['{name}']; modules: "
+        "LayerNorm, Linear); remove the group, or match some of: 0.weight, 0.bias, 1.weight, "
+        "1.bias, 2.weight, 2.bias",
+    )
