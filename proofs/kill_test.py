@@ -20,7 +20,8 @@ from typing import IO
 from andiron import errors, files
 from andiron.checkpoint import directory, manifest
 from andiron.config import composition
-from proofs import compared_runs, kill_ways, observed_phase
+from proofs import kill_ways, observed_phase
+from proofs.exact_resume import compared_runs
 from proofs.kill_times import AIMS, LATE, Aim, Lengths
 from proofs.kill_ways import Terminal, Way
 from proofs.observed_phase import ObservedProcess

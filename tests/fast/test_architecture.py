@@ -263,7 +263,7 @@ def test_the_package_list_is_complete():
         path.parent.relative_to(SOURCE).as_posix().replace("/", ".")
         for path in PACKAGE.rglob("*.py")
     }
-    assert listed == sorted(folders | {"andiron.conf", "hydra_plugins"})
+    assert listed == sorted(folders | {"andiron.conf", "andiron.exact_resume", "hydra_plugins"})
 
 
 def test_every_test_belongs_to_a_tier():

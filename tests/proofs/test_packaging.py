@@ -23,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     """A copy to build from: setuptools leaves its build folder in the sources, to be found by the
     next build.
     """
-    sources = ("conf", "src", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+    sources = ("conf", "proofs", "src", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
     copy = tmp_path / "checkout"
     for name in sources:
         source = ROOT / name
@@ -77,9 +77,8 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout,
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}
     assert {f"andiron/{name}" for name in shipped} <= names
     assert {"andiron/data/sources/digits.safetensors", "andiron/py.typed"} <= names
-    assert not [
-        name for name in names if name.startswith(("tests", "train.py", "scripts", "benchmarks"))
-    ]
+    apart = ("tests", "train.py", "scripts", "benchmarks", "proofs")
+    assert not [name for name in names if name.startswith(apart)]
 
     python = environment(tmp_path / "env")
     said(python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=tmp_path)
@@ -89,6 +88,13 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout,
 
     assert "epoch 1/1" in output
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
+    check_verify_resume(python, tmp_path)
+
+
+def check_verify_resume(python: Path, cwd: Path) -> None:
+    """Proves a short run with the installed command, each segment in a process of its own."""
+    command = python.with_name("andiron-verify-resume")
+    assert "exact: " in said(command, "num_epochs=1", "data=partial", "--at", "mid", cwd=cwd)
 
 
 def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):
@@ -99,3 +105,4 @@ def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):
     said(python.with_name("andiron-train"), *RUN, cwd=tmp_path)
 
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
+    check_verify_resume(python, tmp_path)

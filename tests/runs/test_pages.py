@@ -170,7 +170,7 @@ def test_the_page_of_commands_lists_every_installed_command_with_its_script():
     configured = configparser.ConfigParser()
     configured.read(ROOT / "setup.cfg", encoding="utf-8")
     installed = re.findall(
-        r"^([\w-]+) = andiron\.commands\.(\w+):",
+        r"^([\w-]+) = andiron\.(?:commands|exact_resume)\.(\w+):",
         configured["options.entry_points"]["console_scripts"],
         flags=re.MULTILINE,
     )

@@ -5,8 +5,8 @@ here.
 import pytest
 
 from andiron import errors
-from proofs import stop_points
-from proofs.stop_points import Moment, Stop
+from proofs.exact_resume import stop_points
+from proofs.exact_resume.stop_points import Moment, Stop
 
 RUN = [
     Moment("train", 0, 0),

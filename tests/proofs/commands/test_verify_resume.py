@@ -20,10 +20,10 @@ import safetensors.torch
 import torch
 
 from andiron import errors
-from proofs import stop_points, verify_resume
-from proofs.stop_points import Moment
-from proofs.segment import Ended
-from proofs.verify_resume import Trial
+from proofs.exact_resume import stop_points, verify_resume
+from proofs.exact_resume.segment import Ended
+from proofs.exact_resume.stop_points import Moment
+from proofs.exact_resume.verify_resume import Trial
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")

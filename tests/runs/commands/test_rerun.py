@@ -15,7 +15,7 @@ from andiron.commands import rerun, train
 from andiron.config.schema import Train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from proofs import verify_resume
+from proofs.exact_resume import verify_resume
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}

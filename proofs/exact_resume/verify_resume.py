@@ -14,15 +14,16 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.run.bit_comparison import Difference
-from proofs import compared_runs, stop_points
-from proofs.stop_points import Stop
-from proofs.segment import Ended, Piece, run_apart, run_here
 from andiron.commands.signals import exit_code
 from andiron.config import composition
 from andiron.config import trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.run_folder import RunFolder
+
+from . import compared_runs, stop_points
+from .segment import Ended, Piece, run_apart, run_here
+from .stop_points import Stop
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 STOPPED = (130, 143)  # exit codes of a segment: stopped by the interrupter, by SIGTERM
@@ -172,7 +173,7 @@ def _cause(
             f"first in {by_itself[0]}. Look for kernels that are not deterministic, more than one "
             "thread, the time, and generators of one's own"
         )
-    from proofs import unsaved_state  # imports torch, which an exact resume need not wait for
+    from . import unsaved_state  # imports torch, which an exact resume need not wait for
 
     found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config, trusted), folder)
     causes = (

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from andiron import files
 from andiron.commands import command_line, process, training
-from proofs.stop_points import Moment, Stop
 from andiron.commands.signals import Signals
 from andiron.interrupter import Interrupter
+
+from .stop_points import Moment, Stop
 
 SECONDS_BETWEEN_LOOKS = 0.005
 
@@ -120,7 +121,7 @@ def _run(piece: Piece, watched: Watched) -> int:
 
 
 def _start(order: Path, standard_error: int) -> "subprocess.Popen[bytes]":
-    root = Path(__file__).resolve().parents[1]  # a plain checkout needs no install of its own
+    root = Path(__file__).resolve().parents[2]  # a plain checkout needs no install of its own
     path = os.pathsep.join(
         filter(None, [str(root), str(root / "src"), os.environ.get("PYTHONPATH")])
     )
