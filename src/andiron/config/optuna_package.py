@@ -3,7 +3,7 @@
 from andiron import errors
 
 CHOICE = "hydra/sweeper=optuna"
-MAJOR = "4"  # 5 was never tried
+MAJORS = ("4", "5")
 FOREIGN = "hydra-optuna-sweeper"
 INSTALL = "pip install andiron[optuna]"
 
@@ -21,8 +21,8 @@ def check(chosen: str = CHOICE) -> None:
         remedy = f"pip uninstall {FOREIGN}; {INSTALL}"
     elif optuna is None:
         why, remedy = "optuna is not installed", INSTALL
-    elif optuna.partition(".")[0] != MAJOR:
-        why, remedy = f"needs optuna {MAJOR}, and {optuna} is installed", INSTALL
+    elif optuna.partition(".")[0] not in MAJORS:
+        why, remedy = f"needs optuna {' or '.join(MAJORS)}, and {optuna} is installed", INSTALL
     else:
         return
     raise errors.ConfigError([f"{chosen}: {why}; {remedy}"])

@@ -1,9 +1,17 @@
 """`hydra/sweeper=optuna` in this process: what it refuses, and a search by Hydra's own launcher."""
 
+import configparser
+import contextlib
+import re
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
+from andiron import errors
+from andiron.config import optuna_package
+
+ROOT = Path(__file__).resolve().parents[3]
 SEARCH = ("-m", "hydra/sweeper=optuna", "hydra.sweep.dir=search")
 BASIC = ("hydra/launcher=basic",)
 
@@ -53,7 +61,10 @@ def test_a_search_that_cannot_be_is_refused(command, here, arguments, problem):
     ("versions", "problem"),
     [
         ({}, "optuna is not installed; pip install andiron[optuna]"),
-        ({"optuna": "5.0"}, "needs optuna 4, and 5.0 is installed; pip install andiron[optuna]"),
+        (
+            {"optuna": "6.0"},
+            "needs optuna 4 or 5, and 6.0 is installed; pip install andiron[optuna]",
+        ),
         (
             {"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
             "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; "
@@ -72,6 +83,20 @@ def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
     ended = command(*SEARCH, *BASIC, "lr=interval(1e-3,1)")
 
     assert (ended.code, ended.problems) == (2, [f"hydra/sweeper=optuna: {problem}"])
+
+
+@pytest.mark.parametrize("major", [3, 4, 5, 6])
+def test_the_major_versions_admitted_are_those_of_the_extra(monkeypatch, major):
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    extra = setup["options.extras_require"]["optuna"]
+    lowest, limit = re.search(r"optuna>=(\d+)\.\d+,<(\d+)", extra).groups()
+    versions = {"optuna": f"{major}.9.0"}
+    monkeypatch.setattr(optuna_package, "_version", versions.get)
+
+    admitted = int(lowest) <= major < int(limit)
+    with contextlib.nullcontext() if admitted else pytest.raises(errors.ConfigError):
+        optuna_package.check()
 
 
 def test_hydras_launcher_runs_the_trials_and_names_the_one_that_failed(command, here):
