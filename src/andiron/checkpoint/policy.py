@@ -32,6 +32,8 @@ def checkpointing(
     metric: str | None = "loss",
     split: str = "valid",
     direction: Direction | None = "lowest",
+    best: Count = 1,
+    also_best: dict[str, Direction] | None = None,
     keep_every_updates: Count | None = None,
     every: Every | None = None,
     every_updates: Count | None = None,
@@ -39,21 +41,25 @@ def checkpointing(
     every_minutes: Positive | None = None,
     store: Callable[[Path], Store] | None = None,
 ) -> Checkpointing:
-    """Keeps the `last` checkpoints, the best by `metric` on `split`, and every so many updates one.
+    """Keeps the `last` checkpoints, the `best` by `metric` on `split`, and one at intervals.
 
-    A null `metric` keeps no best one; the newest is always kept, to resume from. One is made
+    A null `metric` keeps no best one; `also_best` has the direction of each further metric whose
+    `best` are kept; it chooses no weights. The newest is always kept, to resume from. One is made
     `every` so many updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
     minutes: 10} for whichever comes first. The three options every_updates, every_epochs and
     every_minutes say the same and count only without `every`. `store` is called with the folder
     of the checkpoints and returns a Store: a dotted name, or a node with `_partial_: true`; null is
     a local disk.
-    Raises: ValueError for a number out of range.
+    Raises: ValueError for a number out of range, or `also_best` without `metric`.
     """
     if every is None:
         every = {"updates": every_updates, "epochs": every_epochs, "minutes": every_minutes}
     rules: tuple[Strategy, ...] = (KeepLast(last),)
+    if also_best and metric is None:
+        raise ValueError(f"also_best={also_best}: metric is null; move one of these there")
     if metric is not None:
-        rules += (KeepBest(metric, split, direction or "lowest"),)
+        followed = {metric: direction or "lowest"} | (also_best or {})
+        rules += tuple(KeepBest(name, split, way, best) for name, way in followed.items())
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)
     return Checkpointing(Composed(rules), Cadence.of(every), store or LocalStore)

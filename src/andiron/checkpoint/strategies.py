@@ -5,6 +5,7 @@
 ['step-10', 'step-30']
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,16 +73,18 @@ class KeepLast:
 
 @dataclass(frozen=True)
 class KeepBest:
-    """The checkpoint with the best finite value of a metric, the earliest of equals.
+    """The `number` checkpoints with the best finite values of a metric, the earliest of equals.
 
-    Raises: ValueError if the direction is neither highest nor lowest.
+    Raises: ValueError if the direction is neither highest nor lowest, or the number less than 1.
     """
 
     metric: str
     split: str = "valid"
     direction: str = "lowest"
+    number: int = 1
 
     def __post_init__(self) -> None:
+        _check_count("best", self.number)
         if self.direction not in improvement.DIRECTIONS:
             allowed = " or ".join(improvement.DIRECTIONS)
             raise ValueError(
@@ -90,12 +93,14 @@ class KeepBest:
             )
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
-        best, name = None, None
-        for checkpoint in saved:
-            value = checkpoint.values.get(self.split, {}).get(self.metric)
-            if value is not None and improvement.is_better(value, best, self.direction):
-                best, name = value, checkpoint.name
-        return {name} if name else set()
+        return {checkpoint.name for checkpoint in self.ranked(saved)[: self.number]}
+
+    def ranked(self, saved: Sequence[Saved]) -> list[Saved]:
+        """The checkpoints with a finite value, the best first; equals in the order of saving."""
+        values = [one.values.get(self.split, {}).get(self.metric, math.nan) for one in saved]
+        finite = [number for number, value in enumerate(values) if math.isfinite(value)]
+        sign = 1 if self.direction == "lowest" else -1
+        return [saved[number] for number in sorted(finite, key=lambda n: sign * values[n])]
 
 
 @dataclass(frozen=True)
@@ -128,9 +133,9 @@ class Composed:
 
 
 def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:
-    """The checkpoint that a strategy keeps as the best; None if it keeps none."""
-    names = {name for rule in keeping_best(strategy) for name in rule(saved)}
-    return next((each for each in saved if each.name in names), None)
+    """The best checkpoint by the first metric of a strategy; None if it keeps none."""
+    ranked = [rule.ranked(saved) for rule in keeping_best(strategy)[:1]]
+    return ranked[0][0] if ranked and ranked[0] else None
 
 
 def keeping_best(strategy: Strategy | None) -> list[KeepBest]:

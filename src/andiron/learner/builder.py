@@ -240,8 +240,8 @@ class LearnerBuilder:
         waiting: dict[str, Any] = {
             f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
         }
-        for rule in keeping_best(self._strategy):
-            waiting["checkpoint"] = rule
+        for number, rule in enumerate(keeping_best(self._strategy)):
+            waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
         groups = optimizer.groups.items()
         own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
         for option, schedule in {"scheduler": whole, **own}.items():

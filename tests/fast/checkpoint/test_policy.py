@@ -38,6 +38,17 @@ def test_every_argument_reaches_its_rule():
     assert made.cadence == Cadence(updates=7, epochs=None, minutes=2.5)
 
 
+def test_further_metrics_keep_as_many_of_their_best():
+    made = checkpointing(best=3, also_best={"accuracy": "highest"})
+    assert made.strategy == Composed(
+        (
+            KeepLast(2),
+            KeepBest("loss", number=3),
+            KeepBest("accuracy", direction="highest", number=3),
+        )
+    )
+
+
 def test_a_rule_that_is_null_is_left_out():
     assert checkpointing(metric=None).strategy == Composed((KeepLast(2),))
     assert checkpointing(metric=None, keep_every_updates=5).strategy == Composed(
@@ -50,6 +61,11 @@ def test_a_rule_that_is_null_is_left_out():
     [
         ({"last": 0}, "last=0: should be 1 or more"),
         ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
+        ({"best": 0}, "best=0: should be 1 or more"),
+        (
+            {"metric": None, "also_best": {"accuracy": "highest"}},
+            "also_best={'accuracy': 'highest'}: metric is null; move one of these there",
+        ),
         ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
         ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
         ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from andiron.checkpoint import strategies
 from andiron.checkpoint import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
 
@@ -53,6 +54,32 @@ def test_the_last_ones_stay(number, losses, kept):
 )
 def test_the_best_one_stays(direction, losses, kept):
     assert KeepBest("loss", direction=direction)(saved(*losses)) == steps(kept)
+
+
+@pytest.mark.parametrize(
+    "number, losses, kept",
+    [
+        (3, (0.5, 0.4), {10, 20}),
+        (2, (0.5, 0.4, 0.9, 0.3), {20, 40}),
+        (2, (0.4, 0.4, 0.4), {10, 20}),
+        (2, (math.nan, 0.9, None, 0.1, 0.5), {40, 50}),
+    ],
+)
+def test_so_many_of_the_best_stay(number, losses, kept):
+    assert KeepBest("loss", number=number)(saved(*losses)) == steps(kept)
+
+
+def test_the_best_is_that_of_the_first_metric_however_many_are_kept():
+    history = [
+        Saved(10, {"valid": {"loss": 0.3, "accuracy": 0.9}}),
+        Saved(20, {"valid": {"loss": 0.1, "accuracy": 0.5}}),
+        Saved(30, {"valid": {"loss": 0.2, "accuracy": 0.6}}),
+    ]
+    by_loss, by_accuracy = KeepBest("loss", number=3), KeepBest("accuracy", direction="highest")
+
+    assert strategies.best(Composed((KeepLast(1), by_loss, by_accuracy)), history) == history[1]
+    assert strategies.best(Composed((by_accuracy, by_loss)), history) == history[0]
+    assert strategies.best(by_loss, []) is None and strategies.best(KeepLast(1), history) is None
 
 
 def test_best_is_by_the_metric_and_the_split_that_are_named():
@@ -131,6 +158,7 @@ STRATEGIES = [
     KeepBest("loss"),
     KeepBest("loss", direction="highest"),
     KeepEvery(30),
+    KeepBest("loss", number=3),
     Composed((KeepLast(2), KeepBest("loss"), KeepEvery(40))),
 ]
 
@@ -186,6 +214,10 @@ def test_strategies_are_data():
         (
             lambda: KeepLast(0),
             "last=0: should be 1 or more; give a whole number, or leave the rule out",
+        ),
+        (
+            lambda: KeepBest("loss", number=0),
+            "best=0: should be 1 or more; give a whole number, or leave the rule out",
         ),
         (
             lambda: KeepEvery(-5),

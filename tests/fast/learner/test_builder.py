@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.checkpoint import KeepBest
+from andiron.checkpoint import Composed, KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
 from andiron.learner.evaluation import check_loaders
@@ -104,6 +104,14 @@ def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
 def test_an_option_that_is_none_is_named_with_the_nearest(tmp_path):
     with pytest.raises(AttributeError, match="no 'num_epoch'; did you mean 'num_epochs'?"):
         LearnerBuilder(tmp_path).num_epoch(3)
+
+
+def test_a_further_metric_that_is_not_measured_is_refused(tmp_path):
+    builder = LearnerBuilder(tmp_path).with_writers().metric_valid_numeric(Loss())
+    builder.with_file_checkpointer(Composed((KeepBest("loss"), KeepBest("f1"))))
+
+    with pytest.raises(errors.ConfigError, match="checkpoint.also_best.f1.metric=f1: not measured"):
+        built(builder)
 
 
 @pytest.mark.parametrize("metric, split", [("loss", "valid-ema"), ("recall/3", "valid")])
