@@ -1,8 +1,16 @@
-"""The device that a name such as `auto` stands for."""
+"""The device that a name such as `auto` stands for, and whether its kernels are deterministic."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
+from torch.backends import cudnn
 
 from andiron import errors
+
+REFUSED = re.compile(r"(\S+) does not have a deterministic implementation")  # torch's words
 
 
 def resolve(name: str) -> torch.device:
@@ -23,3 +31,29 @@ def resolve(name: str) -> torch.device:
             "device=auto takes the best"
         )
     return device
+
+
+@contextmanager
+def deterministic(is_on: bool) -> Iterator[None]:
+    """Within it, if on, torch uses deterministic kernels only; to be entered before CUDA starts.
+
+    Raises: MismatchError naming an operation that has no deterministic kernel.
+    """
+    if not is_on:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS starts
+    was_on = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        with cudnn.flags(cudnn.enabled, benchmark=False, deterministic=True):
+            yield
+    except (RuntimeError, errors.MismatchError) as error:
+        refused = REFUSED.search(str(error))
+        if refused is None:
+            raise
+        why = f"torch has no deterministic kernel for {refused[1]} on this device"
+        remedy = "give deterministic=false, or replace the layer or loss that uses it"
+        raise errors.MismatchError(f"deterministic=true: {why}; {remedy}") from error
+    finally:
+        torch.use_deterministic_algorithms(was_on)

@@ -262,7 +262,7 @@ def test_the_defaults_on_the_page_are_those_of_the_schema():
 
 
 def test_files_are_short_enough_to_be_read_at_a_glance():
-    limits = {CONF / "train.yaml": 60, CONF / "hydra" / "help" / "andiron.yaml": 80}
+    limits = {CONF / "train.yaml": 70, CONF / "hydra" / "help" / "andiron.yaml": 80}
     lengths = {path: len(path.read_text().splitlines()) for path in CONF.rglob("*.yaml")}
 
     assert [path for path, lines in lengths.items() if lines > limits.get(path, 25)] == []

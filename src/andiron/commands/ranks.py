@@ -137,7 +137,7 @@ class SharedExperiment:
 
 def follow(heard: Signals, rank: int, size: int) -> int:
     """Runs another rank: it waits for rank 0, and writes nothing but its log."""
-    from andiron import distributed, experiment
+    from andiron import devices, distributed, experiment
 
     store = _store(rank, size)
     interrupter: Any = heard.interrupter
@@ -158,7 +158,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
             quiet = dataclasses.replace(
                 config, writers={}, render=None, show_layers=False, profile=None
             )
-            with exhausted.explained(config):
+            with exhausted.explained(config), devices.deterministic(config.deterministic):
                 made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
                 interrupter.hear()
                 made.run()

@@ -80,7 +80,7 @@ def _start(
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
-        experiment = _import_experiment(config, interrupter, share)
+        experiment = _import_experiment(config, interrupter, share, at_end)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
         if not replaces:
@@ -107,10 +107,10 @@ def _resume(
     changed = resume_policy.applied({}, changes)
     of_hydra = [folder.hydra / name for name in hydra_record]
     before = status.contents([folder.config, *of_hydra])
-    with claim.resumed(folder) as begins, exhausted.explained(config):
+    with claim.resumed(folder) as begins, exhausted.explained(config), ExitStack() as at_end:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
-        experiment = _import_experiment(config, interrupter, share)
+        experiment = _import_experiment(config, interrupter, share, at_end)
         resumed = experiment.resume(
             config,
             folder.path,
@@ -216,16 +216,21 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
     return True
 
 
-def _import_experiment(config: Train, interrupter: Interrupter, share: Share | None) -> Any:
+def _import_experiment(
+    config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
+) -> Any:
     """The module that builds runs, shared or not; it imports torch, which takes a second or two.
+
+    Torch's settings are those of `config` until `at_end`.
 
     Raises: Interrupted if a signal came meanwhile.
     """
     with interrupter.held_back():  # an exception within torch's import can abort the process
         gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
-        from andiron import experiment
+        from andiron import devices, experiment
 
         gc.enable()
+    at_end.enter_context(devices.deterministic(config.deterministic))
     return experiment if share is None else share(experiment, config)
 
 

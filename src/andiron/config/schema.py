@@ -86,6 +86,9 @@ class Train(LearnerOptions):
         0, "data loading processes; data in memory needs none", resume="free"
     )
     device: Device = option("auto", "auto, cpu, cuda, cuda:1 or mps", resume="free")
+    deterministic: bool = option(
+        False, "deterministic kernels only; an operation without one ends the run", hparam="if set"
+    )
     compile: bool = option(False, "torch.compile the network")
     channels_last: bool = option(False, "channels-last memory format for images")
     activation_checkpointing: str | None = option(

@@ -45,6 +45,7 @@ def gather(
         "packages": versions(),
         "hardware": _hardware(device),
         "seed": seed,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
         "data": data,
     }, patches
 
