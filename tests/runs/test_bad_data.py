@@ -114,9 +114,8 @@ CASES = {
     "label out of range": (
         arrays(),
         [*ARRAYS, "task=binary"],
-        "epoch 1, batch 1: sample 47, 3, 8, 5, 35, 21, 16, 43 of the data: sample 0 of the batch "
-        "has target "
-        "2, ",
+        "epoch 1, batch 1: sample 47, 3, 8, 5, 35, 21, 16, 43, and 8 more of the data: sample 0 of "
+        "the batch has target 2, ",
     ),
     "not a number in memory": (arrays(nan_at(17)), ARRAYS, "row 17"),
     "not a number in a file": (arrays(nan_at(17)), [*ARRAYS, "data.in_memory=false"], "17"),

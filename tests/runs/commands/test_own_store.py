@@ -39,7 +39,7 @@ def stopped(here, monkeypatch):
     """A run that was stopped after four updates, as it would be after SIGKILL."""
     whole = training.train
 
-    def stopping(config, run_dir, record, interrupter, trusted):
+    def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=4), trusted)
 
     with monkeypatch.context() as patched:

@@ -43,7 +43,7 @@ def train_py(here):
 def runs(tmp_path_factory):
     """Two runs to copy: `whole`, and `stopped`, which was interrupted after its third update."""
 
-    def stopping(config, run_dir, record, interrupter, trusted):
+    def stopping(config, run_dir, record, interrupter, trusted, share):
         return train_whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     train_whole = training.train
@@ -285,7 +285,7 @@ def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_cou
 ):
     whole = training.train
 
-    def stopping(config, run_dir, record, interrupter, trusted):
+    def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     monkeypatch.setattr(training, "train", stopping)
@@ -518,7 +518,7 @@ def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, 
     command = (*sweep, *RUN[1:], "restart=requeued")
     whole = training.train
 
-    def stopping(config, run_dir, record, interrupter, trusted):
+    def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(
             config,
             run_dir,
@@ -618,7 +618,7 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     command = (*RUN, "restart=requeued")
     whole = training.train
 
-    def stopping(config, run_dir, record, interrupter, trusted):
+    def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
     monkeypatch.setattr(training, "train", stopping)
