@@ -85,8 +85,12 @@ def seconds(found: Mapping[str, Any], until: datetime | None = None) -> float | 
 
 
 def contents(paths: Iterable[Path]) -> dict[Path, bytes]:
-    """The contents of those files that exist, for `restored_on_error`."""
-    return {path: path.read_bytes() for path in paths if path.is_file()}
+    """The contents of those files that exist, for `restored_on_error`; not of one too large."""
+    found = {}
+    for path in filter(Path.is_file, paths):
+        with suppress(ValueError):
+            found[path] = files.read_bytes(path)
+    return found
 
 
 def put_back(contents: Mapping[Path, bytes]) -> None:

@@ -1,15 +1,10 @@
 """Signals of a job that another launcher has started in a process of its own."""
 
-import os
 import pickle
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import andiron
 from andiron import errors
 from andiron.commands.signals import Signals, saved_before_launcher
 from andiron.interrupter import Interrupter
@@ -46,25 +41,3 @@ def test_signals_that_no_launcher_handles_stay_as_they_are():
     before = signal.getsignal(signal.SIGUSR1)
     with saved_before_launcher(Signals(Interrupter())):
         assert signal.getsignal(signal.SIGUSR1) == before
-
-
-STOPPED_AT_START = """
-import signal
-
-from andiron.commands.signals import Signals, heard
-from andiron.interrupter import Interrupter
-
-interrupter = Interrupter()
-interrupter.start()
-with heard(Signals(interrupter, until_exit=True)):
-    signal.raise_signal(signal.SIGTERM)
-print(interrupter.asked, signal.alarm(0))
-"""
-
-
-def test_the_time_limit_of_a_start_ends_with_the_command():
-    source = Path(andiron.__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    command = [sys.executable, "-c", STOPPED_AT_START]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert ended.stdout == "SIGTERM 0\n"
