@@ -101,12 +101,12 @@ def test_a_signal_before_the_configuration_gets_its_exit_code():
     interrupter.start()
     try:
         with pytest.raises(errors.Interrupted) as caught, heard(Signals(interrupter)):
-            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGUSR1)
             signal.alarm(0)
             interrupter.begin(75)
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    assert caught.value.exit_code == 75 and str(caught.value) == "SIGHUP"
+    assert caught.value.exit_code == 75 and str(caught.value) == "SIGUSR1"
 
 
 def test_an_interruption_waits_for_work_that_must_not_be_left():
