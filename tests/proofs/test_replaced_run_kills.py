@@ -107,7 +107,7 @@ def test_the_command_that_overwrites_leaves_the_old_run_or_the_new_one(tmp_path)
         if whole_run(folder) != old:  # it had begun before the kill came
             trained(tmp_path, *RUN)
             before, old = content(folder.path), run_record.identity(folder)
-        half_written = files.partials(folder.path)
+        half_written = {**files.partials(folder.path), **files.partials(folder.hydra)}
         now = content(folder.path).items()
         assert {path: text for path, text in now if path not in half_written} == before
 
