@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,19 +59,23 @@ class Run:
 
     def ranks(self) -> dict[int, int]:
         """The process of each rank that runs now."""
-        return dict(self._ranks())
-
-    def _ranks(self) -> Iterator[tuple[int, int]]:
-        for process in processes(self.mark):
-            with suppress(OSError):
-                variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-                pairs = dict(pair.split(b"=", 1) for pair in variables if b"=" in pair)
-                if b"RANK" in pairs:
-                    yield int(pairs[b"RANK"]), process
+        return ranks(processes(self.mark))
 
     def differences(self, straight: Path) -> list[str]:
         """What differs from the run that was not disturbed."""
         return [str(each) for each in bit_comparison.compare(straight, self.folder)]
+
+
+def ranks(candidates: Iterable[int]) -> dict[int, int]:
+    """The processes that torchrun has started, by their rank."""
+    by_rank = {}
+    for process in candidates:
+        with suppress(OSError):  # it has just ended
+            variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+            pairs = dict(pair.split(b"=", 1) for pair in variables if b"=" in pair)
+            if b"RANK" in pairs:
+                by_rank[int(pairs[b"RANK"])] = process
+    return by_rank
 
 
 def killed_ranks(run: Run, chance: random.Random, seconds: float, most: int) -> list[str]:

@@ -14,6 +14,8 @@ import pytest
 import small_disks
 from train_processes import lines, status
 
+from proofs import rank_kills
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ("model.hidden=[32]", "batch_size=20", "log_every=1", "device=cpu", "render=plain")
 
@@ -73,15 +75,8 @@ def until(condition, process, cwd):
 
 def ranks_of(process):
     """The process number of each rank below torchrun's."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-            pairs = path.with_name("environ").read_bytes().split(b"\0") if parent else []
-            values = dict(pair.split(b"=", 1) for pair in pairs if b"=" in pair)
-            if parent == process.pid and b"RANK" in values:
-                found[int(values[b"RANK"])] = int(path.parent.name)
-    return found
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return rank_kills.ranks(map(int, children.split()))
 
 
 def test_a_run_stopped_with_two_is_resumed_with_four_then_one(tmp_path):

@@ -58,11 +58,12 @@ def build(
     Raises: ConfigError, DataError or DeviceError.
     """
     world = world or World(slices=config.slices)
+    make = partial(_built, config, most, trusted, world)
     if trusted is None:
-        return world.after_first(partial(_built, config, most, trusted, world))
+        return world.after_first(make)
     target_kinds.check(config, trusted)
     with unwritten():
-        return world.after_first(partial(_built, config, most, trusted, world))
+        return world.after_first(make)
 
 
 def unwritten() -> AbstractContextManager[None]:
