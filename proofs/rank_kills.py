@@ -104,6 +104,7 @@ def killed_launcher(run: Run, after: float) -> float:
     process = run.started("--max-restarts=0")
     with suppress(subprocess.TimeoutExpired):
         process.wait(after)
+        raise TimeoutError(f"the run ended within {after:.1f} s, before torchrun was killed")
     process.kill()
     process.wait()
     killed = time.monotonic()
@@ -140,7 +141,7 @@ def main() -> int:
     for _ in range(options.launchers):
         number += 1
         run = Run(folder / f"launcher-{number}", secrets.token_hex(8))
-        after = chance.uniform(0, length)
+        after = chance.uniform(0, 0.7 * length)  # the end of the run must not come first
         gone_after = killed_launcher(run, after)
         longest = max(longest, gone_after)
         said = f"torchrun after {after:.1f} s, its ranks gone {gone_after:.1f} s later"
