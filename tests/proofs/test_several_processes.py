@@ -75,7 +75,9 @@ def until(condition, process, cwd):
 
 def ranks_of(process):
     """The process number of each rank below torchrun's."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    children = ""
+    with contextlib.suppress(OSError):  # it has just ended
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return rank_kills.ranks(map(int, children.split()))
 
 
@@ -144,7 +146,7 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == PLACE and os.environ.get("RANK") == RANK:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(*SIGNAL)
 
 sys.meta_path.insert(0, Finder())
 """
@@ -165,9 +167,34 @@ def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path, place):
     assert (ended.get("status"), ended.get("reason")) in (stopped, (None, None))
 
 
+@pytest.mark.parametrize("place", ["gc", "torch", "andiron.experiment"])
+def test_ranks_end_with_a_torchrun_that_dies_as_they_start(tmp_path, place):
+    signal_at_import(tmp_path, place, 1, "os.getppid(), signal.SIGKILL")
+    process = started("train.py", *RUN, "hydra.run.dir=run", processes=2, cwd=tmp_path)
+    ranks = set()
+    while process.poll() is None:
+        ranks |= set(ranks_of(process).values())
+        time.sleep(0.005)
+    deadline = time.monotonic() + 60  # torch tries to reach a store that is gone for 300 s
+    while any(Path(f"/proc/{rank}").exists() for rank in ranks):
+        assert time.monotonic() < deadline, "a rank outlived its torchrun"
+        time.sleep(0.05)
+    assert len(ranks) == 2
+    (tmp_path / "sitecustomize.py").unlink()
+    again = (*RUN, "num_epochs=1", "hydra.run.dir=run", "restart=requeued")
+    trained("train.py", *again, processes=2, cwd=tmp_path)
+    assert status(tmp_path / "run")["status"] == "done"
+
+
+def signal_at_import(cwd, place, rank, arguments):
+    """Makes a rank call `os.kill` with these arguments as it imports a module."""
+    constants = f"PLACE, RANK, SIGNAL = {place!r}, '{rank}', ({arguments})"
+    (cwd / "sitecustomize.py").write_text(SENDS.replace("\n\n", f"\n\n{constants}\n", 1))
+
+
 def status_after_a_signal(cwd, place, rank):
     """The status of a run of which one process got a signal as it imported a module."""
-    (cwd / "sitecustomize.py").write_text(f"PLACE, RANK = {place!r}, '{rank}'\n{SENDS}")
+    signal_at_import(cwd, place, rank, "os.getpid(), signal.SIGTERM")
     process = started("train.py", *RUN, "num_epochs=400", "hydra.run.dir=run", processes=2, cwd=cwd)
     assert process.wait(timeout=300) == 1
     return status(cwd / "run") if (cwd / "run").exists() else {}

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from andiron.run_folder import RunFolder
 START = "start"  # key in the store: what rank 0 does, as JSON
 # key in the store that outlasts restarts: the exit code of a failure that each would repeat
 FINAL = "andiron/final"
+SECONDS_TO_CONNECT = 60.0
 PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 log = logging.getLogger("andiron")
 
@@ -34,7 +36,10 @@ def main(
     arguments: list[str], conf_dir: Path | None, heard: Signals, rank: int, size: int
 ) -> int:
     """Runs this process of a run; returns the exit code."""
-    _end_with_parent()
+    _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for the others
+    if not _launcher_lives():
+        print("error: torchrun was ended while its processes started", file=sys.stderr)
+        return 1
     if _attempt() and _root(rank, size).check([FINAL]):
         return int(_root(rank, size).get(FINAL))
     return follow(heard, rank, size) if rank else lead(arguments, conf_dir, heard, size)
@@ -103,6 +108,7 @@ class Leader:
         joined = distributed.joined(store, 0, self._size, **start)
         self._world = self._at_end.enter_context(joined)
         self._interrupter.connect(self._world)
+        _end_with_parent(signal.SIGTERM)  # the run is then stopped and saved
         return SharedExperiment(experiment, self._world)
 
     def dismiss(self, code: int) -> None:
@@ -150,6 +156,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
             return int(start["exit_code"])
         with distributed.joined(store, rank, size, **start) as world:
             interrupter.connect(world)
+            _end_with_parent(signal.SIGTERM)
             name, (config, run_dir, *args), options = world.decided(_nothing)
             interrupter.begin(config.interrupted_exit_code)
             _log_to(RunFolder(run_dir).rank_log(rank))
@@ -212,10 +219,22 @@ def _log_to(path: Path) -> None:
     log.setLevel(logging.DEBUG)
 
 
-def _end_with_parent() -> None:
-    """Asks the system for SIGTERM when torchrun dies: the run is then stopped and saved."""
+def _launcher_lives() -> bool:
+    """Whether torchrun's store, if it has one, takes a connection; torch would try for minutes."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return True
+    try:
+        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        socket.create_connection(address, SECONDS_TO_CONNECT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _end_with_parent(number: signal.Signals) -> None:
+    """Asks the system for a signal when torchrun dies."""
     parent = os.getppid()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
