@@ -27,9 +27,10 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show
 SECRET_VALUE = "a-value-that-only-the-environment-has"
 PROGRAMS = {"git", "uname"}  # what the record of a run asks about code and machine
+OF_NAMES = ("os.remove", "os.rename", "os.rmdir")  # of a link itself, wherever it leads
 CHANGES = (
-    "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.symlink",
-    "os.link", "shutil.rmtree", "shutil.copyfile", "shutil.move",
+    "os.mkdir", "os.truncate", "os.chmod", "os.symlink", "os.link", "shutil.rmtree",
+    "shutil.copyfile", "shutil.move",
 )  # fmt: skip
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pty.spawn")
 CONNECTS = ("socket.connect", "socket.bind", "socket.sendto", "urllib.Request", "ftplib.connect")
@@ -234,7 +235,9 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
     def is_outside(path: Any) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        real = os.path.realpath(os.fsdecode(path))
+        return is_outside_itself(os.path.realpath(os.fsdecode(path)))
+
+    def is_outside_itself(real: str) -> bool:
         allowed = ("/dev/null", "/dev/tty", "/proc/", "/dev/shm/", OF_TORCH)
         return not real.startswith(allowed) and not any(
             real == each or real.startswith(f"{each}/") for each in may_write
@@ -244,7 +247,9 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
         deed = None
         if event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING:
             deed = f"wrote {arguments[0]}" if is_outside(arguments[0]) else None
-        elif event in CHANGES and any(map(is_outside, _changed(event, arguments))):
+        elif event in OF_NAMES and any(map(is_outside_itself, _named(event, arguments))):
+            deed = f"{event} {arguments[:2]}"
+        elif event in CHANGES and any(map(is_outside, arguments[:2])):
             deed = f"{event} {arguments[:2]}"
         elif event in CONNECTS:
             deed = f"{event} {arguments[1:]}"
@@ -259,12 +264,14 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
     return watch
 
 
-def _changed(event: str, arguments: Any) -> Sequence[Any]:
-    """The paths that an audited call changes; one relative to an open folder is made whole."""
-    path, place = arguments[0], arguments[-1]
-    if event in ("os.remove", "os.rmdir") and place >= 0:
-        return [os.path.join(f"/proc/self/fd/{place}", os.fsdecode(path))]
-    return list(arguments[:2])
+def _named(event: str, arguments: Any) -> Iterator[str]:
+    """The paths that an audited call removes or renames; a link is removed itself."""
+    place = arguments[-1]
+    for path in arguments[: 2 if event == "os.rename" else 1]:
+        folder, name = os.path.split(os.fsdecode(path))
+        if event != "os.rename" and place >= 0:
+            folder = os.path.join(f"/proc/self/fd/{place}", folder)
+        yield os.path.join(os.path.realpath(folder), name)
 
 
 def _ended(process: int, deadline: float) -> tuple[int | None, int]:

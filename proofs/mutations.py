@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -218,8 +219,9 @@ def main() -> int:
             (options.seed + number, stopped, work, expected) for number in range(options.number)
         ]
         counts, faulty = Counter[str](), 0
-        with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-            for job, (done, verdict, faults, said) in zip(jobs, pool.imap(_tried, jobs)):
+        forks = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(options.jobs, forks) as pool:  # whose processes may start workers
+            for job, (done, verdict, faults, said) in zip(jobs, pool.map(_tried, jobs)):
                 counts[f"{'signed' if done.is_signed else 'unsigned'}: {verdict}"] += 1
                 if faults:
                     faulty += 1

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 Class = TypeVar("Class", bound=type)
 
 MOST_TRACED = 1000  # updates: a trace takes some 100 KB of memory for each
+MOST_TRIALS = 10_000  # of a search: optuna goes through all of them for each new one
 MOST = 10**12  # of anything counted: a million updates a second take 12 days to make them
 
 
@@ -35,6 +36,7 @@ Proportion = Annotated[float, Field(gt=0, lt=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
+Trials = Annotated[int, Field(ge=1, le=MOST_TRIALS)]
 Index = Annotated[int, Field(ge=0, le=MOST)]
 Layers = Annotated[int, Field(ge=1, le=10_000)]  # ten times the deepest: arXiv:2203.00555
 Seed = Annotated[int, Field(ge=0, lt=2**63)]

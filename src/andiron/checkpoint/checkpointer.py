@@ -167,12 +167,13 @@ class FileCheckpointer:
         self._known.append(saved)
 
     def _set_aside(self, names: Iterable[str], since: str) -> None:
+        taken = {*self.store.names()}
         for name in names:
             log.warning(
                 "checkpoint %s is newer than %s, from which the run resumes; it was renamed to %s",
                 name,
                 since,
-                directory.set_aside(self.store, name, "unused"),
+                directory.set_aside(self.store, name, "unused", taken),
             )
 
     def _release_others_choice(self) -> None:
@@ -242,7 +243,7 @@ class FileCheckpointer:
         except OSError as error:
             return files.reason(error)
         except errors.DataError as error:
-            directory.set_aside(self.store, name, "damaged")
+            directory.set_aside(self.store, name, "damaged", {*self.store.names()})
             return f"reading it back gives something else: {error}"
         self._note_latest(name)
         return None

@@ -1,6 +1,7 @@
 """The checkpoints in a store: which are there, which is the newest whole one, and their removal."""
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from andiron import errors
@@ -20,7 +21,8 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
     """
     store = as_store(place)
     aside: list[str] = []
-    for name in reversed(names(store)):
+    taken = {*entries(store)}
+    for name in reversed(_checkpoints(taken)):
         folder = store.fetch(name)
         try:
             owner = manifest.read(folder).run
@@ -29,7 +31,7 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
                 continue
             return folder, checkpoint_files.load(folder)
         except errors.DataError as error:
-            aside.append(set_aside(store, name, "damaged"))
+            aside.append(set_aside(store, name, "damaged", taken))
             kept = f"it is kept as {aside[-1]}"
             log.warning("checkpoint %s is damaged and ignored: %s; %s", name, error, kept)
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
@@ -44,7 +46,11 @@ def names(place: Store | Path) -> list[str]:
 
     Raises: DataError if it cannot be read.
     """
-    places = map(contents.step_place, entries(as_store(place)))
+    return _checkpoints(entries(as_store(place)))
+
+
+def _checkpoints(entry_names: Iterable[str]) -> list[str]:
+    places = map(contents.step_place, entry_names)
     return [contents.step_name(*place) for place in sorted(filter(None, places))]
 
 
@@ -57,12 +63,13 @@ def entries(store: Store) -> list[str]:
         raise errors.DataError(f"{store}: cannot be read ({error.strerror}); {remedy}") from error
 
 
-def set_aside(store: Store, name: str, ending: str) -> str:
+def set_aside(store: Store, name: str, ending: str, taken: set[str]) -> str:
     """Renames a checkpoint to <name>.<ending> or <name>.<ending>.2 ...; its name afterwards.
 
-    If that fails, a warning is logged and the checkpoint keeps its name.
+    The new name is added to `taken`, the names in the store. If renaming fails, a warning is logged
+    and the checkpoint keeps its name.
     """
-    new_name, number, taken = f"{name}.{ending}", 1, set(store.names())
+    new_name, number = f"{name}.{ending}", 1
     while new_name in taken:
         number += 1
         new_name = f"{name}.{ending}.{number}"
@@ -72,6 +79,7 @@ def set_aside(store: Store, name: str, ending: str) -> str:
         message = "%s could not be renamed to %s (%s)"
         log.warning(message, store.fetch(name), new_name, error.strerror)
         return name
+    taken.add(new_name)
     return new_name
 
 

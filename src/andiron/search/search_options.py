@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from andiron.ranges import Count, Direction, Seed
+from andiron.ranges import Direction, Seed, Trials
 
 Sampler = Literal["tpe", "cmaes", "random", "grid", "qmc"]
 Pruner = Literal["median", "percentile", "hyperband"]
@@ -13,7 +13,7 @@ Pruner = Literal["median", "percentile", "hyperband"]
 class SearchOptions:
     """How a search proposes its trials, ends some early, and keeps them."""
 
-    n_trials: Count = 20
+    n_trials: Trials = 20
     sampler: Sampler = "tpe"
     sampler_options: dict[str, Any] | None = None
     seed: Seed = 0

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from andiron import errors, files
+from andiron.ranges import MOST_TRIALS
 
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 MOST_BYTES = 256 * 2**20
@@ -20,6 +22,7 @@ MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's 
 # ends a rollback journal that names one more file, which sqlite would remove; a study of a single
 # database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
 UNWRITTEN = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
 )  # fmt: skip
@@ -63,6 +66,7 @@ class _Lines(JournalFileBackend):
 
     def _cut(self) -> None:
         content = files.read_bytes(Path(self._file_path), MOST_BYTES)
+        _check_number(len(NEW_TRIAL.findall(content)))
         os.truncate(self._file_path, content.rfind(b"\n") + 1)
 
 
@@ -84,8 +88,11 @@ def _check(database: sqlite3.Connection) -> None:
         RDBStorage("sqlite://", {"creator": lambda: memory})
         known = _definitions(memory)
     database.set_progress_handler(lambda: 1, MOST_STEPS)  # ends a statement that takes more
-    if others := _definitions(database) - known:
+    tables = _definitions(database)
+    if others := tables - known:
         raise ValueError(f"optuna has no {min(others)}")
+    if tables:
+        _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
     database.set_progress_handler(None, 0)
     for name, sound in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
         ((state,),) = database.execute(f"PRAGMA {name}")
@@ -97,6 +104,12 @@ def _definitions(database: sqlite3.Connection) -> set[str]:
     """The SQL of each table and index; of one that follows from a table nothing."""
     rows = database.execute("SELECT sql FROM sqlite_master")
     return {" ".join((sql or "").split()) for (sql,) in rows}
+
+
+def _check_number(trials: int) -> None:
+    """Raises: ValueError for more than `MOST_TRIALS`."""
+    if trials > MOST_TRIALS:
+        raise ValueError(f"it has {trials:,} trials, and a search at most {MOST_TRIALS:,}")
 
 
 def _check_size(path: Path) -> None:

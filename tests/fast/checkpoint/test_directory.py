@@ -55,9 +55,25 @@ def test_what_was_set_aside_before_is_not_lost(folder):
         shutil.rmtree(folder / "step-9")
         write(folder / "step-9", checkpoint(9))
         damage(folder / "step-9")
-        assert directory.set_aside(LocalStore(folder), "step-9", "damaged") == expected
+        taken = names(folder)
+        assert directory.set_aside(LocalStore(folder), "step-9", "damaged", taken) == expected
+        assert expected in taken
         write(folder / "step-9", checkpoint(9))
     assert {"step-9", "step-9.damaged", "step-9.damaged.2", "step-9.damaged.3"} < names(folder)
+
+
+def test_many_damaged_checkpoints_are_listed_once(tmp_path, monkeypatch):
+    for number in range(1, 301):
+        (tmp_path / f"step-{number}").mkdir()
+    store = LocalStore(tmp_path)
+    listed = []
+    entries = store.names
+    monkeypatch.setattr(store, "names", lambda: listed.append(1) or entries())
+
+    with pytest.raises(errors.DataError, match="nothing to resume from"):
+        directory.newest_whole(store)
+    assert len(listed) == 1
+    assert names(tmp_path) == {f"step-{number}.damaged" for number in range(1, 301)}
 
 
 def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):

@@ -221,3 +221,23 @@ def test_a_study_in_a_folder_of_any_name_is_continued(tmp_path):
     made.tell(made.ask()[0], [1.0], pruned=False)
 
     assert study_in(folder).left == 7 and [path.name for path in folder.iterdir()] == ["study.db"]
+
+
+def test_a_study_of_too_many_trials_is_refused(study):
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000)"
+    with contextlib.closing(sqlite3.connect(study)) as database, database:
+        database.execute(
+            f"INSERT INTO trials(number, study_id, state) {rows} SELECT i, 1, 'WAITING' FROM n"
+        )
+
+    with pytest.raises(errors.DataError, match="10,001 trials, and a search at most 10,000"):
+        study_in(study.parent)
+
+
+def test_a_journal_of_too_many_trials_is_refused(tmp_path):
+    study_in(tmp_path, "journal")
+    with (tmp_path / "study.jsonl").open("a") as file:
+        file.write('{"op_code": 4, "worker_id": "x", "study_id": 0}\n' * 10_001)
+
+    with pytest.raises(errors.DataError, match="10,001 trials, and a search at most 10,000"):
+        study_in(tmp_path, "journal")
