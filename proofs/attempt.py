@@ -251,7 +251,9 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
             deed = f"{event} {arguments[:2]}"
         elif event in CHANGES and any(map(is_outside, arguments[:2])):
             deed = f"{event} {arguments[:2]}"
-        elif event in CONNECTS:
+        elif event in CONNECTS and not (
+            str(arguments[1]).startswith("/") and not is_outside(arguments[1])
+        ):  # data workers have sockets in the folder for temporary files
             deed = f"{event} {arguments[1:]}"
         elif event in RUNS:
             program = os.path.basename(os.fsdecode(arguments[0] or ""))
