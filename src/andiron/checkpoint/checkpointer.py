@@ -169,12 +169,9 @@ class FileCheckpointer:
     def _set_aside(self, names: Iterable[str], since: str) -> None:
         taken = {*self.store.names()}
         for name in names:
-            log.warning(
-                "checkpoint %s is newer than %s, from which the run resumes; it was renamed to %s",
-                name,
-                since,
-                directory.set_aside(self.store, name, "unused", taken),
-            )
+            kept = directory.set_aside(self.store, name, "unused", taken)
+            why = f"is newer than {since}, from which the run resumes; it was renamed to {kept}"
+            log.warning("checkpoint %s %s", name, why)
 
     def _release_others_choice(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
