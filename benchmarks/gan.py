@@ -23,7 +23,7 @@ from torch import Tensor, nn  # noqa: E402
 
 import rounds  # noqa: E402
 from andiron import data, inference, optim, serialization  # noqa: E402
-from andiron.build import components  # noqa: E402
+from andiron.assembly import components  # noqa: E402
 from andiron.config.schema import Train  # noqa: E402
 from andiron.data import DataLoaderBuilder  # noqa: E402
 from andiron.learner import LearnerBuilder  # noqa: E402

@@ -12,9 +12,9 @@ from rich.console import Console
 from torch import nn
 
 import rounds
-from andiron import files
 from andiron.checkpoint import last_and_best
 from andiron.data import DataLoaderBuilder, Splits
+from andiron.disk import files
 from andiron.learner import Learner, LearnerBuilder
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import GroupedOptimizer, Optimizer
@@ -23,7 +23,7 @@ from andiron.tasks import Classifier
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 MakeOptimizer = Callable[[nn.Module], Optimizer | GroupedOptimizer]
-EVALUATION_BATCH = 256  # as andiron.experiment has it
+EVALUATION_BATCH = 256  # as andiron.training.experiment has it
 
 
 def adam(model: nn.Module) -> Optimizer:
@@ -69,7 +69,7 @@ def everything_on(
     epochs: int,
     optimizer: MakeOptimizer = adam,
 ) -> Learner:
-    """A learner as andiron.experiment builds it from the default configuration."""
+    """A learner as andiron.training.experiment builds it from the default configuration."""
     model, metrics = Classifier(network), (Loss(), Accuracy())
     return (
         LearnerBuilder(run_dir)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron import checksums
+from andiron.disk import checksums
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

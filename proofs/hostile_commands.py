@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import andiron
 from andiron import errors
-from andiron.commands import (
-    accept_changes, evaluate, export, generate, import_state_dict, plan, predict, replay, rerun,
-    runs, train, watch,
-)  # fmt: skip
+from andiron.commands import accept_changes, import_state_dict, plan, replay, train
+from andiron.runs import command as runs
+from andiron.runs import rerun
 from andiron.run_folder import RunFolder
+from andiron.screen import watch
+from andiron.trained import evaluate, generate, predict
+from andiron.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE,

@@ -29,10 +29,10 @@ import torch.export
 from PIL import Image
 
 # imported before the commands are forked, as those above
-from andiron import experiment  # noqa: F401
-from andiron.exports import checked_export, programs  # noqa: F401
 from andiron.run_folder import RunFolder
 from andiron.trained import evaluating, other_data  # noqa: F401
+from andiron.trained.exports import checked_export, programs  # noqa: F401
+from andiron.training import experiment  # noqa: F401
 from proofs import (
     hostile_asides, hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_studies,
     hostile_sweeps,

@@ -77,7 +77,7 @@ def _read_ledgers() -> Iterator[Case]:
         "a folder": Path.mkdir,
         "a sparse file": lambda path: sparse(path, 2**40),
     }.items():
-        yield _case(f"{ledger.NAME} is {name}", _sweep(put={ledger.NAME: change}))
+        yield _case(f"{LEDGER} is {name}", _sweep(put={ledger.NAME: change}))
     for file in (sweep_results.SUMMARY, sweep_results.PICTURE):
         yield _case(f"{file} is a folder", _sweep(put={file: Path.mkdir}))
 
@@ -100,7 +100,7 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
             each if isinstance(each, str) else json.dumps({"run": run} | each)
             for each in (JOB, DONE, *more)
         ]
-        (folder / ledger.NAME).write_text(filled("\n".join(lines) + "\n", folder))
+        (folder / LEDGER).write_text(filled("\n".join(lines) + "\n", folder))
         for file, change in (put or {}).items():
             (folder / file).unlink(missing_ok=True)
             change(folder / file)
@@ -167,7 +167,7 @@ def _ledgers_again() -> Iterator[tuple[str, list[Any]]]:
 
 
 def _appended(lines: list[Any], folder: Path) -> None:
-    path = folder / ledger.NAME
+    path = folder / LEDGER
     job = next(iter(ledger.read(folder).jobs))
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     with path.open("a") as file:
@@ -192,7 +192,7 @@ def _nested_sweep(folder: Path) -> None:
 
 
 def _ledger_in_job(folder: Path) -> None:
-    shutil.copy(folder / ledger.NAME, folder / "0" / ledger.NAME)
+    shutil.copy(folder / LEDGER, folder / "0" / ledger.NAME)
 
 
 def _linked_job(folder: Path) -> None:

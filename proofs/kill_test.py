@@ -17,9 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from andiron import errors, files
+from andiron import errors
 from andiron.checkpoint import directory, manifest
 from andiron.config import composition
+from andiron.disk import files
 from proofs import kill_ways, observed_phase
 from proofs.exact_resume import compared_runs
 from proofs.kill_times import AIMS, LATE, Aim, Lengths

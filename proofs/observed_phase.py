@@ -4,8 +4,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from andiron import files
 from andiron.checkpoint import contents, store
+from andiron.disk import files
 from andiron.run import status
 from andiron.run_folder import RunFolder
 

@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.commands import (
-    accept_changes, export, find_lr, import_state_dict, predict, rerun, runs, train,
-)  # fmt: skip
+from andiron.commands import accept_changes, find_lr, import_state_dict, train
+from andiron.runs import command as runs
+from andiron.runs import rerun
 from andiron.config.composition import quoted
 from andiron.run_folder import RunFolder
+from andiron.trained import predict
+from andiron.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.place_kinds import Ground
 

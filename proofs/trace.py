@@ -125,7 +125,7 @@ def traced(checkout: Path, overrides: list[str]) -> Walks:
     sys.path.insert(0, str(checkout / "src"))
     from andiron.commands import train  # of that checkout
 
-    importlib.import_module("andiron.experiment")  # torch takes long while calls are recorded
+    importlib.import_module("andiron.training.experiment")  # torch: long while calls are recorded
     values = dict(override.split("=", 1) for override in overrides if "=" in override)
     recorder = Recorder(checkout / "src" / "andiron")
     with tempfile.TemporaryDirectory() as folder:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron import experiment  # noqa: F401  # imported before the commands are forked
 from andiron.commands import find_lr, plan, train
+from andiron.training import experiment  # noqa: F401  # imported before the commands are forked
 from proofs.attempt import CONF, Outcome, attempt, made_run
 
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}

@@ -1,7 +1,7 @@
 """Generates the option lists of conf/train.yaml and `--help`, the reference and the editor schema.
 
-The sources are `andiron.options`, `andiron.config.schema` and the signatures of the classes and
-functions that conf/ names.
+The sources are `andiron.plain.options`, `andiron.config.schema` and the signatures of the classes
+and functions that conf/ names.
 """
 
 import argparse

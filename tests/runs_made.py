@@ -2,7 +2,7 @@
 
 import json
 
-from andiron import checksums
+from andiron.disk import checksums
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

@@ -3,11 +3,11 @@
 from functools import partial
 from pathlib import Path
 
-from andiron import files
-from andiron.build import configured_store
+from andiron.assembly import configured_store
 from andiron.checkpoint import LocalStore
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
+from andiron.disk import files
 from andiron.run import bit_comparison
 from andiron.run.bit_comparison import Counts, Difference, Stores
 

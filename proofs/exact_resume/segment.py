@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from andiron import files
-from andiron.commands import command_line, process, training
-from andiron.commands.signals import Signals
+from andiron.cli import command_line, process
+from andiron.cli.signals import Signals
+from andiron.disk import files
 from andiron.interrupter import Interrupter
+from andiron.training import train_run
 
 from .stop_points import Moment, Stop
 
@@ -114,7 +115,7 @@ def run_apart(piece: Piece) -> Ended:
 
 @process.command
 def _run(piece: Piece, watched: Watched) -> int:
-    task = functools.partial(training.train, interrupter=watched)
+    task = functools.partial(train_run.train, interrupter=watched)
     return command_line.main(
         task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True
     )

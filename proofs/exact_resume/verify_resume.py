@@ -13,12 +13,11 @@ from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
-from andiron.run.bit_comparison import Difference
-from andiron.commands.signals import exit_code
-from andiron.config import composition
-from andiron.config import trust
+from andiron.cli.signals import exit_code
+from andiron.config import composition, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
+from andiron.run.bit_comparison import Difference
 from andiron.run_folder import RunFolder
 
 from . import compared_runs, stop_points

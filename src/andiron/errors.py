@@ -5,9 +5,15 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
-from andiron import readable
+from andiron.plain import memory, readable
 
+# an error that one of them raises is about what it was given
+LIBRARIES = ("torch", "torchvision", "torchmetrics", "numpy", "jaxtyping", "safetensors", "PIL")
 # control characters but for tab and newline; then line separators and what Unicode calls format
 # characters: they are invisible, or reorder the text around them. Joiners of emoji and words stay.
 CONTROL = re.compile(
@@ -176,3 +182,51 @@ def nearest(name: str, names: Iterable[str]) -> str:
     folded = {each.casefold(): each for each in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
+
+
+def explain(error: Exception, what: str, remedy: str) -> None:
+    """Raises a MismatchError with `what` before the first line of `error`, and `remedy` after it.
+
+    Returns if the error is explained otherwise: Andiron's own, one of the user's own code, which
+    gets `what` as a note, and one of memory or files that are used up.
+    """
+    is_clear = isinstance(error, AndironError | OSError)
+    is_shortage = memory.shortage(error) is not None or type(error).__name__ == "OutOfMemoryError"
+    if is_clear or is_shortage:
+        return
+    if _is_of_users_code(error):
+        error.add_note(f"{what}; {remedy}")
+        return
+    raise MismatchError(f"{what}: {first_line(error)}; {remedy}") from error
+
+
+def shapes(holder: Any, *names: str) -> str:
+    """The attributes that have a shape, as `inputs [64, 1, 8, 8] of torch.float32`."""
+    values: dict[str, Any] = {name: getattr(holder, name, None) for name in names}
+    return " and ".join(
+        f"{name} {[*value.shape]} of {value.dtype}"
+        for name, value in values.items()
+        if hasattr(value, "shape") and hasattr(value, "dtype")
+    )
+
+
+def _is_of_users_code(error: BaseException) -> bool:
+    """Whether a frame between here and the error is of none of the packages known here."""
+    frame: TracebackType | None = error.__traceback__
+    known = _not_the_users()
+    while frame is not None:
+        if not frame.tb_frame.f_code.co_filename.startswith(known):
+            return True
+        frame = frame.tb_next
+    return False
+
+
+@cache
+def _not_the_users() -> tuple[str, ...]:
+    """How the paths of this package, of Python and of the libraries begin."""
+    import sysconfig  # few runs end so
+
+    own, standard = str(Path(__file__).parent), sysconfig.get_path("stdlib")
+    sites = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
+    of_torch = "<"  # code that torch makes while it runs
+    return own, standard, of_torch, *(f"{site}/{name}" for site in sites for name in LIBRARIES)

@@ -195,7 +195,7 @@ RunName = Annotated[
         str,
     ),
 ]
-Every = Annotated[  # see andiron.cadence.Cadence
+Every = Annotated[  # see andiron.plain.cadence.Cadence
     Any,
     kind(
         "a number of updates (500), epochs (2epochs) or minutes (10minutes), "

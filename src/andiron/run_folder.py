@@ -14,6 +14,7 @@ from pathlib import Path
 NUMBERED = ("model-*.safetensors", "dirty*.patch")  # one for each average, for each repository
 HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 # an earlier run, by its identity: as long as the new one has not begun, and while it is removed
+LEDGER = "sweep.jsonl"  # in the folder of a sweep
 REPLACED, REMOVED = ".replaced-", ".removed-"
 ASIDE = re.compile(rf"({REPLACED}|{REMOVED})([0-9a-f]{{16}})".replace(".", r"\."))
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/

@@ -45,7 +45,7 @@ class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
     def _run(self, *given: Any) -> list[Exception]:
-        from andiron.commands import searching
+        from andiron.sweep import searching
 
         return searching.run(*given)
 
@@ -54,6 +54,6 @@ class AshaSweeper(_CommandSweeper):
     """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
 
     def _run(self, *given: Any) -> list[Exception]:
-        from andiron.commands import halving
+        from andiron.sweep import halving
 
         return halving.run(*given)

@@ -54,7 +54,7 @@ class _Noting(Launcher):
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         """What the jobs returned."""
-        from andiron.commands import launching
+        from andiron.sweep import launching
 
         returned = launching.launched(
             self._launcher, self._config, job_overrides, initial_job_idx

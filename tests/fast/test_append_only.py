@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from andiron.append_only import AppendOnlyFile
+from andiron.disk.append_only import AppendOnlyFile
 
 LINES = [f"line {number} {'x' * (number % 97)}\n".encode() for number in range(2000)]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.cadence import Cadence, Ticker
+from andiron.plain.cadence import Cadence, Ticker
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.backends import cudnn
 
-from andiron import devices, errors
+from andiron import errors
+from andiron.assembly import devices
 
 PLACES, VALUES = torch.tensor([0]), torch.tensor([1.0])
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.build import division
+from andiron.assembly import division
 from andiron.config.composition import composed
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
 from andiron.distributed import ALONE, Sliced, World

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from andiron import files
+from andiron.disk import files
 
 DISK_FULL = OSError(errno.ENOSPC, "No space left on device")
 

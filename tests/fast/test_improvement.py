@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.improvement import is_better, measured
+from andiron.plain.improvement import is_better, measured
 
 NUMBERS = st.floats(-1e6, 1e6)
 

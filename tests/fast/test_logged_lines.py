@@ -2,7 +2,8 @@
 
 import pytest
 
-from andiron import errors, logged_lines
+from andiron import errors
+from andiron.disk import logged_lines
 
 LINE = '{{"split": "train", "updates": {0}, "epoch": 1, "over": "window"{1}}}\n'
 

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from andiron import patterns
+from andiron.plain import patterns
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*$", r"(.*a){20}$", r"((a*)*)*b"])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from small_disks import fill, mounted
 
-from andiron import append_only
-from andiron.append_only import AppendOnlyFile
+from andiron.disk import append_only
+from andiron.disk.append_only import AppendOnlyFile
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 LINES = [f"line {number} {'x' * (number % 97)}\n".encode() for number in range(2000)]
@@ -175,7 +175,7 @@ def test_a_signal_in_the_midst_of_an_append_may_append_too(small_disk):
 SCRIPT_THAT_IS_KILLED = """
 import sys
 from pathlib import Path
-from andiron.append_only import AppendOnlyFile
+from andiron.disk.append_only import AppendOnlyFile
 file = AppendOnlyFile(Path(sys.argv[1]))
 for number in range(10**9):
     file.append(b"%d\\n" % number)

@@ -30,7 +30,7 @@ import json
 from pathlib import Path
 
 from andiron import serialization
-from andiron.build import components, configured_learner
+from andiron.assembly import components, configured_learner
 from andiron.commands import train, training
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter

@@ -11,7 +11,8 @@ import pytest
 from runs_made import content, make_run
 from train_processes import Training, trained
 
-from andiron import checkpoint, files
+from andiron import checkpoint
+from andiron.disk import files
 from andiron.run import claim, replaced_run, run_record, status
 from andiron.run_folder import RunFolder
 

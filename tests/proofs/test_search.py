@@ -86,10 +86,10 @@ def test_a_search_is_pruned_killed_and_continued(tmp_path):
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from andiron.search import study
-from andiron.search.objectives import Objective
-from andiron.search.search_options import SearchOptions
-from andiron.search.search_space import search_space
+from andiron.sweep.search import study
+from andiron.sweep.search.objectives import Objective
+from andiron.sweep.search.search_options import SearchOptions
+from andiron.sweep.search.search_space import search_space
 
 space, folder = search_space({}, ["lr=interval(0,1)"], None), Path(sys.argv[1])
 options = SearchOptions(n_trials=9999, sampler="random")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from train_processes import Training
 
+from andiron.run_folder import LEDGER
 from andiron.sweep import ledger
 from proofs import sweep_kills
 
@@ -114,7 +115,7 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
 
 
 def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
-    path = tmp_path / "multirun" / "some" / ledger.NAME
+    path = tmp_path / "multirun" / "some" / LEDGER
     with Training(tmp_path, "-m", "seed=range(0,99)", "num_epochs=1", "sweep_name=some") as sweep:
         sweep.until(lambda: path.exists() and '"done"' in path.read_text())
         sweep.process.send_signal(signal.SIGINT)

@@ -17,11 +17,11 @@ from hydra import compose, initialize_config_dir
 from in_process import ran
 from omegaconf import OmegaConf
 
-from andiron import experiment
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.models import ResNet
 from andiron.tasks import Classifier
+from andiron.training import experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

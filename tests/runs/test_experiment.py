@@ -24,13 +24,14 @@ from tensorboard.data.provider import RunTagFilter
 from tensorboard.plugins.base_plugin import TBContext
 from tensorboard.plugins.hparams import api_pb2, backend_context, metadata
 
-from andiron import checkpoint, devices, errors, experiment, serialization
-from andiron.build import components
+from andiron import checkpoint, errors, serialization
+from andiron.assembly import components, devices
 from andiron.commands import train
-from andiron.run import metadata as run_metadata
 from andiron.config import diagnosis
 from andiron.config.schema import Train
+from andiron.run import metadata as run_metadata
 from andiron.run_folder import RunFolder
+from andiron.training import experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from andiron import files
+from andiron.disk import files
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -59,7 +59,7 @@ def test_a_run_of_one_process_imports_no_more_of_torch_distributed_than_torch():
 
 
 def test_what_a_run_does_not_need_is_not_imported():
-    loaded = modules_after("import andiron.experiment, andiron.models.zoo")
+    loaded = modules_after("import andiron.training.experiment, andiron.models.zoo")
 
     assert "torch" in loaded
     slow = {"torchvision", "torch._dynamo", "triton", "sklearn", "torch.utils.tensorboard"}

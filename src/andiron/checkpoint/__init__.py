@@ -1,6 +1,5 @@
 """Checkpoints: what they hold, where they are kept, and the strategies that decide which stay."""
 
-from andiron.cadence import Cadence
 from andiron.checkpoint.checkpoint_files import load, write
 from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
@@ -15,6 +14,7 @@ from andiron.checkpoint.strategies import (
     Saved,
     last_and_best,
 )
+from andiron.plain.cadence import Cadence
 
 __all__ = [
     "Cadence", "Checkpoint", "Checkpointer", "Checkpointing", "Composed", "FileCheckpointer",

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from andiron import errors, files, serialization
+from andiron import errors, serialization
 from andiron.checkpoint import contents, manifest
 from andiron.checkpoint.contents import MANIFEST, STATE, Checkpoint
 from andiron.checkpoint.manifest import Digested, Manifest
+from andiron.disk import files
 
 log = logging.getLogger("andiron")
 

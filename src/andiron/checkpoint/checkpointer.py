@@ -16,8 +16,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from andiron import errors, files
-from andiron.cadence import Cadence
+from andiron import errors
 from andiron.checkpoint import checkpoint_files, contents, directory, manifest
 from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.contents import Checkpoint
@@ -25,6 +24,8 @@ from andiron.checkpoint.host_copy import HostBuffers, HostCopy
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import LATEST, Store
 from andiron.checkpoint.strategies import Saved, Strategy
+from andiron.disk import files
+from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
 # The most that a kill can cost; writing after every 20 ms epoch of a toy would double its time.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from andiron import checksums, errors, files
+from andiron import errors
 from andiron.checkpoint import contents
+from andiron.disk import checksums, files
 
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
 PIECE_BYTES = 4 * 2**20

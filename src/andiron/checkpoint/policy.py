@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from andiron.cadence import Cadence
 from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
+from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Direction, Every, Positive
 
 EVERY_EPOCH = Cadence(epochs=1)

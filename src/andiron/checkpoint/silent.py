@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from andiron.cadence import Cadence
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.store import Store
 from andiron.checkpoint.strategies import Saved, Strategy
+from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from andiron import files
-from andiron.cadence import Cadence
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.strategies import Saved, Strategy
+from andiron.disk import files
+from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
 LATEST = "latest.json"  # names the newest checkpoint, for people: nothing reads it

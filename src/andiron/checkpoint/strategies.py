@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from andiron import errors, improvement
+from andiron import errors
 from andiron.checkpoint import contents
+from andiron.plain import improvement
 from andiron.protocols import Values
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from andiron import errors
-from andiron.commands import process
+from andiron.cli import process
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

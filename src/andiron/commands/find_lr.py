@@ -6,9 +6,10 @@ import math
 import sys
 from pathlib import Path
 
-from andiron import errors, files
-from andiron.commands import command_line, named_output, process
+from andiron import errors
+from andiron.cli import command_line, named_output, process
 from andiron.config.schema import Train
+from andiron.disk import files
 
 FEWEST_POINTS = 10
 

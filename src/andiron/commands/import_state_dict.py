@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, files, serialization
-from andiron.commands import named_output, process
+from andiron import errors, serialization
+from andiron.cli import named_output, process
+from andiron.disk import files
 from andiron.serialization import module_file
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from andiron import png
-from andiron.build import components, configured_learner
+from andiron.assembly import components, configured_learner
 from andiron.config.schema import Train
 from andiron.data import DataLoader
+from andiron.disk import png
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
 from andiron.run_folder import RunFolder

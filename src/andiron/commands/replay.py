@@ -9,10 +9,10 @@ from typing import Any
 from torch import nn
 
 from andiron import checkpoint, errors
-from andiron.build import components, configured_learner
-from andiron.build.network import Most
+from andiron.assembly import components, configured_learner
+from andiron.assembly.network import Most
 from andiron.checkpoint import contents
-from andiron.commands import command_line, process
+from andiron.cli import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite, state_format

@@ -1,19 +1,15 @@
 """`python train.py` from its first moment, before Hydra is imported."""
 
 import os
-import re
 import sys
 from functools import partial
 from pathlib import Path
 
-from andiron.commands import process
-from andiron.commands.signals import Signals, heard
+from andiron.cli import process
+from andiron.cli.signals import Signals, heard
 from andiron.config.flags import SWEEPS
 from andiron.interrupter import Interrupter, SharedInterrupter
-from andiron.sweep import shares
-
-OF_ANOTHER = ("hydra/launcher", "hydra.launcher.jobs")  # launcher, or another number of jobs
-JOBS = re.compile(r"jobs=(\d{1,6})")
+from andiron.plain import wings
 
 
 @partial(process.training_command, joins_others=True)
@@ -28,34 +24,20 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     signals = Signals(interrupter, until_exit=until_exit)
     with heard(signals):
         if several:
-            from andiron.commands import ranks
+            from andiron.training import ranks
 
             return ranks.main(arguments, conf_dir, signals, *several)
-        _start_clean_process(arguments)
-        from andiron.commands import command_line, training  # they import Hydra
+        flags = {each for each in arguments if each.startswith("-")}
+        if flags and flags <= SWEEPS and hasattr(os, "fork"):
+            if early_start := wings.optional("sweep.early_start"):
+                early_start.start(arguments)
+        from andiron.cli import command_line  # they import Hydra
+        from andiron.training import train_run
 
-        train = training.Training(arguments, signals)
+        train = train_run.Training(arguments, signals)
         return command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
 
 
 def script(conf_dir: Path | None = None) -> int:
     """`main` for a process that ends with it, and that may have blocked signals until now."""
     return main(conf_dir, until_exit=True)
-
-
-def _start_clean_process(arguments: list[str]) -> None:
-    """Starts what the jobs of a sweep are forked from while Hydra is imported and composes.
-
-    Only where the arguments tell that it is needed, and how many threads it gets.
-    """
-    flags = {each for each in arguments if each.startswith("-")}
-    if not (flags and flags <= SWEEPS and hasattr(os, "fork")):
-        return
-    jobs = [match for each in arguments if (match := JOBS.fullmatch(each))]
-    is_known = shares.THREADS in os.environ or len(jobs) == 1
-    is_other = any(text in each for each in arguments for text in OF_ANOTHER)
-    if is_known and not is_other:
-        from andiron.sweep import job_process  # a single run needs no processes
-
-        side_by_side = max(1, int(jobs[0][1])) if jobs else 1
-        job_process.start_clean_process(shares.threads(side_by_side, os.environ))

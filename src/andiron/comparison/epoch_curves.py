@@ -4,9 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from andiron import errors, improvement, png
+from andiron import errors
 from andiron.comparison.recorded_run import epoch_lines
 from andiron.comparison.seed_groups import Row, label
+from andiron.disk import png
+from andiron.plain import improvement
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from andiron.comparison import recorded_run, run_list, run_values
-from andiron.plain_values import is_finite
+from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files, improvement, logged_lines
+from andiron import errors
 from andiron.config.leaves import leaves
-from andiron.logged_lines import Line
-from andiron.options import LearnerOptions
-from andiron.plain_values import Number, is_finite, is_number
+from andiron.disk import files, logged_lines
+from andiron.disk.logged_lines import Line
+from andiron.plain import improvement
+from andiron.plain.options import LearnerOptions
+from andiron.plain.plain_values import Number, is_finite, is_number
 from andiron.run.log_file import is_held
 from andiron.run.status import seconds
 from andiron.run_folder import RunFolder

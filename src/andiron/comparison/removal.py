@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from andiron import errors, readable
+from andiron import errors
+from andiron.plain import readable
 from andiron.run import replaced_run, run_record
 from andiron.run.log_file import alone_in, locked
 from andiron.run_folder import RunFolder

@@ -12,8 +12,8 @@ from andiron import errors
 from andiron.comparison import run_list, text_table
 from andiron.comparison.recorded_run import Run, read
 from andiron.config.leaves import by_name, differences, leaves
-from andiron.plain_values import as_text
-from andiron.readable import number
+from andiron.plain.plain_values import as_text
+from andiron.plain.readable import number
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

@@ -15,7 +15,7 @@ from typing import Any
 from andiron import errors
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, value_of
-from andiron.plain_values import as_text, is_number
+from andiron.plain.plain_values import as_text, is_number
 
 TEXT = r"""("[^"]*"|'[^']*'|[^\s=<>!'"]+)"""
 COMPARISON = re.compile(rf"\s*{TEXT}\s*(==|!=|<=|>=|[=<>])\s*{TEXT}\s*(?:and\s+(?=\S)|$)", re.I)

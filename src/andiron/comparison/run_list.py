@@ -10,9 +10,9 @@ from typing import Any
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, differing, value_of
 from andiron.comparison.text_table import cell, measured, table
-from andiron.improvement import LAST
-from andiron.plain_values import moment
-from andiron.readable import duration
+from andiron.plain.improvement import LAST
+from andiron.plain.plain_values import moment
+from andiron.plain.readable import duration
 from andiron.run import status
 
 DEFAULT_METRIC = "valid/loss"

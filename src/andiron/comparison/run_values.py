@@ -4,10 +4,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from andiron import errors, improvement, readable
+from andiron import errors
 from andiron.comparison.recorded_run import NUMBERS, Run, directions
-from andiron.improvement import LAST
-from andiron.plain_values import as_text
+from andiron.plain import improvement, readable
+from andiron.plain.improvement import LAST
+from andiron.plain.plain_values import as_text
 
 FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
 MOST_NEAREST = 5

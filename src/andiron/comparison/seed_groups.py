@@ -13,7 +13,7 @@ from typing import Any
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import comparable, differing, value_of
 from andiron.comparison.text_table import cell, table
-from andiron.readable import number
+from andiron.plain.readable import number
 
 MOST = 1e150  # values whose squares are finite
 APART = ("seed", "name")  # options in which runs of one group may differ

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.plain_values import as_text, is_number
-from andiron.readable import number, shortened
+from andiron.plain.plain_values import as_text, is_number
+from andiron.plain.readable import number, shortened
 
 WIDEST = 48  # characters of a cell
 NOTHING = "-"

@@ -13,9 +13,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
-from andiron import errors, files
+from andiron import errors
 from andiron.config import optuna_package
 from andiron.config.schema import APART, OF_A_SWEEP
+from andiron.disk import files
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 OF_ALL_JOBS = APART - {"resume", "resume_allow"}  # a sweep of resumed runs has its own error

@@ -21,8 +21,7 @@ from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
-from andiron.config import arguments as command_arguments
-from andiron.config import diagnosis, schema
+from andiron.config import arguments as command_arguments, diagnosis, schema
 from andiron.config.flags import SWEEPS
 
 Returned = float | list[float | None] | None  # the objective of a job, or each of several

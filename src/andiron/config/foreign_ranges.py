@@ -9,15 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from andiron.ranges import (
-    Count,
-    Fraction,
-    Index,
-    NonNegative,
-    Number,
-    Positive,
-    Probability,
-    Proportion,
-)
+    Count, Fraction, Index, NonNegative, Number, Positive, Probability, Proportion,
+)  # fmt: skip
 
 Betas = tuple[Fraction, Fraction]
 Factor = NonNegative | tuple[NonNegative, NonNegative]

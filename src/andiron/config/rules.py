@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from andiron import patterns
 from andiron.config import node_checks, violations
 from andiron.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.config.violations import Options, Problems
-from andiron.options import Clip
+from andiron.plain import patterns
+from andiron.plain.options import Clip
 from andiron.ranges import Count, Horizon, Node, Positive
 
 

@@ -1,7 +1,7 @@
 """The typed shape of a run's configuration, its check, and its record as JSON.
 
 Each option stands once, with its type, range, default, meaning and resume policy: the learner's in
-`andiron.options`, the others here.
+`andiron.plain.options`, the others here.
 """
 
 import dataclasses
@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from andiron import errors, files
+from andiron import errors
 from andiron.config import misplaced, node_checks, rules, violations
 from andiron.config.signatures import fields_of
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
-from andiron.options import LearnerOptions, Resume, option
+from andiron.disk import files
+from andiron.plain.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Device, Index, Positive, RunName
 
 Node = dict[str, Any]  # one `_target_` and its arguments, held to the signature of the target

@@ -18,8 +18,9 @@ from typing import Any, Optional
 
 import pydantic
 
-from andiron import improvement, options, ranges
+from andiron import ranges
 from andiron.config.foreign_ranges import FOREIGN_RANGES
+from andiron.plain import improvement, options
 
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
 FOREIGN_PACKAGES = {"torch", "torchvision", "torchmetrics"}  # large sources without ranges
@@ -130,11 +131,8 @@ def fields_of(schema: type) -> Signature:
     """The fields of an imported dataclass."""
     kinds = typing.get_type_hints(schema, include_extras=True)
     return Signature(
-        {
-            field.name: Parameter(
-                kinds[field.name],
-                is_required=field.default is field.default_factory,  # both are MISSING
-            )
+        {  # without a default both are MISSING
+            field.name: Parameter(kinds[field.name], field.default is field.default_factory)
             for field in dataclasses.fields(schema)
         }
     )

@@ -25,7 +25,7 @@ from andiron.ranges import DOTTED_NAME
 CLASS, FUNCTION = r"[A-Z]\w*", r"[a-z]\w*"
 TRANSFORMATIONS = ("centralise", "clip_global_norm", "clip_norm", "clip_value", "noise")
 # by place and module: the names that are built there; a pattern for other libraries, whose names
-# the build checks again on the object that they give (`andiron.build.target_kinds`)
+# the build checks again on the object that they give (`andiron.assembly.target_kinds`)
 LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     "data": {
         "andiron.data": (

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 
 MOST_BYTES = 2**18  # of a file; those of conf/ have some hundred
 MOST_VALUES = 100_000  # that a file stands for, its aliases followed

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 
 
 def of_tensors(*tensors: Tensor) -> str:

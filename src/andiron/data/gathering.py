@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from andiron import errors, mismatch
+from andiron import errors
 from andiron.data.augment.sample_random import Augmentation, Draws, drawn
 from andiron.data.dataset import Dataset, RawBatch
 
@@ -47,8 +47,8 @@ def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
     try:
         return augmentation(raw, draws)
     except Exception as error:
-        given = mismatch.shown(raw, "inputs") or type(raw).__name__
+        given = errors.shapes(raw, "inputs") or type(raw).__name__
         name = getattr(augmentation, "name", type(augmentation).__name__)
         what = f"augmentation: {name} cannot change {given}"
-        mismatch.explain(error, what, "leave it out, or choose data that it is for")
+        errors.explain(error, what, "leave it out, or choose data that it is for")
         raise

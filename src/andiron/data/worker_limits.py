@@ -1,6 +1,6 @@
 """How many worker processes this machine can run."""
 
-from andiron import processor
+from andiron.plain import processor
 
 try:
     import resource

@@ -3,10 +3,10 @@
 import math
 
 from andiron import errors
-from andiron.cadence import Cadence, Clock, Ticker
 from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
-from andiron.options import LearnerOptions
+from andiron.plain.cadence import Cadence, Clock, Ticker
+from andiron.plain.options import LearnerOptions
 
 
 class Agenda:

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from andiron import errors, schedules
-from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.silent import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy, keeping_best
@@ -28,7 +27,8 @@ from andiron.metrics import direction
 from andiron.optim import GroupedOptimizer, Optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
-from andiron.options import LearnerOptions
+from andiron.plain.cadence import Cadence, Ticker
+from andiron.plain.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder

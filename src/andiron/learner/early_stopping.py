@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from andiron import errors, improvement
+from andiron import errors
 from andiron.optim import model_weights
+from andiron.plain import improvement
 from andiron.protocols import Values
 from andiron.ranges import Count, Direction, Horizon, NonNegative, Number
 

@@ -7,9 +7,10 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from andiron import errors, patterns
+from andiron import errors
 from andiron.gradients import Gradients
 from andiron.optim import GroupedOptimizer
+from andiron.plain import patterns
 from andiron.protocols import Values
 
 SMALLEST = 1e-12  # weights of zeros have a ratio all the same

@@ -21,7 +21,7 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.optim import group_table
-from andiron.options import LearnerOptions
+from andiron.plain.options import LearnerOptions
 from andiron.protocols import Loader
 
 Hook = Callable[[], None]

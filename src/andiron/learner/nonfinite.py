@@ -11,12 +11,13 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from andiron import errors, gradients, readable
+from andiron import errors, gradients
 from andiron.checkpoint import Checkpoint, write
 from andiron.data.dataset import tensors_in
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import Gradients
 from andiron.learner.precision import Precision
+from andiron.plain import readable
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from andiron import checkpoint, errors
-from andiron.cadence import Cadence, Ticker
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
 from andiron.distributed import World
 from andiron.learner import state_format
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
+from andiron.plain.cadence import Cadence, Ticker
 
 
 class Saver:

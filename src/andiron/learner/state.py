@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, randomness, readable, schedules
-from andiron.cadence import Ticker
+from andiron import errors, randomness, schedules
 from andiron.checkpoint import Checkpoint, contents
 from andiron.learner import state_format
 from andiron.learner.early_stopping import BEST, StoppingRules
@@ -17,7 +16,9 @@ from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.update import Position
 from andiron.optim import GroupedOptimizer, model_weights, slot_checks
 from andiron.optim.averaging import WeightAverage
-from andiron.plain_values import is_finite
+from andiron.plain import readable
+from andiron.plain.cadence import Ticker
+from andiron.plain.plain_values import is_finite
 from andiron.schedules import Schedule
 from andiron.serialization import layouts, matching
 

@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from typing_extensions import NotRequired, TypedDict
 
-from andiron import errors, readable
+from andiron import errors
 from andiron.checkpoint import contents
-from andiron.plain_values import is_finite, is_number
+from andiron.plain import readable
+from andiron.plain.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from andiron.learner.metric_log import MetricLog
-from andiron.markdown import table
+from andiron.plain.markdown import table
 
 
 def summarise(

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import errors, mismatch, randomness
+from andiron import errors, randomness
 from andiron.checkpoint import Checkpoint
 from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
@@ -184,10 +184,10 @@ def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
     Returns for an error of the user's own code, and for one that is clear already.
     """
     network = type(getattr(model, "network", model)).__name__
-    given = mismatch.shown(batch, "inputs", "targets") or type(batch).__name__
+    given = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
     what = f"task {type(model).__name__} with model {network} cannot be computed for {given}"
     remedy = "choose a model, a task, a loss and data that fit each other"
-    mismatch.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
+    errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
 
 
 def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:

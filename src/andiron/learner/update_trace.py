@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from andiron import files
+from andiron.disk import files
 from andiron.protocols import Progress
 
 MOST_ROWS = 50  # of the table of operations

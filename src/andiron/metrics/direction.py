@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from andiron import errors, improvement
+from andiron import errors
+from andiron.plain import improvement
 from andiron.protocols import Metric
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from andiron import improvement
 from andiron.metrics.direction import directions_of
+from andiron.plain import improvement
 from andiron.protocols import Metric, Point
 
 

@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, mismatch, readable
+from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics import sliced_window, tally_state
 from andiron.outputs import ClassificationOutput
+from andiron.plain import readable
 from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
@@ -190,9 +191,9 @@ def _is_small(item: Any) -> bool:
 
 def _explain(error: Exception, metric: Metric, item: Any) -> None:
     """Raises a MismatchError for what the metric cannot measure, but for the user's own errors."""
-    given = mismatch.shown(item, "output", "targets")
+    given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
-    mismatch.explain(error, what, f"leave it out: ~metrics.{metric.name}")
+    errors.explain(error, what, f"leave it out: ~metrics.{metric.name}")
 
 
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
@@ -207,7 +208,7 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
         return [_summed(parts) for parts in columns]
     except Exception as error:
         what = f"metrics.{metric.name}: gives {readable.shortened(repr(batches[0]))} for a batch"
-        mismatch.explain(error, what, "return (total, count), or tensors for a method value")
+        errors.explain(error, what, "return (total, count), or tensors for a method value")
         raise
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, readable
+from andiron import errors
+from andiron.plain import readable
 
 WHERE = "state.json: metric_log.tally"
 NUMBERS = (int, float)

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.utils import checkpoint
 
-from andiron import errors, patterns
+from andiron import errors
+from andiron.plain import patterns
 
 
 def apply(model: nn.Module, pattern: str) -> list[str]:

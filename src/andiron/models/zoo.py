@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, files, inference
+from andiron import errors, inference
+from andiron.disk import files
 from andiron.models import shapes
 
 # further outputs of GoogLeNet and Inception in training, which are not built here

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from andiron.markdown import table
 from andiron.optim.grouped import Group
+from andiron.plain.markdown import table
 from andiron.schedules import Schedule
 
 

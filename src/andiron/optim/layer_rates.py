@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from andiron import errors, patterns
+from andiron import errors
+from andiron.plain import patterns
 from andiron.ranges import Decay
 
 

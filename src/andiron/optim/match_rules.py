@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
-from andiron import patterns
+from andiron.plain import patterns
 from andiron.ranges import Index
 
 Module = TypeVar("Module", bound=nn.Module)

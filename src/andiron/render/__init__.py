@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
+from andiron.plain import wings
 from andiron.protocols import Renderer
-from andiron.render.dashboard import Dashboard
 from andiron.render.live import Live
 from andiron.render.plain import Plain
-from andiron.screen import terminal
 
 COLUMNS, ROWS = 100, 30  # of the smallest terminal that gets the dashboard unasked
 
@@ -17,9 +16,17 @@ def auto(run_dir: Path | None = None) -> Renderer:
     """
     if not sys.stdout.isatty():
         return Plain()
-    found = terminal.here()
-    columns, rows = found.size if found and found.is_foreground else (0, 0)
+    screen = wings.optional("screen.terminal")
+    terminal = screen and screen.here()
+    columns, rows = terminal.size if terminal and terminal.is_foreground else (0, 0)
     return Dashboard(run_dir) if columns >= COLUMNS and rows >= ROWS else Live()
+
+
+def Dashboard(run_dir: Path | None = None) -> Renderer:
+    """The run on the whole terminal, with keys; a redrawn line if `andiron.screen` was deleted."""
+    screen = wings.optional("screen.dashboard")
+    made: Renderer = screen.Dashboard(run_dir) if screen else Live()
+    return made
 
 
 __all__ = ["Dashboard", "Live", "Plain", "auto"]

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rich.table import Column, Table
 from rich.text import Text
 
-from andiron import errors, memory
+from andiron import errors
+from andiron.plain import memory
 from andiron.protocols import Layer
 
 MOST_SHOWN = 60

@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from andiron.plain.readable import duration
 from andiron.protocols import Progress
 from andiron.render import plain, summary_table, text
-from andiron.readable import duration
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
 BAR, GAP = 20, 2  # columns of the bar, and between two values

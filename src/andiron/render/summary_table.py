@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from andiron import errors
-from andiron.readable import duration, number
+from andiron.plain.readable import duration, number
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 # options of an optimizer that are not shown: how it computes, and what is switched off

@@ -5,8 +5,8 @@
 """
 
 from andiron import errors
+from andiron.plain.readable import number
 from andiron.protocols import Progress, Values
-from andiron.readable import number
 
 
 def values(measured: Values) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from andiron import errors, files, readable
+from andiron import errors
+from andiron.disk import files
+from andiron.plain import readable
 from andiron.run import replaced_run, run_record, status
 from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
 from andiron.run_folder import RunFolder

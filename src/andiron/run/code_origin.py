@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import andiron
-from andiron import checksums
+from andiron.disk import checksums
 from andiron.run_folder import RunFolder
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000

@@ -13,9 +13,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
-from andiron import errors, files
+from andiron import errors
 from andiron.config.leaves import nested
 from andiron.config.trust import Trust
+from andiron.disk import files
 
 Groups = Mapping[str, list[str]]  # the choices of every config group
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from andiron import append_only, errors
+from andiron import errors
+from andiron.disk import append_only
 
 try:
     import fcntl

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
-from andiron import errors, files, readable
+from andiron import errors
 from andiron.config import composition, schema
 from andiron.config.leaves import leaves
 from andiron.config.schema import Train
 from andiron.data import Splits, described
-from andiron.markdown import fenced
+from andiron.disk import files
 from andiron.optim import group_table
+from andiron.plain import readable
+from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
 from andiron.run import provenance, run_record
 from andiron.run.code_origin import Patches

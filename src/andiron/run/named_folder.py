@@ -4,7 +4,8 @@ import glob
 import os
 from pathlib import Path
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 from andiron.run import status
 from andiron.run_folder import RunFolder
 

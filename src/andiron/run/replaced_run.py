@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from andiron import checksums, errors, files
+from andiron import errors
+from andiron.disk import checksums, files
 from andiron.run import run_record
 from andiron.run_folder import ASIDE, HYDRA_FILES, PROJECTOR, REMOVED, REPLACED, TRACES, RunFolder
 

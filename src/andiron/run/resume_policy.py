@@ -1,6 +1,6 @@
 """What a resumed run may change: freely, only if `resume_allow` names it, or never.
 
-The policy of each option is in its field (`andiron.options.option`); here are the exceptions.
+The policy of each option is in its field (`andiron.plain.options.option`); here are the exceptions.
 """
 
 from collections.abc import Mapping, Sequence

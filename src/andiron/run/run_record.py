@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from andiron import checksums, errors, files
-from andiron.checksums import Entry
+from andiron import errors
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
+from andiron.disk import checksums, files
+from andiron.disk.checksums import Entry
 from andiron.run_folder import HYDRA_FILES, RunFolder
 
 IDENTITY_BYTES = 8

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
-from andiron.plain_values import moment
+from andiron import errors
+from andiron.disk import files
+from andiron.plain.plain_values import moment
 from andiron.run_folder import RunFolder
 
 # limits of the process, which the shell shows with `ulimit -a`

@@ -3,16 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from andiron import improvement
-from andiron.ranges import (
-    Direction,
-    Fraction,
-    Index,
-    NonNegative,
-    Positive,
-    Proportion,
-    checked,
-)
+from andiron.plain import improvement
+from andiron.ranges import Direction, Fraction, Index, NonNegative, Positive, Proportion, checked
 from andiron.schedules.single_curve import check_minimum
 
 

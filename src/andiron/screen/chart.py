@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from rich.segment import Segment
 
-from andiron import readable
+from andiron.plain import readable
 from andiron.screen.rows import Row, piece
 
 AXIS = 9  # columns of the numbers at the left

@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from andiron import improvement
+from andiron.plain import improvement
 
 # what values of the training, and not of the model, have before the first slash of their names
 READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")

@@ -7,7 +7,7 @@ import io
 import os
 from pathlib import Path
 
-from andiron import files, logged_lines
+from andiron.disk import files, logged_lines
 from andiron.screen.curves import Curves
 
 MOST_BYTES = 32 * 2**20  # of a longer file the earlier part is not read

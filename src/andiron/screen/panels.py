@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from andiron import readable
+from andiron.plain import readable
 from andiron.screen import chart
 from andiron.screen.rows import Row, columns, piece
 from andiron.screen.view import SHARES, Choice, View

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import files
+from andiron.disk import files
 from andiron.serialization import record
 from andiron.serialization.record import Stored
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from andiron import errors, patterns
+from andiron import errors
+from andiron.plain import patterns
 from andiron.serialization import layouts, matching
 from andiron.serialization.matching import Differences
 from andiron.serialization.record import Record, Tensors

@@ -6,7 +6,8 @@ Floats are cast to the chosen precision; integers to the narrowest dtype that ho
 import torch
 from torch import Tensor
 
-from andiron import errors, readable
+from andiron import errors
+from andiron.plain import readable
 from andiron.serialization import record
 from andiron.serialization.record import Record, Stored, Tensors
 

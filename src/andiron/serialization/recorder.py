@@ -11,7 +11,8 @@ from typing import Any
 import safetensors
 import torch
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 from andiron.serialization import (
     json_format,
     messagepack,

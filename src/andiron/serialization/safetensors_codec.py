@@ -18,7 +18,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 
 DTYPES = {
     torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8",

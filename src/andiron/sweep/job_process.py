@@ -25,7 +25,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-PRELOADED = ["__main__", "andiron.commands.clean_process"]
+PRELOADED = ["__main__", "andiron.sweep.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job whose sweep was killed
 HELD_BACK = {
     getattr(signal, name)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
-from andiron.append_only import AppendOnlyFile
+from andiron import errors
 from andiron.config.schema import APART
-from andiron.plain_values import is_finite
+from andiron.disk import files
+from andiron.disk.append_only import AppendOnlyFile
+from andiron.plain.plain_values import is_finite
 from andiron.run import log_file, run_record, status
-from andiron.run_folder import RunFolder
+from andiron.run_folder import LEDGER, RunFolder
 
-NAME = "sweep.jsonl"
 OUTPUT = "output"  # folder in that of the sweep, for what each job prints
 MOST_BYTES = 64 * 2**20  # 1,000 jobs have 0.5 MB
 MOST_JOBS = 100_000
@@ -110,11 +110,11 @@ def read(folder: Path) -> Sweep:
     """
     found = Sweep(folder)
     try:
-        content = files.read_bytes(folder / NAME, MOST_BYTES)
+        content = files.read_bytes(folder / LEDGER, MOST_BYTES)
     except FileNotFoundError:
         return found
     except (OSError, ValueError) as error:
-        raise errors.DataError(f"{folder / NAME}: cannot be read ({error})") from error
+        raise errors.DataError(f"{folder / LEDGER}: cannot be read ({error})") from error
     for line in io.BytesIO(content):
         if len(line) > MOST_IN_LINE or not line.endswith(b"\n"):  # the last may be half written
             continue
@@ -125,13 +125,13 @@ def read(folder: Path) -> Sweep:
         if isinstance(event, dict):
             _take(found, event)
         if len(found.jobs) > MOST_JOBS:
-            raise errors.DataError(f"{folder / NAME}: has more than {MOST_JOBS:,} jobs")
+            raise errors.DataError(f"{folder / LEDGER}: has more than {MOST_JOBS:,} jobs")
     return found
 
 
 def is_in(folder: Path) -> bool:
     """Whether a folder is that of a sweep."""
-    return (folder / NAME).is_file()
+    return (folder / LEDGER).is_file()
 
 
 def run_in(folder: RunFolder) -> str | None:
@@ -149,7 +149,7 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, *, alone: bool = True):
-        self.path = folder / NAME
+        self.path = folder / LEDGER
         try:
             self._file = AppendOnlyFile(self.path, claim=log_file.lock if alone else None)
         except BlockingIOError as error:

@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from andiron import plain_values, png, readable
+from andiron.disk import png
+from andiron.plain import plain_values, readable
 
 LEFT_OUT = ("seed", "name")
 MOST_PANELS, COLUMNS = 12, 3

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from andiron.plain_values import is_finite
+from andiron.plain.plain_values import is_finite
 from andiron.sweep import ledger
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import Running

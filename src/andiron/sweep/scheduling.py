@@ -11,8 +11,9 @@ from typing import Annotated, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from andiron import errors, readable
+from andiron import errors
 from andiron.interrupter import Interrupter
+from andiron.plain import readable
 from andiron.ranges import Count, Positive
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from andiron import processor
+from andiron.plain import processor
 
 THREADS = "OMP_NUM_THREADS"  # read by torch, MKL and OpenBLAS when they are loaded
 GPUS = "CUDA_VISIBLE_DEVICES"

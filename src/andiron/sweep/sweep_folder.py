@@ -11,8 +11,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 from andiron.run import run_record
+from andiron.run_folder import LEDGER
 from andiron.sweep import ledger
 
 RECORD = "multirun.yaml"  # the composition, as Hydra writes it
@@ -20,7 +22,7 @@ OF_HYDRA = b"\n  runtime:\n    version: "  # in its record, and in no file that 
 LOCK = "study.jsonl.lock"  # a link of optuna's own; nothing is read or written through it
 # what sweeps and searches write over; `study.db` and `study.jsonl` are checked by the search
 WRITTEN = (
-    RECORD, ledger.NAME, f"{ledger.OUTPUT}/*.txt", "summary.csv", "objective.png",
+    RECORD, LEDGER, f"{ledger.OUTPUT}/*.txt", "summary.csv", "objective.png",
     "history*.png", "importance*.png", "trade_offs.png",
 )  # fmt: skip
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import errors
 from andiron.comparison import recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.seed_groups import Row
-from andiron.plain_values import as_text
+from andiron.disk import files
+from andiron.plain.plain_values import as_text
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, option_effects, settled, shares
 from andiron.sweep.ledger import Job

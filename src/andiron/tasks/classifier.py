@@ -23,8 +23,7 @@ from andiron import outputs
 from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar
 from andiron.ranges import Fraction, Positive
-from andiron.tasks import criterion
-from andiron.tasks import target_checks as checks
+from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
 NO_INDEX = -(2**63)  # given to torch where nothing is ignored: its default is to ignore -100

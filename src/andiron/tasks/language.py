@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
-from andiron.markdown import fenced
 from andiron.metrics.sequence.decoded_text import BYTES, decoded
 from andiron.outputs import IGNORED, SequenceOutput
+from andiron.plain.markdown import fenced
 from andiron.ranges import Count, NonNegative
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy

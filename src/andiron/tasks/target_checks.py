@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from andiron import errors, readable
+from andiron import errors
 from andiron.outputs import Scalar
+from andiron.plain import readable
 
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
 

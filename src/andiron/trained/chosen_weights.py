@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from andiron import checkpoint, errors
-from andiron.build import configured_learner, configured_store
+from andiron.assembly import configured_learner, configured_store
 from andiron.checkpoint import LocalStore, Saved, Store, contents, manifest, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.config.schema import Train

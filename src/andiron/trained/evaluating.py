@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, randomness
-from andiron.build import configured_learner
+from andiron.assembly import configured_learner
 from andiron.data import Concatenated, DataLoader, Splits
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk.image_decoding import ImageFolderDataset

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.on_disk import image_decoding
+from andiron.disk import files
 from andiron.tasks.language import encoded
 
 MOST_TEXT_BYTES = 2**26

@@ -4,11 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from andiron import devices, errors, mismatch, serialization
-from andiron.build import components, network, target_kinds
-from andiron.build.network import Most
-from andiron.config import trust as trusted_names
-from andiron.config import user_files
+from andiron import errors, serialization
+from andiron.assembly import components, devices, network, target_kinds
+from andiron.assembly.network import Most
+from andiron.config import trust as trusted_names, user_files
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import described
@@ -53,7 +52,7 @@ def load(
             model = network.model(buildable, data, most).to(on)
         except Exception as error:
             what = f"{folder.path}: the model on record cannot be built for the data on record"
-            mismatch.explain(error, what, "restore config.json and data.json from a copy")
+            errors.explain(error, what, "restore config.json and data.json from a copy")
             raise
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)

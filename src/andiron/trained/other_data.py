@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from andiron import errors
-from andiron.build import components
+from andiron.assembly import components
 from andiron.config import arguments, composition, schema, user_files
 from andiron.config.leaves import leaves, nested
 from andiron.config.schema import Train

@@ -30,8 +30,8 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util import tensor_util
 from torch import Tensor
 
-from andiron import files, png
-from andiron.append_only import AppendOnlyFile
+from andiron.disk import files, png
+from andiron.disk.append_only import AppendOnlyFile
 from andiron.protocols import Decisions, Operation
 
 PREFIX = "events.out.tfevents."

@@ -16,8 +16,9 @@ import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from andiron import append_only, errors
-from andiron.logged_lines import MOST_IN_A_LINE
+from andiron import errors
+from andiron.disk import append_only
+from andiron.disk.logged_lines import MOST_IN_A_LINE
 from andiron.protocols import Point, Position
 from andiron.run_folder import RunFolder
 

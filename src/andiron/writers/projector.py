@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from andiron import files, png
+from andiron.disk import files, png
 from andiron.protocols import Embeddings
 from andiron.run_folder import PROJECTOR
 

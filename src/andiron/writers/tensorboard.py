@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
-from andiron.append_only import AppendOnlyFile
+from andiron.disk.append_only import AppendOnlyFile
 from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
 from andiron.writers import chart_layout, event_file, projector
 from andiron.writers.event_file import PREFIX

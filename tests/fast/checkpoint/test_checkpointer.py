@@ -19,7 +19,7 @@ from checkpoints_made import (
     until,
 )
 
-from andiron import errors, files
+from andiron import errors
 from andiron.checkpoint import (
     Checkpoint,
     FileCheckpointer,
@@ -29,6 +29,7 @@ from andiron.checkpoint import (
     load,
     newest_whole,
 )
+from andiron.disk import files
 
 
 @pytest.fixture(autouse=True)

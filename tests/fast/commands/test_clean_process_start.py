@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from andiron import processor
-from andiron.commands import command_line, train
+from andiron.cli import command_line
+from andiron.commands import train
+from andiron.plain import processor
 from andiron.sweep import job_process, shares
 
 

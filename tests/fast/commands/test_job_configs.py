@@ -6,9 +6,9 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 
-from andiron.commands.job_configs import JobConfigs
 from andiron.config import composition
-from andiron.config.job_composition import JobComposition
+from andiron.sweep.job_composition import JobComposition
+from andiron.sweep.job_configs import JobConfigs
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

@@ -7,9 +7,9 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.commands import launching
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.sweep import launching
 
 
 class Broken(Launcher):

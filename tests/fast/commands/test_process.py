@@ -9,9 +9,11 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.commands import process, signals, train, training
-from andiron.commands.signals import Signals, heard
+from andiron.cli import process, signals
+from andiron.cli.signals import Signals, heard
+from andiron.commands import train
 from andiron.interrupter import Interrupter
+from andiron.training import train_run
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_run_stopped_before_its_first_update_leaves_nothing(here, monkeypatch)
     def recorded(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(training, "_record", recorded)
+    monkeypatch.setattr(train_run, "_record", recorded)
     arguments = ("num_epochs=1", "hydra.run.dir=run", "restart=requeued")
     ended = called(train.main, *arguments, cwd=here)
     assert ended.code == 75
@@ -135,7 +137,7 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here, monkeypat
     def killed(*_):
         raise SystemExit(1)
 
-    monkeypatch.setattr(training, "_import_experiment", killed)
+    monkeypatch.setattr(train_run, "_import_experiment", killed)
     assert called(train.main, "num_epochs=1", "hydra.run.dir=run", cwd=here).code == 1
     ended = called(train.main, "resume=run", cwd=here)
     assert ended.errors == (
@@ -159,10 +161,10 @@ def test_only_training_outlasts_its_output(monkeypatch, arguments, exit_codes):
 
 
 def test_an_interrupt_before_signals_are_handled_ends_with_a_line(monkeypatch):
-    def interrupted(arguments):
+    def interrupted(environment):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "_start_clean_process", interrupted)
+    monkeypatch.setattr(train, "heard", interrupted)
 
     ended = called(train.main)
 

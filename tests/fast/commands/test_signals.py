@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from andiron import errors
-from andiron.commands.signals import Signals, saved_before_launcher
+from andiron.cli.signals import Signals, saved_before_launcher
 from andiron.interrupter import Interrupter
 
 

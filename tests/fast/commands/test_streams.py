@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from andiron.commands import streams
+from andiron.cli import streams
 
 
 class Broken(io.StringIO):

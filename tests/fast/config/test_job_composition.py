@@ -11,7 +11,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from andiron.config import composition
-from andiron.config.job_composition import JobComposition
+from andiron.sweep.job_composition import JobComposition
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

@@ -10,8 +10,8 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from andiron import errors, schedules
+from andiron.assembly import targets
 from andiron.config import diagnosis, schema
-from andiron.build import targets
 from andiron.schedules import (
     Composed,
     Constant,

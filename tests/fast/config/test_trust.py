@@ -45,7 +45,7 @@ def test_a_scheduler_is_no_model_and_a_network_no_scheduler():
     "name",
     [
         "os.system", "torch.load", "torch.hub.load", "torch.nn.functional.os.system",
-        "torch.nn.modules.module.warnings.sys.exit", "andiron.files.write_json",
+        "torch.nn.modules.module.warnings.sys.exit", "andiron.disk.files.write_json",
         "andiron.checkpoint.write", "andiron.data.on_disk.stored.shutil.rmtree", "system",
         "torch.nn.${oc.env:HOME}", "torch.nn.Linear\n", "torch.nn.Lin\u0435ar", "torch.nn.", "",
     ],

@@ -14,12 +14,13 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from andiron import errors, files
-from andiron.data.on_disk import image_cache, image_decoding, image_tree
+from andiron import errors
 from andiron.data import splits as divisions
 from andiron.data.augment.image_augmentation import Flip
-from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
 from andiron.data.loader import DataLoader
+from andiron.data.on_disk import image_cache, image_decoding, image_tree
+from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
+from andiron.disk import files
 
 SIZE = 6
 COUNTS = {"ant": 7, "bee": 5, "cat": 9}  # images of a class

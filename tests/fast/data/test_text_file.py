@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data import DataLoader
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
+from andiron.disk import files
 
 CPU = torch.device("cpu")
 POEM = "".join(

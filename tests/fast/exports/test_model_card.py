@@ -9,10 +9,10 @@ import torch
 from andiron.config.schema import Train
 from andiron.data import ArrayBatcher
 from andiron.data.described import Described
-from andiron.exports.model_card import Card
-from andiron.exports.output_agreement import Agreement
 from andiron.models import MLP
 from andiron.tasks import Regressor
+from andiron.trained.exports.model_card import Card
+from andiron.trained.exports.output_agreement import Agreement
 
 HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"
 

@@ -5,10 +5,10 @@ import torch
 from small_digits import BATCHES, LR, builder, classifier, loaders
 
 from andiron import errors
-from andiron.cadence import Cadence
 from andiron.checkpoint import KeepLast
 from andiron.learner import EarlyStopping
 from andiron.optim import Optimizer
+from andiron.plain.cadence import Cadence
 
 
 class Kept(list):

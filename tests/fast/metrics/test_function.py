@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.build import targets
+from andiron.assembly import targets
 from andiron.metrics.function_mean import Mean
 from andiron.metrics.tally import Tally
 from andiron.outputs import RegressionOutput

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.build import targets
+from andiron.assembly import targets
 from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
 from andiron.metrics.torchmetrics_adapter import Torchmetrics

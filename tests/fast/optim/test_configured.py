@@ -9,12 +9,11 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch import nn
 
-from andiron.build import network
 from andiron import errors
+from andiron.assembly import grouped_optimizer, network
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.data import digits
-from andiron.build import grouped_optimizer
 from andiron.optim import group_table, layerwise
 from andiron.schedules import Constant, Cosine
 

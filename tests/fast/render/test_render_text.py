@@ -2,7 +2,7 @@
 
 import pytest
 
-from andiron import readable
+from andiron.plain import readable
 from andiron.protocols import Progress
 from andiron.render import plain, text
 

@@ -9,7 +9,8 @@ import shutil
 import pytest
 from runs_made import content, make_run
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import andiron
-from andiron import experiment
 from andiron.config.schema import Train
 from andiron.run import provenance
+from andiron.training import experiment
 
 CONFIG = Train(
     lr=0.1,

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from andiron import checksums, errors, files
+from andiron import errors
+from andiron.disk import checksums, files
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

@@ -6,7 +6,7 @@ import pytest
 
 from andiron import errors, metrics
 from andiron.config.signatures import class_constant
-from andiron.search.objectives import Objective, objectives
+from andiron.sweep.search.objectives import Objective, objectives
 
 CONFIG = {
     "objective": None,

@@ -12,11 +12,11 @@ from optuna.trial import TrialState
 
 from andiron import errors
 from andiron.config import violations
-from andiron.search import samplers
-from andiron.search.objectives import Objective
-from andiron.search.search_options import SearchOptions
-from andiron.search.search_space import search_space
-from andiron.search.study import SweepStudy
+from andiron.sweep.search import samplers
+from andiron.sweep.search.objectives import Objective
+from andiron.sweep.search.search_options import SearchOptions
+from andiron.sweep.search.search_space import search_space
+from andiron.sweep.search.study import SweepStudy
 
 LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
 SPACE = search_space({}, ["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from andiron import checksums, errors
+from andiron import errors
+from andiron.disk import checksums
 from andiron.run import run_record
-from andiron.run_folder import RunFolder
+from andiron.run_folder import LEDGER, RunFolder
 from andiron.sweep import ledger, settled
 from andiron.sweep.ledger import Job, Ledger
 
@@ -59,7 +60,7 @@ def test_the_last_event_of_a_job_counts_and_a_torn_line_does_not(tmp_path):
     book.add("ended", job=job.identity, status="failed", reason="why", folder="0")
     book.add("started", job=job.identity, pid=2)
     book.close()
-    with (tmp_path / ledger.NAME).open("a") as file:
+    with (tmp_path / LEDGER).open("a") as file:
         file.write('nonsense\n[1]\n{"event": "ended", "job": "' + job.identity)
 
     (found,) = ledger.read(tmp_path).jobs.values()
@@ -135,7 +136,7 @@ def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
 
 
 def test_a_ledger_that_is_no_file_is_refused(tmp_path):
-    os.mkfifo(tmp_path / ledger.NAME)
+    os.mkfifo(tmp_path / LEDGER)
 
     with pytest.raises(errors.DataError, match="cannot be read"):
         ledger.read(tmp_path)
@@ -158,7 +159,7 @@ def test_values_out_of_bounds_are_passed_over_and_long_texts_cut_off(tmp_path):
         book.add("job", job=f"{number}"[:9], number=number, overrides=[])
     book.add("ended", job=job.identity, status="failed", reason="x" * 10**5, objective=10**400)
     book.close()
-    with (tmp_path / ledger.NAME).open("a") as file:
+    with (tmp_path / LEDGER).open("a") as file:
         file.write(f'{{"event": "job", "job": "b", "number": 1, "x": "{"x" * 2**20}"}}\n')
 
     (found,) = ledger.read(tmp_path).jobs.values()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from andiron import processor
+from andiron.plain import processor
 from andiron.sweep import shares
 
 

@@ -8,6 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from andiron import errors
+from andiron.run_folder import LEDGER
 from andiron.sweep import ledger, sweep_folder
 from andiron.sweep.ledger import Ledger
 
@@ -67,7 +68,7 @@ def test_a_sweep_without_a_ledger_is_known_by_the_record_of_hydra(tmp_path):
 
 
 def test_an_empty_file_and_other_files_are_no_obstacle(tmp_path):
-    (tmp_path / ledger.NAME).touch()  # of a sweep that was killed as it began
+    (tmp_path / LEDGER).touch()  # of a sweep that was killed as it began
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ledger.OUTPUT).mkdir()
     (tmp_path / ledger.OUTPUT / "notes.md").write_text("mine")

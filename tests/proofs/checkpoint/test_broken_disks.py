@@ -12,7 +12,6 @@ import pytest
 from checkpoints_made import big, checkpoint, equal, names, save
 from small_disks import mounted
 
-from andiron import files
 from andiron.checkpoint import (
     FileCheckpointer,
     KeepLast,
@@ -21,6 +20,7 @@ from andiron.checkpoint import (
     manifest,
     newest_whole,
 )
+from andiron.disk import files
 
 ROOT = Path(__file__).resolve().parents[3]
 PATHS = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])

@@ -9,7 +9,9 @@ from in_process import called
 from PIL import Image
 from small_disks import fill, mounted
 
-from andiron.commands import evaluate, import_state_dict, predict, runs
+from andiron.commands import import_state_dict
+from andiron.runs import command as runs
+from andiron.trained import evaluate, predict
 
 COMMANDS = {
     "predict": (predict.main, "RUN", "picture.png", "--output", "DISK/out.safetensors"),

@@ -61,7 +61,7 @@ def test_a_signal_at_the_start_asks_the_scheduler_to_requeue(tmp_path, place, nu
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("place", ["andiron", "hydra", "andiron.commands.launching"])
+@pytest.mark.parametrize("place", ["andiron", "hydra", "andiron.sweep.launching"])
 def test_a_signal_at_the_start_of_a_sweep_asks_to_requeue(tmp_path, place):
     ended = interrupted(tmp_path, signal.SIGHUP, place, TRAIN, *SWEEP, "restart=requeued")
 

@@ -6,7 +6,8 @@ import sys
 import pytest
 from in_process import called
 
-from andiron.commands import evaluate, find_lr, plan, train
+from andiron.commands import find_lr, plan, train
+from andiron.trained import evaluate
 
 OWN = """import sys
 from torch import nn

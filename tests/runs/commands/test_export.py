@@ -12,8 +12,7 @@ import torch
 from in_process import called
 
 import andiron
-from andiron.commands import export
-from andiron.exports import target_folder
+from andiron.trained.exports import export, target_folder
 
 CODE = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 

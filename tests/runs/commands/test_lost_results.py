@@ -11,9 +11,12 @@ import pytest
 from in_process import called
 from PIL import Image
 
-from andiron.commands import (
-    accept_changes, evaluate, export, find_lr, import_state_dict, plan, predict, rerun, runs, watch,
-)  # fmt: skip
+from andiron.commands import accept_changes, find_lr, import_state_dict, plan
+from andiron.runs import command as runs
+from andiron.runs import rerun
+from andiron.screen import watch
+from andiron.trained import evaluate, predict
+from andiron.trained.exports import export
 
 ROOT = Path(__file__).resolve().parents[3]
 FULL = Path("/dev/full")

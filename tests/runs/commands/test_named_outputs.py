@@ -9,9 +9,11 @@ import torch
 from in_process import called
 from PIL import Image
 
-from andiron.commands import (
-    command_line, evaluate, export, find_lr, import_state_dict, plan, predict, runs,
-)  # fmt: skip
+from andiron.cli import command_line
+from andiron.commands import find_lr, import_state_dict, plan
+from andiron.runs import command as runs
+from andiron.trained import evaluate, predict
+from andiron.trained.exports import export
 
 FILES = {
     "predict": (predict.main, "run", "pictures", "--output", "PLACE"),

@@ -9,8 +9,9 @@ import pytest
 from in_process import called
 from runs_made import content
 
-from andiron import checksums
-from andiron.commands import runs, train
+from andiron.commands import train
+from andiron.runs import command as runs
+from andiron.disk import checksums
 
 RUN = ("hydra.run.dir=run", "num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
 

@@ -6,7 +6,8 @@ import shutil
 import pytest
 from in_process import called
 
-from andiron.commands import rerun, train
+from andiron.commands import train
+from andiron.runs import rerun
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 

@@ -7,7 +7,9 @@ import sys
 import pytest
 from in_process import called
 
-from andiron.commands import rerun, runs, train
+from andiron.commands import train
+from andiron.runs import command as runs
+from andiron.runs import rerun
 
 OWN = """from torch import nn
 

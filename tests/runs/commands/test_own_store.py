@@ -8,8 +8,11 @@ import pytest
 from in_process import called
 from stops_at import StopsAt
 
-from andiron.commands import evaluate, rerun, train, training
+from andiron.commands import train
+from andiron.runs import rerun
 from andiron.run_folder import RunFolder
+from andiron.trained import evaluate
+from andiron.training import train_run
 
 RUN = ("num_epochs=2", "data=partial", "render=plain", "hydra.run.dir=run", archive_store.OPTION)
 
@@ -37,13 +40,13 @@ def finished(here):
 @pytest.fixture
 def stopped(here, monkeypatch):
     """A run that was stopped after four updates, as it would be after SIGKILL."""
-    whole = training.train
+    whole = train_run.train
 
     def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=4), trusted)
 
     with monkeypatch.context() as patched:
-        patched.setattr(training, "train", stopping)
+        patched.setattr(train_run, "train", stopping)
         ended = trained(here, *RUN)
     assert "resumes the run from its newest checkpoint" in ended.errors
     folder = RunFolder(here / "run")

@@ -11,7 +11,8 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.commands import rerun, train
+from andiron.commands import train
+from andiron.runs import rerun
 from andiron.config.schema import Train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder

@@ -13,10 +13,11 @@ from in_process import called
 from stops_at import StopsAt
 
 from andiron import checkpoint
-from andiron.commands import plan, train, training
+from andiron.commands import plan, train
 from andiron.config.schema import Train
 from andiron.run import provenance, run_record
 from andiron.run_folder import RunFolder
+from andiron.training import train_run
 
 RUN = (
     "hydra.run.dir=run",
@@ -46,10 +47,10 @@ def runs(tmp_path_factory):
     def stopping(config, run_dir, record, interrupter, trusted, share):
         return train_whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
-    train_whole = training.train
+    train_whole = train_run.train
     whole, stopped = (tmp_path_factory.mktemp(name) for name in ("whole", "stopped"))
     assert trained(*RUN, cwd=whole)[0] == 0
-    with mock.patch.object(training, "train", stopping):
+    with mock.patch.object(train_run, "train", stopping):
         assert trained(*RUN, cwd=stopped)[0] == 130
     return {"whole": whole / "run", "stopped": stopped / "run"}
 
@@ -283,14 +284,14 @@ def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
 def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(
     train_py, here, monkeypatch
 ):
-    whole = training.train
+    whole = train_run.train
 
     def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
-    monkeypatch.setattr(training, "train", stopping)
+    monkeypatch.setattr(train_run, "train", stopping)
     assert train_py(*RUN, "scheduler=cosine")[0] == 130
-    monkeypatch.setattr(training, "train", whole)
+    monkeypatch.setattr(train_run, "train", whole)
     before = status(here / "run")
     code, _, error = train_py("resume=run", "batch_size=32", "resume_allow=[batch_size]")
     assert code == 2
@@ -516,7 +517,7 @@ def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stop
 def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, here, monkeypatch):
     sweep = ("-m", "seed=1,2", "hydra.sweep.dir=sweep", "hydra/launcher=basic")
     command = (*sweep, *RUN[1:], "restart=requeued")
-    whole = training.train
+    whole = train_run.train
 
     def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(
@@ -527,10 +528,10 @@ def test_a_sweep_that_was_interrupted_is_taken_up_by_the_same_command(train_py, 
             trusted,
         )
 
-    monkeypatch.setattr(training, "train", stopping)
+    monkeypatch.setattr(train_run, "train", stopping)
     assert train_py(*command)[0] == 75
     assert [status(here / "sweep" / job)["status"] for job in "01"] == ["done", "interrupted"]
-    monkeypatch.setattr(training, "train", whole)
+    monkeypatch.setattr(train_run, "train", whole)
     code, said, _ = train_py(*command)
     assert code == 0 and [status(here / "sweep" / job)["status"] for job in "01"] == [
         "done",
@@ -616,15 +617,15 @@ def test_other_parts_of_the_same_data_are_refused(train_py, stopped):
 
 def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monkeypatch):
     command = (*RUN, "restart=requeued")
-    whole = training.train
+    whole = train_run.train
 
     def stopping(config, run_dir, record, interrupter, trusted, share):
         return whole(config, run_dir, record, StopsAt("train", updates=3), trusted)
 
-    monkeypatch.setattr(training, "train", stopping)
+    monkeypatch.setattr(train_run, "train", stopping)
     assert train_py(*command)[0] == 75
     assert status(here / "run")["status"] == "interrupted"
-    monkeypatch.setattr(training, "train", whole)
+    monkeypatch.setattr(train_run, "train", whole)
     code, said, _ = train_py(*command)
     assert code == 0 and "resuming from" in said
     code, said, _ = train_py(*command)

@@ -12,8 +12,8 @@ import pytest
 import runs_made
 from in_process import called
 
-from andiron.commands import runs
 from andiron.comparison import run_details
+from andiron.runs import command as runs
 from andiron.run import claim, replaced_run, run_record
 from andiron.run_folder import RunFolder
 

@@ -10,7 +10,7 @@ import andiron
 STOPPED_AT_START = """
 import signal
 
-from andiron.commands.signals import Signals, heard
+from andiron.cli.signals import Signals, heard
 from andiron.interrupter import Interrupter
 
 interrupter = Interrupter()

@@ -5,7 +5,8 @@ import shutil
 import pytest
 from in_process import called
 
-from andiron.commands import runs, train
+from andiron.commands import train
+from andiron.runs import command as runs
 from andiron.sweep import ledger
 
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
@@ -106,7 +107,7 @@ def test_an_output_that_cannot_be_written_is_the_reason_of_its_job(sweep):
 
 @pytest.mark.parametrize("kept", [1, 2, 3, 5])
 def test_jobs_whose_lines_are_lost_are_taken_over_at_once(sweep, kept):
-    path = sweep / ledger.NAME
+    path = sweep / LEDGER
     lines = path.read_text().splitlines(keepends=True)
     weights = [(sweep / job / "model.safetensors").stat().st_mtime_ns for job in "01"]
     path.write_text("".join(lines[:kept]) + lines[kept][:20])

@@ -12,7 +12,7 @@ import pytest
 from small_disks import fill, mounted
 
 from andiron import errors
-from andiron.append_only import AppendOnlyFile
+from andiron.disk.append_only import AppendOnlyFile
 from andiron.run import log_file
 from andiron.run.log_file import LogFile
 

@@ -6,7 +6,7 @@ import os
 import pytest
 from runs_made import content, make_run
 
-from andiron import files
+from andiron.disk import files
 from andiron.run import claim, replaced_run, run_record
 from andiron.run_folder import RunFolder
 

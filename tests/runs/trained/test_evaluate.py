@@ -9,7 +9,8 @@ from in_process import called
 from PIL import Image
 
 import andiron
-from andiron.commands import evaluate, train
+from andiron.commands import train
+from andiron.trained import evaluate
 
 
 @pytest.fixture(scope="module")

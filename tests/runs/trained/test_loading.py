@@ -9,7 +9,8 @@ from in_process import called
 
 import andiron
 from andiron import checkpoint, errors, serialization
-from andiron.commands import rerun, train
+from andiron.commands import train
+from andiron.runs import rerun
 from andiron.data import described, digits
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
@@ -104,7 +105,7 @@ def test_latest_is_the_newest_run_below_the_current_directory(finished_digits, h
 
 
 def test_the_network_is_built_without_the_data(copied, monkeypatch):
-    monkeypatch.setattr("andiron.build.components.data", lambda config: pytest.fail("was read"))
+    monkeypatch.setattr("andiron.assembly.components.data", lambda config: pytest.fail("was read"))
     andiron.load(copied)
     monkeypatch.undo()
     plain = json.loads((copied / "data.json").read_text())

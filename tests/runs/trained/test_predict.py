@@ -13,8 +13,9 @@ from PIL import Image
 
 import andiron
 from andiron import errors
-from andiron.commands import accept_changes, predict
+from andiron.commands import accept_changes
 from andiron.data import digits
+from andiron.trained import predict
 
 
 @pytest.fixture

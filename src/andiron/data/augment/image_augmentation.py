@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from andiron import errors
-from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.data.dataset import RawBatch
 from andiron.ranges import Count, Index, Probability
 
 Images = Shaped[Tensor, "batch channels height width"]

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from andiron import errors, randomness
-from andiron.data.dataset import RawBatch
 from andiron.data.augment.sample_random import Draws
+from andiron.data.dataset import RawBatch
 from andiron.ranges import NodeOrNodes
 
 Transform = Callable[[Tensor], Any]

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from andiron import errors
-from andiron.data import fingerprint as fingerprints
-from andiron.data import splits
+from andiron.data import fingerprint as fingerprints, splits
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed.composed_datasets import chosen

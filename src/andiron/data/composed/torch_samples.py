@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, default_collate
 
-from andiron import errors, mismatch, randomness
+from andiron import errors, randomness
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import Indices, RawBatch
 
@@ -61,7 +61,7 @@ class SampleBySample:
         except Exception as error:
             what = f"{type(self.dataset).__name__}: its samples do not make a batch"
             remedy = "end its transform with one that gives tensors of one shape, or give a collate"
-            mismatch.explain(error, what, f"{remedy} function")
+            errors.explain(error, what, f"{remedy} function")
             raise
         is_pair = isinstance(batch, list | tuple) and len(batch) == 2
         return RawBatch(*batch) if is_pair else batch

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data.on_disk import stored
+from andiron.disk import files
 from andiron.serialization import safetensors_codec
 
 CHUNK_CHARACTERS = 2**20  # of text decoded at a time

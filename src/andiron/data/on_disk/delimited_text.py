@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from andiron import errors, files
+from andiron import errors
+from andiron.disk import files
 
 DELIMITERS = (",", ";", "\t", "|")
 log = logging.getLogger("andiron")

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
+from andiron.disk import files
 from andiron.serialization import safetensors_codec
 
 VERSION = 1  # of how images are decoded; each version has files of its own

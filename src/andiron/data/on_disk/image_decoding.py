@@ -12,8 +12,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data.dataset import Classes, Indices, RawBatch
+from andiron.disk import files
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"

@@ -3,9 +3,10 @@
 import logging
 from pathlib import Path
 
-from andiron import errors, readable
+from andiron import errors
 from andiron.data.on_disk import image_cache, image_decoding
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
+from andiron.plain import readable
 
 log = logging.getLogger("andiron")
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data.dataset import Indices, RawBatch, Samples
+from andiron.disk import files
 from andiron.serialization import safetensors_codec
 
 CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while all of it is read

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, readable
+from andiron import errors
 from andiron.data.on_disk import columns, delimited_text
 from andiron.data.on_disk.column_values import ColumnValues, Reading
+from andiron.plain import readable
 
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"

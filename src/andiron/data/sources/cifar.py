@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data import splits
-from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
+from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
+from andiron.disk import files
 from andiron.ranges import Seed, Validation
 
 SHAPE = (3, 32, 32)

@@ -3,8 +3,8 @@
 from torch.nn import functional
 
 from andiron.data import splits
-from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.batchers import ImageBatcher
+from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.sources import shipped
 from andiron.ranges import Count, Seed, Validation
 

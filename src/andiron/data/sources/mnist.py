@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from andiron import errors, files
+from andiron import errors
 from andiron.data import splits
-from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
+from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
+from andiron.disk import files
 from andiron.ranges import Seed, Validation
 
 NUM_FILES = 4  # images and labels, for training and for the test

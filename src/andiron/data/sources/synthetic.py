@@ -9,10 +9,11 @@ from jaxtyping import Shaped
 from pydantic import Field
 from torch import Tensor
 
-from andiron import memory, randomness
+from andiron import randomness
 from andiron.data import fingerprint, splits
-from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
+from andiron.data.dataset import ArrayDataset
+from andiron.plain import memory
 from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
 
 # a pixel is GREY + STEP x, so that four standard deviations fit between 0 and 255

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.markdown import table
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
 from andiron.metrics.classification.decision_scores import TopCounted, divided, f_beta, unpacked
+from andiron.plain.markdown import table
 from andiron.protocols import Parts
 from andiron.ranges import Proportion
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.markdown import table
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
 from andiron.metrics.pictures import pixels, tiled
 from andiron.outputs import IGNORED
+from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
 

@@ -1,0 +1,157 @@
+"""What a configuration names, built: data, model, optimizer and schedule; nothing is recorded yet.
+"""
+
+import dataclasses
+import math
+import typing
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
+from andiron.assembly.network import Most
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
+from andiron.data.augment.sample_random import Augmentation
+from andiron.data.composed.derived_splits import few
+from andiron.disk import files
+from andiron.distributed import ALONE, World
+from andiron.optim import GroupedOptimizer
+from andiron.schedules import Schedule
+
+HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Components:
+    """The built parts of a run that a learner is made from."""
+
+    splits: Splits
+    train: DataLoader
+    valid: DataLoader
+    test: DataLoader
+    device: torch.device
+    model: nn.Module  # the task around the network
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    num_updates: int  # planned for the whole run
+    updates_per_epoch: int
+    world: World = ALONE
+
+
+def build(
+    config: Train,
+    trusted: Trust | None = None,
+    most: Most | None = None,
+    world: World | None = None,
+) -> Components:
+    """The components that the configuration names; with `trusted`, one read from a run folder.
+
+    In a `world` of several processes, rank 0 builds them first.
+    Then only what `trusted` allows is built, with a network of at most `most`, and nothing is
+    downloaded or cached.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    world = world or World(slices=config.slices)
+    make = partial(_built, config, most, trusted, world)
+    if trusted is None:
+        return world.after_first(make)
+    target_kinds.check(config, trusted)
+    with unwritten():
+        return world.after_first(make)
+
+
+def unwritten() -> AbstractContextManager[None]:
+    """Within it, what a run folder names is built without a download, and no file is cached."""
+    return files.writing_refused("a run folder's config.json must not create files elsewhere")
+
+
+def _built(config: Train, most: Most | None, trusted: Trust | None, world: World) -> Components:
+    if found := [*division.option_problems(config, world)]:
+        raise errors.ConfigError(found)
+    device = devices.resolve(config.device)
+    if too_many := worker_limits.problem(config.num_workers):
+        raise errors.ConfigError([too_many])
+    splits = data(config)
+    train, valid, test = (_loader(config, splits, name, device, world) for name in SPLITS)
+    lengths = horizons(config, len(train))
+    model = network.model(config, splits, most, trusted).to(device)
+    if config.sync_batchnorm and world.size > 1:
+        model = division.synchronised(model, train, world)
+    optimizer = grouped_optimizer.build(config, model, **lengths)
+    if found := division.problems(optimizer, world):
+        raise errors.ConfigError(found)
+    schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
+    targets.check_rate("scheduler", config.scheduler, schedule)
+    return Components(
+        splits,
+        train,
+        valid,
+        test,
+        device,
+        model,
+        optimizer,
+        schedule,
+        **lengths,
+        world=world,
+    )
+
+
+def horizons(config: Train, batches: int) -> dict[str, int]:
+    """The number of updates in the run and in an epoch of so many batches; schedules need them."""
+    updates_per_epoch = math.ceil(batches / config.grads_accumulation)
+    num_updates = config.num_updates or (config.num_epochs or 0) * updates_per_epoch
+    return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
+
+
+def data(config: Train) -> Splits:
+    """The data set that the configuration names, in its parts.
+
+    Raises: ConfigError or DataError.
+    """
+    splits = targets.build("data", config.data)
+    if not isinstance(splits, Splits):
+        why = f"gives {type(splits).__name__}; return andiron.data.Splits"
+        raise targets.refused("data", config.data, why)
+    if config.debug:
+        samples_per_update = config.batch_size * config.grads_accumulation
+        splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
+    if not config.channels_last:
+        return splits
+    if not isinstance(splits.batcher, ImageBatcher):
+        name = type(splits.batcher).__name__
+        raise errors.ConfigError(
+            [f"channels_last=True: {splits.name} gives no images ({name}); leave it out"]
+        )
+    batcher = dataclasses.replace(splits.batcher, channels_last=True)
+    return dataclasses.replace(splits, batcher=batcher)
+
+
+def _loader(
+    config: Train, splits: Splits, name: str, device: torch.device, world: World
+) -> DataLoader:
+    builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
+    builder = builder.world(world)
+    dataset = getattr(splits, name)
+    if name != "train":
+        batch_size = max(config.batch_size, splits.evaluation_batch_size)
+        return builder.batch_size(batch_size).build(dataset)
+    augmentations = [
+        _augmentation(f"augmentation.{each}", node, splits)
+        for each, node in (config.augmentation or {}).items()
+    ]
+    training = builder.batch_size(config.batch_size).shuffle(config.seed)
+    return training.augment(*augmentations).build(dataset)
+
+
+def _augmentation(option: str, node: targets.Node, splits: Splits) -> Augmentation:
+    made = targets.build(option, node, name=option.partition(".")[2], **splits.offered)
+    takes = "a function of a raw batch and its draws, which gives the batch"
+    targets.check_kind(option, node, made, callable(made), takes)
+    return typing.cast(Augmentation, made)

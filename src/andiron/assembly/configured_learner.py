@@ -1,0 +1,152 @@
+"""The learner that a configuration describes, over components that are built already."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.assembly import targets
+from andiron.assembly.components import Components
+from andiron.assembly.grouped_optimizer import gradient_transformations
+from andiron.checkpoint import Checkpointing, contents
+from andiron.config.schema import Node, Train
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner, LearnerBuilder
+from andiron.metrics.direction import directions_of
+from andiron.optim import averaging
+from andiron.plain import improvement
+from andiron.protocols import Metric, Renderer, Writer
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+
+def learner(
+    config: Train,
+    built: Components,
+    run_dir: Path,
+    writers: Mapping[str, Writer] | None = None,
+    *,
+    interrupter: Interrupter | None = None,
+) -> Learner:
+    """The learner over `built`, with the configured metrics, averages, checkpoints and options."""
+    metrics = measured(config, built.splits.offered)
+    training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    if config.objective is not None:
+        splits = ["valid", *(f"valid-{name}" for name in config.averages or {})]
+        several = config.objective if isinstance(config.objective, list) else [config.objective]
+        for each in several:
+            _check_objective(each, {"train": training} | dict.fromkeys(splits, metrics))
+    ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
+    builder = (
+        LearnerBuilder(run_dir)
+        .metric_train_numeric(*training)
+        .metric_valid_numeric(*metrics)
+        .devices([built.device])
+        .options(config)
+        .world(built.world)
+        .averages(**_averages(config, built))
+        .early_stopping(
+            **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
+        )
+        .gradient_transforms(*gradient_transformations("gradients", config.gradients))
+        .with_writers(**(writers or {}))
+    )
+    if interrupter is not None:
+        builder.interrupter(interrupter)
+    if config.checkpoint:
+        saving = checkpointing(config.checkpoint, metrics)
+        folder = RunFolder(run_dir)
+        run = run_record.identity(folder) if run_record.holds_run(folder) else None
+        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
+    if config.render:
+        renderer = targets.build("render", config.render, run_dir=run_dir)
+        is_renderer = isinstance(renderer, Renderer)
+        takes = "an object with start, epoch_ended, stop and show"
+        targets.check_kind("render", config.render, renderer, is_renderer, takes)
+        builder.renderer(renderer)
+    return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
+    """The configured metrics; `offered` are facts of the data."""
+    return [_metric(name, node, offered) for name, node in config.metrics.items()]
+
+
+def writer(name: str, node: Node, folder: RunFolder) -> Writer:
+    """A configured writer: its constructor may ask for `run_dir`, or for the place of its kind.
+
+    Raises: ConfigError if the node gives no writer.
+    """
+    places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
+    made = targets.build(f"writers.{name}", node, **places)
+    if not isinstance(made, Writer):
+        why = "gives no writer; give it write(point) and close()"
+        raise targets.refused(f"writers.{name}", node, why)
+    return made
+
+
+def checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
+    """The strategy that the node names; a metric that it waits for gives its direction."""
+    made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
+    takes = "a function from the saved checkpoints to the names that are kept"
+    targets.check_kind("checkpoint", node, made, callable(made) or isinstance(made, Checkpointing),
+                       takes)  # fmt: skip
+    return made if isinstance(made, Checkpointing) else Checkpointing(made)
+
+
+def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
+    metric = targets.build(f"metrics.{name}", node, name=name, **offered)
+    if not isinstance(metric, Metric):
+        remedy = (
+            "give it a name, higher_is_better and a call with the item, "
+            "or wrap it in andiron.metrics.Mean or Torchmetrics"
+        )
+        raise targets.refused(f"metrics.{name}", node, f"gives no metric; {remedy}")
+    return metric
+
+
+def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
+    """Refuses an objective that no run of the sweep would measure; `measured` is by split.
+
+    Raises: ConfigError.
+    """
+    split, metric = improvement.split_and_metric(objective)
+    if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
+        names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
+        hint = errors.nearest(objective, names)
+        why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
+        raise errors.ConfigError([why])
+
+
+def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
+    """An object that waits for a metric to improve, built with the direction of that metric."""
+    own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
+    return targets.build(option, node, direction=own or "lowest")
+
+
+def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
+    rule = _waiting(option, node, metrics)
+    is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
+    targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
+    return rule
+
+
+def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
+    nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
+    if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
+        why = "is part of a file name and cannot contain a slash"
+        raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
+    rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
+    for name, rule in rules.items():
+        is_rule, takes = isinstance(rule, averaging.Rule), "an object with weight(updates, count)"
+        targets.check_kind(f"averages.{name}", nodes[name], rule, is_rule, takes)
+    idle = [
+        name
+        for name, rule in rules.items()
+        if all(rule.weight(update, 0) is None for update in range(built.num_updates, 0, -1))
+    ]
+    if idle and not config.debug:
+        why = f"no weights enter it in the {built.num_updates} updates of this run"
+        remedy = "start earlier, or train for longer"
+        raise errors.ConfigError(f"averages.{name}: {why}; {remedy}" for name in idle)
+    return rules

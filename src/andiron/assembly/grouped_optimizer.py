@@ -1,0 +1,167 @@
+"""The optimizers that a configuration names: one for each group of parameters."""
+
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, randomness
+from andiron.assembly import targets
+from andiron.config import rules
+from andiron.config.schema import Train
+from andiron.optim import ownership, transformations
+from andiron.optim.grouped import Group, GroupedOptimizer
+from andiron.optim.match_rules import Match, Rule
+from andiron.optim.optimizer import Optimizer
+from andiron.optim.ownership import BASE
+from andiron.optim.transformations import Transformation
+
+SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
+
+
+def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
+    """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
+
+    Raises: ConfigError with everything that keeps a parameter from having one owner, or an
+    optimizer from taking a parameter or an option.
+    """
+    expanded = _expanded(config.param_groups or {}, model)
+    nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
+    with targets.refusals_named("param_groups"):
+        owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
+    groups: list[Group] = []
+    problems: list[str] = []
+    for name, parameters in owned.items():
+        try:
+            groups.append(_group(name, nodes.get(name, {}), parameters, config, model, lengths))
+        except errors.ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise errors.ConfigError(problems)
+    if not any(group.optimizer for group in groups):
+        why = "the groups freeze all of it; leave something to train"
+        remedy = why if groups else "choose a model that has some"
+        raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
+    _check_trained(groups, lengths["num_updates"])
+    return GroupedOptimizer(model, groups)
+
+
+def _check_trained(groups: list[Group], num_updates: int) -> None:
+    """Refuses groups none of which is trained: in the first update, or in the whole run.
+
+    Raises: ConfigError.
+    """
+    trained = [group for group in groups if group.optimizer]
+    if all(group.frozen_updates for group in trained):
+        names = ", ".join(f"{group.name}.frozen={group.frozen_updates}" for group in trained)
+        why = "no parameter is trained in the first update; leave one group to train from there"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+    if all(group.every > num_updates for group in trained):
+        names = ", ".join(f"{group.name}.every={group.every}" for group in trained)
+        why = f"no parameter is trained in the {num_updates} updates of this run; lower it"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+
+
+def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> list[Transformation]:
+    """The transformations that the nodes name, in order.
+
+    A node names a function of gradients, with its other arguments, or a function that makes one.
+    """
+    made = {
+        f"{option}.{name}": targets.build_function(
+            f"{option}.{name}", node, num_given=1, named=("seed", "update")
+        )
+        for name, node in (nodes or {}).items()
+    }
+    for name, each in zip(made, (nodes or {}).values(), strict=True):
+        takes = "a function of the gradients, which gives gradients"
+        targets.check_kind(name, each, made[name], callable(made[name]), takes)
+    return [*made.values()]
+
+
+def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
+    """The rules by group name; a `_target_` among them makes several from the model."""
+    found: dict[str, Any] = {}
+    for name, node in groups.items():
+        is_maker, option = "_target_" in node, f"param_groups.{name}"
+        found |= _made(option, node, model) if is_maker else {name: node}
+    return found
+
+
+def _made(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
+    made = targets.build(option, node, model=model)
+    are_rules = isinstance(made, Mapping) and all(
+        isinstance(each, Mapping) and "match" in each for each in made.values()
+    )
+    targets.check_kind(option, node, made, are_rules, "a function of the model to rules by name")
+    return typing.cast(Mapping[str, Any], made)
+
+
+def _rule(node: targets.Node) -> Rule:
+    exclude = node.get("exclude")
+    return Rule(_match(node["match"]), None if exclude is None else _match(exclude))
+
+
+def _match(match: str | Mapping[str, Any]) -> Match:
+    criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in criteria.items()
+        if value is not None
+    }
+    return Match(**given)
+
+
+def _group(
+    name: str,
+    node: targets.Node,
+    parameters: dict[str, nn.Parameter],
+    config: Train,
+    model: nn.Module,
+    lengths: dict[str, int],
+) -> Group:
+    option = f"param_groups.{name}"
+    frozen, schedule, clip, lr = map(node.get, ("frozen", "schedule", "clip", "lr"))
+    chain = gradient_transformations(f"{option}.gradients", node.get("gradients"))
+    if clip is not None:
+        chain.append(transformations.from_clip(clip))
+    return Group(
+        name=name,
+        parameters=parameters,
+        schedule=schedule and targets.build_schedule(f"{option}.schedule", schedule, **lengths),
+        optimizer=None if frozen is True else _optimizer(name, node, [*parameters], config, model),
+        lr_scale=lr / _top_rate(schedule or config.scheduler, config.lr)
+        if lr is not None
+        else node.get("lr_scale") or 1.0,
+        transform=transformations.chained(chain, randomness.derive(config.seed, option)),
+        every=node.get("every", 1),
+        frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
+        settings={key: node[key] for key in SHOWN if node.get(key) is not None},
+    )
+
+
+def _top_rate(schedule: Mapping[str, Any], lr: float) -> float:
+    """The highest rate that the node of a schedule names; `lr` where it names none."""
+    named = [schedule.get(name) for name in ("initial_lr", "max_lr", "lr", "final_lr")]
+    rates = [float(each) for each in named if isinstance(each, int | float) and each > 0]
+    return max(rates, default=lr)
+
+
+def _optimizer(
+    name: str, node: targets.Node, names: list[str], config: Train, model: nn.Module
+) -> Optimizer:
+    where = "optimizer" if name == BASE else f"param_groups.{name}"
+    option, chosen = "optimizer", config.optimizer
+    if node.get("optimizer"):
+        option, chosen = f"{where}.optimizer", node["optimizer"]
+    kind = targets.resolve(f"{option}._target_", chosen["_target_"])
+    if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
+        raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
+    options = {key: value for key, value in chosen.items() if key != "_target_"}
+    try:
+        return Optimizer(kind, model, names, **(options | rules.options(node)))
+    except (TypeError, ValueError) as error:
+        refuses = f"{kind.__name__} refuses its options: " if isinstance(error, TypeError) else ""
+        raise errors.ConfigError([f"{where}: {refuses}{error}"]) from error

@@ -1,0 +1,30 @@
+"""The layers of a built model and its graph, from a forward pass that leaves it as it was."""
+
+import torch
+from rich.table import Table
+
+from andiron import inference, randomness
+from andiron.assembly.components import Components
+from andiron.learner import model_graph
+from andiron.models.layer_costs import layers
+from andiron.protocols import Operation
+from andiron.render.layer_table import layer_table
+
+
+def overview(built: Components) -> Table:
+    """A row for each layer, of one training batch: shapes, parameters, operations, memory."""
+    batch = next(built.train.undivided().epoch(0))
+    with inference.valid(built.model) as model:
+        found = layers(model, lambda: model.valid_step(batch))  # type: ignore[operator]
+    return layer_table(found, "layers, in a forward pass of one training batch")
+
+
+def graph(built: Components) -> list[Operation]:
+    """The operations of a validation step with one sample."""
+    loader, draws = built.valid, randomness.others()
+    try:
+        sample = loader.batcher(loader.dataset.__getitems__([0]), loader.device)
+        with inference.valid(built.model, torch.no_grad) as model:
+            return model_graph.operations(model, model.valid_step, sample)  # type: ignore[arg-type]
+    finally:  # the data set or the model may have drawn from them
+        randomness.put_others(draws)

@@ -1,0 +1,147 @@
+"""The configured network in its task, with its first weights."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from andiron import errors, randomness
+from andiron.assembly import start_from, targets
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.data import Splits
+from andiron.data.described import Described
+from andiron.models import activation_checkpointing
+from andiron.plain import memory
+from andiron.protocols import TrainStep, ValidStep
+from andiron.tasks import Adversarial
+from andiron.tasks.criterion import Supervised
+
+TASKS_OF = {  # by the fact of the data that they need
+    "num_classes": "task=classification",
+    "num_outputs": "task=regression, or task=multilabel",
+}
+KINDS_OF = {"num_classes": "classification", "num_outputs": "regression"}  # of data=csv
+# a network that replaces some of its layers has made more than its weights on record
+SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
+TAKEN_AS_TASK = (
+    "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
+    "andiron.tasks.Classifier"
+)
+
+
+@dataclass(frozen=True)
+class Most:
+    """The most that a network may hold: not much more than its weights on record have."""
+
+    num_bytes: int
+    num_tensors: int
+    source: str  # in messages: model.safetensors
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], source: str) -> "Most":
+        """That of these weights."""
+        num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        num_tensors = SLACK * len(weights) + SMALLEST_TENSORS
+        return cls(SLACK * num_bytes + SMALLEST_BYTES, num_tensors, source)
+
+
+def model(
+    config: Train,
+    splits: Splits | Described,
+    most: Most | None = None,
+    trusted: Trust | None = None,
+) -> nn.Module:
+    """The task around the configured network, initialised from the seed.
+
+    With `trusted`, the configuration was read from a run folder.
+    """
+    randomness.start_stream(config.seed, "init")
+    kind = targets.resolve("task._target_", config.task["_target_"])
+    _check_task(config, kind, splits)
+    if inspect.isclass(kind) and issubclass(kind, Supervised):  # it calls the network
+        _check_forward("model", config.model)
+    if config.loss is not None:
+        _check_forward("loss", config.loss)
+    own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
+    with _weights_counted(config.model, most):
+        network = targets.build("model", config.model, **(splits.offered | own_facts))
+    is_module = isinstance(network, nn.Module)
+    targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+    if config.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    if config.activation_checkpointing is not None:
+        pattern = config.activation_checkpointing
+        with targets.refusals_named(f"activation_checkpointing={pattern}"):
+            activation_checkpointing.apply(network, pattern)
+    if config.compile:
+        network.compile()
+    loss = None if config.loss is None else targets.build_function("loss", config.loss, num_given=2)
+    task: nn.Module = targets.build(
+        "task", config.task, network=network, loss=loss, **splits.offered
+    )
+    has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
+    has_steps &= isinstance(task, nn.Module)
+    targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
+    if config.start_from is not None:
+        start_from.load(Path(config.start_from), task, config, trusted)
+    return task
+
+
+@contextmanager
+def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
+    """Refuses a network larger than memory, or than `most`, before its weights are initialised.
+
+    Until then torch has only reserved their memory. Each needs its own size for its gradient too.
+    Raises: ConfigError.
+    """
+    limit, sizes = memory.of_machine(), dict[int, int]()
+
+    def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
+        if weight is not None and not weight.is_meta:
+            sizes[id(weight)] = weight.numel() * weight.element_size()
+        total = sum(sizes.values())
+        if most is not None and (total > most.num_bytes or len(sizes) > most.num_tensors):
+            takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
+            raise targets.refused("model", node, f"{takes}, which are not in {most.source}")
+        if 2 * total > limit:
+            largest = memory.in_words(max(sizes.values()))
+            found = f"takes {memory.in_words(total)} and more for weights ({largest} for the"
+            has = f"for their gradients, and this machine has {memory.in_words(limit)}"
+            raise targets.refused(
+                "model", node, f"{found} largest) and as much {has}; make it smaller"
+            )
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _check_forward(option: str, node: targets.Node) -> None:
+    """Refuses a class whose modules cannot be called, such as ModuleList."""
+    made = targets.resolve(f"{option}._target_", node["_target_"])
+    if getattr(made, "forward", None) is nn.Module.forward:
+        raise targets.refused(option, node, "has no method forward(inputs); choose one that has")
+
+
+def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
+    """Refuses data of another task, and a loss that would not be used."""
+    facts = [fact for fact in TASKS_OF if fact in splits.facts]
+    wanted = getattr(kind, "wanted_fact", None)
+    title = kind.__name__
+    if wanted and facts and wanted not in facts:
+        found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
+        is_guess = "kind" in config.data and config.data["kind"] is None
+        or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
+        raise errors.ConfigError([f"task: {found}; set {TASKS_OF[facts[0]]}{or_kind}"])
+    if config.loss is not None and kind is Adversarial:
+        problem = f"loss={config.loss['_target_']}: {title} has its own two losses"
+        raise errors.ConfigError([f"{problem}; leave it out with ~loss"])

@@ -1,0 +1,119 @@
+"""The checkpoint that a run resumes from, held to the configuration it resumes with."""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from andiron import checkpoint, errors
+from andiron.assembly import components, targets
+from andiron.assembly.components import Components
+from andiron.checkpoint import Checkpoint, Store, contents
+from andiron.config.schema import Train
+from andiron.learner import Learner, state_format
+
+Saved = tuple[Path, Checkpoint]
+Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
+BATCHING = ("batch_size", "grads_accumulation")  # give the number of updates in an epoch
+log = logging.getLogger("andiron")
+
+
+def newest(checkpoints: Store, run: str | None = None) -> Saved:
+    """The newest whole checkpoint of this `run`.
+
+    Raises: DataError if there is none, or its values are none that a run can have.
+    """
+    path, unchecked = checkpoint.newest_whole(checkpoints, run)
+    state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
+    return path, dataclasses.replace(unchecked, state=state)
+
+
+def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
+    """Refuses a checkpoint from which the run cannot resume as configured.
+
+    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the end that
+    is configured, or if the learning rate depends on a number of updates that the changes alter.
+    """
+    file = saved.place(contents.STATE)
+    _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
+    _check_length(config, saved.state)
+    _check_horizon(config, built, changes)
+
+
+def resume(
+    learner: Learner, config: Train, built: Components, saved: Saved, changes: Changes
+) -> None:
+    """Puts the learner where the checkpoint was saved, with the changed seed and batch size.
+
+    Raises: ConfigError if the checkpoint is of another model, other groups or other metrics.
+    """
+    path, unchanged = saved
+    moved = _moved(unchanged, config, built, changes)
+    with targets.refusals_named(str(path)):
+        learner.resume((path, moved), is_changed=moved is not unchanged)
+    stop = learner.early_stopping.decision
+    if stop:
+        log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)
+    at = learner.position
+    batches = f"{at.batch} of its {len(built.train)} batches"
+    where = f"update {at.updates}, epoch {at.epoch + 1}, after {batches}"
+    log.info("resuming from %s: %s", path, where)
+
+
+def _check_place(
+    state: Mapping[str, Any], file: str, built: Components, *, has_other_batches: bool
+) -> None:
+    """Refuses counters beyond what the data give: from there an epoch would never end."""
+    batches, items = len(built.train), built.train.num_items
+    if state["batch"] > batches and not has_other_batches:
+        allowed = f"at most {batches}, the batches of an epoch"
+        raise state_format.wrong(file, "batch", state["batch"], allowed)
+    most = 2 * items * (state["epoch"] + 1)  # a resume with other batches may see samples again
+    if state["updates"] > most:
+        allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
+        raise state_format.wrong(file, "updates", state["updates"], allowed)
+
+
+def _check_length(config: Train, state: Mapping[str, Any]) -> None:
+    epoch, batch, updates = state["epoch"], state["batch"], state["updates"]
+    remedy = "give at least as many, or leave it out"
+    if config.num_epochs is not None and config.num_epochs < epoch + (batch > 0):
+        completed = f"the run has completed {epoch} epochs and {batch} batches"
+        raise errors.ConfigError([f"num_epochs={config.num_epochs}: {completed}; {remedy}"])
+    if config.num_updates is not None and config.num_updates < updates:
+        completed = f"the run has completed {updates} updates"
+        raise errors.ConfigError([f"num_updates={config.num_updates}: {completed}; {remedy}"])
+
+
+def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
+    """Refuses another number of updates in an epoch if the learning rate depends on it."""
+    before = {name: changes[name][0] for name in BATCHING if name in changes}
+    if not before:
+        return
+    recorded = dataclasses.replace(config, **before)
+    batches = math.ceil(len(built.splits.train) / recorded.batch_size)
+    horizons = components.horizons(recorded, batches)
+    schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
+    if built.optimizer.schedules or any(
+        schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])
+    ):
+        names = ", ".join(before)
+        lengths = f"{horizons['updates_per_epoch']} updates an epoch, not {built.updates_per_epoch}"
+        remedy = f"resume with scheduler=constant and resume_allow=[{names}, scheduler]"
+        why = f"the schedule was built for {lengths}; leave it, or {remedy}"
+        raise errors.ConfigError([f"{names}: {why}"])
+
+
+def _moved(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:
+    """The checkpoint with the seed and the place in the epoch that the changes give."""
+    changed: dict[str, Any] = {}
+    if "seed" in changes:
+        changed["seed"] = config.seed
+    if "batch_size" in changes:  # some samples may come again, none is left out
+        before, now = changes["batch_size"]
+        samples = saved.state["batch"] * before
+        is_over = samples >= built.train.num_items
+        changed["batch"] = len(built.train) if is_over else samples // now
+    return dataclasses.replace(saved, state={**saved.state, **changed}) if changed else saved

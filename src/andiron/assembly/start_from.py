@@ -1,0 +1,63 @@
+"""Another run's weights to start from, in place of freshly initialised ones."""
+
+import dataclasses
+import logging
+from pathlib import Path
+
+from torch import nn
+
+from andiron import checkpoint, errors, serialization
+from andiron.assembly import configured_store
+from andiron.checkpoint import LocalStore, Store, contents, manifest
+from andiron.config import composition, trust
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+
+log = logging.getLogger("andiron")
+
+
+def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = None) -> None:
+    """Loads what fits by name and shape into `model`, and logs what does not.
+
+    The weights of a run's folder are the trained ones, or those of the newest checkpoint in its
+    store. That run may name what `trusted` allows, and without it what the user's `config` names. A
+    file may be any record; one that says it has Burn's layout is read so.
+    Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
+    for a file that is missing, damaged, or changed since a run or a checkpoint was written.
+    """
+    if path.is_dir():
+        own = trust.of_user(composition.config_dirs(), config.trust)
+        known = trusted or own.saying(dataclasses.asdict(config))
+        path = _weights_in(RunFolder(path), known)
+    folder = RunFolder(path.parent)
+    if folder.manifest.exists() and folder.config.exists():
+        run_record.check(folder, path)
+    elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
+        manifest.verified(path.parent)
+    try:
+        found = serialization.load_file(model, path, partial=True)
+    except ValueError as error:
+        raise errors.ConfigError([f"start_from={error}"]) from error
+    if found.other_kind:
+        listed = "; ".join(f"{name!r} {found.unfit[name]}" for name in found.other_kind)
+        raise errors.ConfigError([f"start_from={path}: {listed}; give a file of this model"])
+    left = [f"{name!r} is missing" for name in found.missing]
+    left += [f"{name!r} {reason}" for name, reason in found.unfit.items()]
+    others = f"; initialised randomly: {', '.join(left)}" if left else ""
+    log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
+
+
+def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
+    """The trained weights of a run, or else those of its newest checkpoint."""
+    if folder.model.exists():
+        return folder.model
+    store: Store = LocalStore(folder.checkpoints)
+    if folder.config.exists():
+        config = run_record.config(folder, trusted)
+        store = configured_store.store(config, folder.checkpoints, trusted)
+    if not checkpoint.names(store):
+        return folder.model
+    path, _ = checkpoint.newest_whole(store, run_record.identity(folder))
+    return path / contents.MODEL

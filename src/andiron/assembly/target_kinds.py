@@ -1,0 +1,86 @@
+"""The check of a recorded configuration on the objects that its names give, before any is built.
+
+`andiron.config.trust` has refused unlisted names by then, so nothing but Andiron, torch and
+torchvision is imported here, and what the user trusts.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from andiron.assembly import targets
+from andiron.config import node_checks, trust
+from andiron.config.schema import Train
+from andiron.config.trust import Option, Trust
+
+PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in: all are in its folder
+
+
+def check(config: Train, trusted: Trust) -> None:
+    """Refuses a name that gives another kind of object than its place takes.
+
+    Raises: ConfigError with every such name.
+    """
+    plain = dataclasses.asdict(config)
+    trusted.check(plain)
+    refused = [each for node in trust.nodes(plain) for each in _refused(*node, trusted)]
+    if refused:
+        raise trust.refusal(refused)
+
+
+def _refused(option: str, place: str, node: dict[str, Any], trusted: Trust) -> Iterator[Option]:
+    name = node["_target_"]
+    found = targets.resolve(f"{option}._target_", name)
+    if not _is_of_kind(found, name):
+        yield f"{option}._target_", place, name
+        return
+    arguments = {key: value for key, value in node.items() if not key.startswith("_")}
+    parameters = inspect.signature(found).parameters
+    for key, function in targets.named_functions(parameters, arguments).items():
+        option_of_key = f"{option}.{key}"
+        if not trusted.allows(place, function) or not _is_of_kind(
+            targets.resolve(option_of_key, function), function
+        ):
+            yield option_of_key, place, function
+    if place == "writers" and name.startswith("andiron."):
+        yield from ((f"{option}.{key}", place, arguments[key]) for key in PLACES & {*arguments})
+    elif name.startswith("torchvision.models.") and arguments.get("weights") is not None:
+        yield f"{option}.weights", place, arguments["weights"]
+
+
+def _is_of_kind(found: Any, name: str) -> bool:
+    """Whether another library's object is of the kind that its module is listed for."""
+    kind = KINDS.get(name.rpartition(".")[0])
+    return kind is None or kind(found)
+
+
+def _is_subclass(base: str) -> Callable[[Any], bool]:
+    def check(found: Any) -> bool:
+        return inspect.isclass(found) and any(
+            f"{each.__module__}.{each.__qualname__}" == base for each in found.__mro__
+        )
+
+    return check
+
+
+def _is_model_builder(found: Any) -> bool:
+    from torchvision import models
+
+    return found in map(models.get_model_builder, models.list_models(module=models))
+
+
+def _is_tensor_function(found: Any) -> bool:
+    module = getattr(found, "__module__", None)
+    of_torch = module in ("torch.nn.functional", "torch._C._nn", "torch")
+    return of_torch and inspect.isroutine(found)
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "torch.nn": _is_subclass("torch.nn.modules.module.Module"),
+    "torch.nn.functional": _is_tensor_function,
+    "torch.optim": _is_subclass("torch.optim.optimizer.Optimizer"),
+    "torch.optim.lr_scheduler": _is_subclass("torch.optim.lr_scheduler.LRScheduler"),
+    "torchvision.models": _is_model_builder,
+    "torchvision.transforms.v2": _is_subclass("torchvision.transforms.v2._transform.Transform"),
+}

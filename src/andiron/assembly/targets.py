@@ -1,0 +1,291 @@
+"""From a node of the configuration to the object it names, with what only the run knows filled in.
+
+`resolve` is the only place that turns the text of a `_target_` into a class or function.
+"""
+
+import functools
+import inspect
+import itertools
+import logging
+import math
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from urllib.error import URLError
+
+import hydra.utils
+import torch
+from hydra.errors import HydraException
+
+from andiron import errors, schedules
+from andiron.config import node_checks
+from andiron.config.foreign_ranges import EXTRAS
+from andiron.plain import memory
+from andiron.ranges import DOTTED_NAME, EPOCHS
+
+Node = Mapping[str, Any]
+Values = Mapping[str, Any]  # by parameter name
+log = logging.getLogger("andiron")
+
+
+def resolve(option: str, name: str) -> Any:
+    """The class or function of this dotted name; `option` is where it stands, for messages.
+
+    Hydra looks it up, so its policy on what a configuration may name holds.
+    Raises: ConfigError if there is none, or Hydra refuses it.
+    """
+    try:
+        # the plain function: Hydra's deferred object checks its policy again at every call, 0.4 ms
+        return hydra.utils.instantiate({"_target_": name, "_partial_": True}).func
+    except HydraException as error:
+        cause = " ".join(str(error.__cause__ or error).split())
+        problem = f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
+        raise errors.ConfigError([problem]) from error
+
+
+def refused(option: str, node: Node, why: str) -> errors.ConfigError:
+    """The error that the target of a node is of no use here."""
+    return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
+
+
+def check_kind(option: str, node: Node, made: Any, is_right: bool, takes: str) -> None:
+    """Refuses an object that the place of its node has no use for; `takes` is what it takes.
+
+    Raises: ConfigError.
+    """
+    if not is_right:
+        raise refused(option, node, f"gives {_shown(made)}; {option} takes {takes}")
+
+
+@contextmanager
+def refusals_named(option: str, function: Any = None) -> Iterator[None]:
+    """A ValueError becomes a ConfigError, under the argument that its message begins with."""
+    try:
+        yield
+    except ValueError as error:
+        names = inspect.signature(function).parameters if function else ()
+        is_argument = str(error).partition("=")[0] in names
+        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
+
+
+def build(option: str, node: Node, **offered: Any) -> Any:
+    """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
+
+    `offered` values fill the parameters of the same name that the node leaves out or null.
+    Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
+    """
+    function, arguments = _resolved(option, node, offered)
+    if node.get("_partial_"):
+        return functools.partial(function, **arguments)
+    _check_arguments(option, function, arguments)
+    offers: Iterator[Values] = itertools.repeat({})
+    if "num_updates" in offered:  # to a schedule: each one inside it has a length of its own
+        with refusals_named(option, function):
+            lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
+        offers = ({"num_updates": length} for length in lengths)
+    made = _called(option, node, function, _with_objects(option, arguments, offers))
+    if isinstance(made, schedules.Step) and made.step_size >= offered["num_updates"]:
+        log.warning(
+            "%s.step_size=%d: the first step comes after all %d updates, so the learning rate "
+            "never changes; give fewer updates, or epochs (0.5epochs)",
+            option, made.step_size, offered["num_updates"],
+        )  # fmt: skip
+    return made
+
+
+def build_schedule(
+    option: str, node: Node, *, num_updates: int, updates_per_epoch: int
+) -> schedules.Schedule:
+    """The schedule that the node names; `num_updates` is its length where the node leaves it out.
+
+    Lengths in epochs (`2epochs`) become updates. A schedule that contains schedules says how long
+    each of them is.
+    Raises: ConfigError, also for what a constructor refuses and for a part that never runs.
+    """
+    node = in_updates(node, updates_per_epoch)
+    with refusals_named(option):  # of a user's own class
+        schedule = build(option, node, num_updates=num_updates)
+    takes = "a function of the completed updates, which gives the learning rate"
+    is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
+    check_kind(option, node, schedule, is_function, takes)
+    return typing.cast(schedules.Schedule, schedule)
+
+
+def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
+    """Refuses a schedule that gives no learning rate for the first update.
+
+    Raises: ConfigError.
+    """
+    lr: Any = schedule(0)
+    if not (isinstance(lr, int | float) and lr >= 0 and math.isfinite(lr)):
+        why = f"gives {lr!r} for the first update; a learning rate is a finite number of 0 or more"
+        raise refused(option, node, why)
+
+
+def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
+    """An object that is called with `num_given` values, and those of `named` that it knows.
+
+    A function whose first parameters are still open is taken as it is, with its other arguments
+    bound; anything else that the node names makes the object. Lists become tensors where the
+    callable takes tensors, as losses take class weights.
+    Raises: ConfigError if the target cannot be used or does not take its arguments.
+    """
+    function, arguments = _resolved(option, node, {})
+    parameters = inspect.signature(function).parameters
+    for name, value in arguments.items():
+        allowed = _type_names(parameters[name]) if name in parameters else set()
+        if isinstance(value, list) and {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:
+            arguments[name] = torch.tensor(value, dtype=torch.float32)
+    given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
+    if inspect.isclass(function) or any(each.default is not each.empty for each in given):
+        given = []
+    later = [each.name for each in given] + ([*named] if given else [])
+    _check_arguments(option, function, arguments, later)
+    if given:
+        return functools.partial(function, **arguments)
+    return _called(option, node, function, arguments)
+
+
+def named_functions(
+    parameters: Mapping[str, inspect.Parameter], arguments: Values
+) -> dict[str, str]:
+    """The arguments that are the dotted name of a function, where the parameter takes one."""
+    return {
+        key: value
+        for key, value in arguments.items()
+        if isinstance(value, str) and DOTTED_NAME.fullmatch(value)
+        if key in parameters and "Callable" in _type_names(parameters[key])
+    }
+
+
+def in_updates(value: Any, updates_per_epoch: int) -> Any:
+    """The value with every length in epochs, at any depth, turned into updates: at least 1."""
+    if isinstance(value, Mapping):
+        return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
+    if isinstance(value, list):
+        return [in_updates(each, updates_per_epoch) for each in value]
+    epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
+    return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
+
+
+def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
+    """The callable that the node names, and its arguments with the offered ones that it knows."""
+    function = resolve(f"{option}._target_", node["_target_"])
+    arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
+    for key in arguments:
+        if key.startswith("_"):
+            problem = f"{option}.{key}: arguments go by name here; give each under its own"
+            raise errors.ConfigError([problem])
+    try:
+        known = inspect.signature(function).parameters
+    except ValueError as error:
+        why = "does not tell which arguments it takes; name a Python function or class"
+        raise refused(option, node, why) from error
+    for key, value in named_functions(known, arguments).items():
+        arguments[key] = resolve(f"{option}.{key}", value)
+    if not node_checks.is_shipped(node["_target_"]):
+        for key, value in arguments.items():
+            if isinstance(value, list) and key in known and _is_tuple(known[key]):
+                arguments[key] = tuple(value)  # YAML has none, and torchmetrics tells them apart
+    is_open = {key for key in known if arguments.get(key) is None}
+    return function, arguments | {key: offered[key] for key in offered if key in is_open}
+
+
+def _with_objects(option: str, value: Any, offers: Iterator[Values]) -> Any:
+    """The value with every node in it replaced by the object that it names."""
+    if isinstance(value, list):
+        places = enumerate(value)
+        return [_with_objects(f"{option}.{key}", each, offers) for key, each in places]
+    if not isinstance(value, Mapping):
+        return value
+    if "_target_" in value:
+        with refusals_named(option):
+            return build(option, value, **next(offers))
+    return {key: _with_objects(f"{option}.{key}", each, offers) for key, each in value.items()}
+
+
+def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
+    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
+    try:
+        with refusals_named(option, function) if is_shipped else nullcontext():
+            return function(**arguments)
+    except ModuleNotFoundError as error:  # of an optional package, when it is first needed
+        raise refused(option, node, str(error)) from error
+    except URLError as error:
+        why = f"downloads weights, and that failed ({error.reason})"
+        raise refused(option, node, f"{why}; start the run with internet access") from error
+    except (RuntimeError, MemoryError) as error:
+        shortage = memory.shortage(error)
+        if shortage is None:
+            raise
+        raise refused(option, node, f"{shortage}; make it smaller") from error
+
+
+def _shown(made: Any) -> str:
+    is_plain = made is None or isinstance(made, bool | int | float | str)
+    return repr(made) if is_plain else f"an object of {type(made).__name__}"
+
+
+def _check_arguments(
+    option: str, function: Any, arguments: Values, later: Sequence[str] = ()
+) -> None:
+    """Refuses unknown and missing arguments; those of `later` are given at each call."""
+    parameters = inspect.signature(function).parameters
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {
+        name: each
+        for name, each in parameters.items()
+        if each.kind in kinds and name not in later
+    }
+    is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    title = function.__qualname__
+    problems = [
+        f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
+        f"class or function that makes what {option} takes"
+        for name, each in parameters.items()
+        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty and name not in later
+    ]
+    problems += [
+        f"{option}.{name}: {title} has no such argument"
+        + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
+        for name in arguments
+        if name not in named and not is_open_ended
+    ]
+    problems += [
+        f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
+        for name, each in named.items()
+        if each.default is each.empty and name not in arguments
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
+
+
+def _type_names(parameter: inspect.Parameter) -> set[str]:
+    """The names of the types that its annotation allows, without their arguments."""
+    annotation = parameter.annotation
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    allowed = typing.get_args(annotation) if is_union else (annotation,)
+    return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
+
+
+def _is_tuple(parameter: inspect.Parameter) -> bool:
+    allowed = _type_names(parameter)
+    return "tuple" in allowed and not allowed & {"list", "Sequence", "Iterable"}
+
+
+def _remedy(name: str, cause: str) -> str:
+    """How to get a package that is missing, or the nearest name in the module."""
+    for module, package in EXTRAS.items():
+        if f"No module named '{module}'" in cause:
+            return f"; it comes with `pip install {package}`"
+    module, _, attribute = name.rpartition(".")
+    if module not in sys.modules:
+        return (
+            "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"
+        )
+    if hasattr(sys.modules[module], attribute):
+        return "; name a function or class of your own module"
+    return errors.nearest(attribute, dir(sys.modules[module]))

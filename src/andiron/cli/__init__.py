@@ -1,0 +1,1 @@
+"""What every command shares: signals, streams, exit codes, the file it writes."""

@@ -1,0 +1,123 @@
+"""What all commands with a configuration share: the log on the terminal, and the exit code."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from andiron import __version__, errors
+from andiron.cli.signals import Signals, exit_code, heard
+from andiron.config import arguments as command_arguments, composition, diagnosis, trust, user_files
+from andiron.config.trust import Trust
+from andiron.interrupter import Interrupter
+from andiron.ranges import MOST
+from andiron.run import resume_arguments
+
+EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
+log = logging.getLogger("andiron")
+
+
+def main(
+    task: composition.Task,
+    conf_dir: Path | None,
+    arguments: list[str],
+    *,
+    signals: Signals | None = None,
+    resumes: bool = False,
+) -> int:
+    """Calls `task` for the composed run, or for each run of a sweep; returns the exit code.
+
+    `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
+    a run.
+    Raises: Interrupted for one of these signals.
+    """
+    if command_arguments.asks_version(arguments):
+        print(f"andiron {__version__}")  # Hydra would print its own
+        return 0
+    conf_dir = conf_dir or user_files.default_conf_dir()
+    show_log()
+    try:
+        arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
+        with heard(signals or Signals(Interrupter())):
+            user_files.check(diagnosis.user_dirs(arguments))
+            if resumes:
+                resume_arguments.run(task, conf_dir, arguments)
+            else:
+                resume_arguments.refuse(arguments)
+                composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code_of(error)
+    return 0
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Adds `--trust` to a command that builds what a run folder names."""
+    parser.add_argument(
+        "--trust",
+        metavar="PACKAGE",
+        nargs="+",
+        default=[],
+        help="packages whose classes the run folder may name",
+    )
+
+
+def count(text: str) -> int:
+    """The whole number, from 1 to `MOST`, in an argument; raises ValueError for argparse."""
+    value = int(text)
+    if not 1 <= value <= MOST:
+        raise ValueError(text)
+    return value
+
+
+def exit_code_of(error: errors.AndironError) -> int:
+    """The exit code of a command that ends with this error."""
+    return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
+
+
+def ended(
+    act: Callable[[argparse.Namespace], int | None],
+    options: argparse.Namespace,
+    interrupted: str = "interrupted",
+) -> int:
+    """Calls `act`, whose errors are printed; the exit code is that which it returns, or 0."""
+    try:
+        with errors.exits_refused():
+            return act(options) or 0
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code_of(error)
+    except KeyboardInterrupt as error:
+        print(interrupted, file=sys.stderr)
+        return exit_code(error)
+
+
+def trusted(options: argparse.Namespace) -> Trust:
+    """What the user trusts: the packages of `--trust`, and what `conf/` names."""
+    return trust.of_user([user_files.default_conf_dir()], options.trust)
+
+
+def in_folder(arguments: list[str], kind: str) -> list[str]:
+    """The arguments, with a run folder below outputs/`kind` unless they name one."""
+    if any(argument.startswith("hydra.run.dir=") for argument in arguments):
+        return arguments
+    return [*arguments, "hydra.run.dir=outputs/" + kind + "/${now:%Y-%m-%d}/${now:%H-%M-%S-%f}"]
+
+
+def show_log() -> None:
+    """Prints log messages on the terminal too, without level and time."""
+    log.setLevel(logging.DEBUG)
+    if any(isinstance(handler, Printer) for handler in log.handlers):
+        return
+    printer = Printer(level=logging.INFO)
+    # errors are printed once, by main, and epochs by the renderer
+    printer.addFilter(lambda record: record.levelno < logging.ERROR and record.name == log.name)
+    log.addHandler(printer)
+
+
+class Printer(logging.Handler):
+    """Prints messages: through `print`, so that a live display at the bottom stays there."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(errors.printable(record.getMessage()))

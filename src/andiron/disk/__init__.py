@@ -1,0 +1,1 @@
+"""Files: replaced whole, appended to, checked."""

@@ -1,0 +1,104 @@
+"""The lines of a run's metrics.jsonl, read back; the file is untrusted.
+
+>>> parsed(b'{"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5}')
+Line(split='train', updates=20, epoch=1, over='window', values={'loss': 0.5})
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain.plain_values import Number, is_number
+
+MOST_BYTES = 2**30  # of a file: a million log points
+MOST_IN_A_LINE = 2**22  # bytes
+MOST_COUNTED = 2**53  # a float holds every whole number below
+MOST_CELLS = 2**26  # a million log points of sixty values; each takes 8 bytes and more
+Table = dict[str, list[Any]]  # columns of the same length
+
+
+class Line(NamedTuple):
+    """A point as it was logged; its values are means `over` a window or an epoch."""
+
+    split: str
+    updates: int
+    epoch: int
+    over: str
+    values: dict[str, Number]
+
+
+def read(path: Path, most_bytes: int = MOST_BYTES, holding: bytes = b"") -> Iterator[Line]:
+    """The whole lines of the file that hold these bytes; none where there is no file.
+
+    Raises: DataError for a file that is too large or none, or naming a line that is damaged.
+    """
+    try:
+        with files.opened(path) as file:
+            files.check_size(file, most_bytes)
+            for number, content in enumerate(whole(file), 1):
+                if holding in content:
+                    yield _named(path, number, content)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
+
+
+def whole(file: BinaryIO) -> Iterator[bytes]:
+    """The lines from the file's place on, without half a line at the end that is being written.
+
+    A line that is too long comes in pieces, which nothing can parse.
+    """
+    while content := file.readline(MOST_IN_A_LINE):
+        if content.endswith(b"\n") or len(content) == MOST_IN_A_LINE:
+            yield content
+
+
+def parsed(content: bytes) -> Line:
+    """The point in a line.
+
+    Raises: ValueError for a line that no run writes.
+    """
+    plain = files.parsed_json(content)
+    if not isinstance(plain, dict):
+        raise ValueError("not an object")
+    split, updates, epoch, over = (plain.pop(name, None) for name in Line._fields[:4])
+    if not (isinstance(split, str) and isinstance(over, str)):
+        raise ValueError("split and over should be text")
+    if not all(type(each) is int and 0 <= each < MOST_COUNTED for each in (updates, epoch)):
+        raise ValueError("updates and epoch should be counts")
+    if not all(map(is_number, plain.values())):
+        raise ValueError("its values should be numbers")
+    return Line(split, updates, epoch, over, plain)
+
+
+def as_table(path: Path) -> Table:
+    """The columns split, updates, epoch and over, then one for each logged name; None for no value.
+
+    Raises: as `read`; DataError for more columns and lines than memory can hold.
+    """
+    *coordinates, _ = Line._fields
+    table: Table = {name: [] for name in coordinates}
+    for number, line in enumerate(read(path)):
+        row = dict(zip(coordinates, line, strict=False)) | line.values
+        columns = len(table.keys() | row.keys())
+        if columns * number > MOST_CELLS:
+            what = f"has {columns} columns in {number} lines, more than a table of them can hold"
+            raise errors.DataError(f"{path}: {what}; read its lines one by one")
+        for name, value in row.items():
+            table.setdefault(name, [None] * number).append(value)
+        for column in table.values():
+            if len(column) <= number:
+                column.append(None)
+    return table
+
+
+def _named(path: Path, number: int, content: bytes) -> Line:
+    try:
+        return parsed(content)
+    except ValueError as error:
+        raise errors.DataError(
+            f"{path}, line {number}: damaged ({error}); was it cut off or edited?"
+        ) from error

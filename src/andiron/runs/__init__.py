@@ -1,0 +1,1 @@
+"""Commands that list, compare, remove and repeat runs."""

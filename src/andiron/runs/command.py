@@ -1,0 +1,228 @@
+"""List, show, compare and remove runs in any folders."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.cli import named_output, process
+from andiron.comparison import (
+    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search,
+    run_values, seed_groups,
+)  # fmt: skip
+from andiron.comparison.recorded_run import Run
+from andiron.plain import improvement
+from andiron.plain.plain_values import is_finite
+from andiron.run import named_folder
+from andiron.run_folder import RunFolder
+from andiron.runs import clearing
+from andiron.sweep import ledger as sweep_ledger, sweep_results
+
+LATEST = Path(named_folder.LATEST)
+DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+Options = argparse.Namespace
+
+
+def list_runs(options: Options) -> int:
+    """Prints a row for each run."""
+    runs = _chosen(options)
+    shown = options.metric or (options.sort if "/" in (options.sort or "") else None)
+    if options.sort and runs:
+        name = run_values.Names(runs).resolved(options.sort)
+        runs = run_values.best_first(runs, name, options.direction)
+    if options.reverse:
+        runs.reverse()
+    if options.json:
+        print(run_list.as_json(runs))
+    elif runs:
+        columns = options.columns.split(",") if options.columns else None
+        print(run_list.as_table(runs, run_list.metric_of(runs, shown), columns))
+    else:
+        print("no runs", file=sys.stderr)
+    return EXIT_DONE
+
+
+def show(options: Options) -> int:
+    """Prints one run in full."""
+    found = run_details.details(_run(options.run))
+    _print(options, run_details.plain(found), run_details.as_text_of(found))
+    return EXIT_DONE
+
+
+def compare(options: Options) -> int:
+    """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
+    if options.png is not None:
+        named_output.check(options.png)
+    if len(options.folders) == 1 and sweep_ledger.is_in(options.folders[0]) and not options.where:
+        return _compare_sweep(options)
+    runs = _some(options)
+    measured = [run for run in runs if run.metrics]
+    for run in runs:
+        if not run.metrics:
+            print(f"left out: {run_list.named(run)}: has no metrics", file=sys.stderr)
+    if not measured:
+        raise errors.SelectionError("no run has metrics to compare")
+    metric = run_list.metric_of(measured, options.metric)
+    direction = options.direction or run_values.known_direction(metric, runs)
+    rows = seed_groups.compared(measured, metric, direction)
+    curves = epoch_curves.curves(rows, metric)
+    if len(curves) > epoch_curves.MOST:
+        few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
+        print(f"{few}; choose fewer with --where", file=sys.stderr)
+    _draw(options, curves, metric)
+    chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
+    _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
+    return EXIT_DONE
+
+
+def _compare_sweep(options: Options) -> int:
+    """The jobs of a sweep by their objective; its summary and its picture are written anew."""
+    results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
+    unwritten = results.write()
+    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+    _draw(options, curves, results.metric)
+    _print(options, seed_groups.plain(results.rows), results.as_text())
+    if unwritten:
+        raise errors.SweepError(unwritten)
+    return EXIT_DONE
+
+
+def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
+    if options.png is not None:
+        picture = epoch_curves.picture(curves[: epoch_curves.MOST], metric)
+        named_output.write(options.png, [picture])
+
+
+def best(options: Options) -> int:
+    """Prints the folder of the finished run with the best value of a metric."""
+    runs = _some(options)
+    metric = run_list.metric_of(runs, options.metric)
+    done = [run for run in runs if run.facts.get("status") == "done"]
+    valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
+    if not valued:
+        raise errors.SelectionError(
+            f"none of {len(runs):,} runs is finished and has a finite {metric}; "
+            "`runs list` shows how they ended"
+        )
+    direction = options.direction or run_values.direction_of(metric, runs)
+    found = run_values.best_first(valued, metric, direction)[0]
+    path = str(found.path)
+    if errors.printable(path) != path or "\n" in path:
+        raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
+    value = run_values.value_of(found, metric)
+    more = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
+    _print(options, {**run_list.plain(found), "chosen_by": more}, path)
+    return EXIT_DONE
+
+
+def diff(options: Options) -> int:
+    """Prints the options, provenance and metrics that differ between two runs."""
+    one, other = (run_details.details(_run(path)) for path in (options.a, options.b))
+    found = run_details.differences_of(one, other)
+    _print(options, found, run_details.as_text_of_differences(one, other, found))
+    return EXIT_DONE
+
+
+def remove(options: Options) -> int:
+    """Removes runs: the files that they wrote."""
+    if not options.folders and not options.where:
+        raise errors.SelectionError("name the runs to remove: folders, or --where")
+    return clearing.remove(_some(options), is_agreed=options.yes)
+
+
+def _run(name: Path) -> RunFolder:
+    """The run's folder, or the newest run's for `latest`; its path as the user would write it."""
+    folder = named_folder.found(name if name != LATEST else named_folder.LATEST)
+    here = Path.cwd()
+    inside = folder.path != here and folder.path.is_relative_to(here)
+    return RunFolder(folder.path.relative_to(here)) if inside else folder
+
+
+def _chosen(options: Options) -> list[Run]:
+    given = [_run(each).path if each == LATEST else each for each in options.folders]
+    folders = given or [each for each in DEFAULT_FOLDERS if each.is_dir()]
+    runs = recorded_run.read(run_search.run_folders(folders))
+    return run_filter.chosen(runs, options.where)
+
+
+def _some(options: Options) -> list[Run]:
+    runs = _chosen(options)
+    if not runs:
+        folders = options.folders or DEFAULT_FOLDERS
+        where = f" with {options.where!r}" if options.where else ""
+        raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
+    return runs
+
+
+def _print(options: Options, plain: Any, text: str) -> None:
+    print(json.dumps(run_list.finite(plain), indent=2, allow_nan=False) if options.json else text)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/runs.py`; returns the exit code."""
+    options = _parser().parse_args()
+    try:
+        code: int = options.act(options)
+    except errors.SelectionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (errors.AndironError, OSError) as error:
+        print(f"error: {clearing.reason(error)}", file=sys.stderr)
+        return EXIT_FAILED
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, act: Callable[[Options], int], *parents: argparse.ArgumentParser) -> Any:
+        about = str(act.__doc__)
+        made = commands.add_parser(name, parents=parents, help=about, description=about)
+        made.set_defaults(act=act)
+        return made
+
+    folders, metric, as_json = _folders(), _metric(), _json()
+    listing = add("list", list_runs, folders, metric, as_json)
+    listing.add_argument("--sort", metavar="NAME", help="an option, or a metric (best first)")
+    listing.add_argument("--reverse", action="store_true", help="reverse the order")
+    listing.add_argument("--columns", metavar="NAMES", help="such as lr,valid/accuracy.last")
+    add("show", show, as_json).add_argument("run", type=Path, help="a run folder, or latest")
+    comparing = add("compare", compare, folders, metric, as_json)
+    comparing.add_argument("--png", type=Path, metavar="FILE", help="also write the curves there")
+    add("best", best, folders, metric, as_json)
+    differing = add("diff", diff, as_json)
+    differing.add_argument("a", type=Path, help="a run folder, or latest")
+    differing.add_argument("b", type=Path, help="another run folder")
+    removing = add("rm", remove, folders)
+    removing.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    return parser
+
+
+def _folders() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    about = "run folders, folders that contain runs, or latest (default: outputs and multirun)"
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
+    condition = "'lr<1e-2 and optimizer=adam'"
+    parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")
+    return parser
+
+
+def _metric() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    about = "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)"
+    parser.add_argument("--metric", metavar="NAME", help=about)
+    about = "which value is best, if no run has recorded it"
+    parser.add_argument("--direction", choices=improvement.DIRECTIONS, help=about)
+    return parser
+
+
+def _json() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser

@@ -1,0 +1,111 @@
+"""A finished run repeated from its record and compared bit for bit, after listing what changed."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from andiron import errors, serialization
+from andiron.assembly import components, configured_store
+from andiron.assembly.network import Most
+from andiron.cli import command_line, process
+from andiron.cli.signals import Signals, exit_code, heard
+from andiron.config.schema import Train
+from andiron.config.trust import LIST_ALONE, Trust
+from andiron.interrupter import Interrupter
+from andiron.run import bit_comparison, metadata, provenance, run_record
+from andiron.run_folder import RunFolder
+from andiron.training import train_run
+
+EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
+UNCHANGED = "nothing that is on record"
+IRREPRODUCIBLE = (
+    f"likely cause: {UNCHANGED} changed, so the run is not reproducible: look for "
+    "nondeterministic kernels, more than one thread, the clock, and your own random "
+    "generators"
+)
+
+
+@errors.exits_refused()
+def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
+    """Whether the run, repeated in `into`, has the same bits; prints the first difference.
+
+    Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
+    not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
+    """
+    folder = bit_comparison.finished(path)
+    if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
+        raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
+    config = _config(folder, trusted)
+    changed = list(changes(folder, config, trusted))
+    listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
+    print(errors.printable(listed))
+    signals = Signals(Interrupter())
+    with heard(signals):
+        train_run.train(config, into, {}, signals.interrupter, trusted)
+    stores = partial(configured_store.store, config)
+    found = bit_comparison.compare(path, into, stores)
+    if not found:
+        print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
+        return True
+    print(errors.printable(f"not exact: {found[0]}\nand {len(found) - 1:,} more"))
+    cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
+    print(errors.printable(cause))
+    return False
+
+
+def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
+    """What differs now from the record of code, versions, hardware and data, a line each."""
+    most = Most.of(serialization.load_tensors(folder.model), str(folder.model))
+    built = components.build(config, trusted, most)
+    now, _ = metadata.origin_of(config, built.splits, built.device)
+    for name, (was, is_now) in provenance.differences(provenance.read(folder), now).items():
+        yield f"{name}: {was}, now {is_now}"
+
+
+def _config(folder: RunFolder, trusted: Trust) -> Train:
+    """The configuration that repeats the run in another folder."""
+    if not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"{folder.config}: no such file; without it the run cannot be repeated"
+        )
+    for resume in provenance.read(folder)["resumes"]:
+        changed = resume.get("changes", {})
+        options = [name for name in changed if name.partition(".")[0] not in SAME_NUMBERS]
+        if options:
+            raise errors.RunFolderError(
+                f"{folder.path}: was resumed at update {resume.get('updates')} with other options "
+                f"({', '.join(options)}); no single configuration describes such a run, so it "
+                "cannot be repeated from its record"
+            )
+    return run_record.config(folder, trusted)
+
+
+@process.training_command
+def main() -> int:
+    """Runs `python scripts/rerun.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Repeat a run from its record and compare every bit.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, help="the folder of a finished run")
+    default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
+    parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
+    command_line.add_trust(parser)
+    options = parser.parse_args()
+    folder, into = options.folder.absolute(), options.into.absolute()
+    try:
+        is_exact = rerun(folder, into, command_line.trusted(options))
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    except KeyboardInterrupt as error:
+        left = f"interrupted; the unfinished repeated run is in {into}"
+        print(errors.printable(left), file=sys.stderr)
+        return exit_code(error)
+    print(errors.printable(f"the repeated run is in {into}"))
+    return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -1,0 +1,119 @@
+"""The study of a sweep on disk: checked before optuna reads it, because it may come from anybody.
+
+`study.db` has the tables of optuna and nothing else. `study.jsonl` has a record on each line.
+"""
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+
+from andiron import errors
+from andiron.disk import files
+from andiron.ranges import MOST_TRIALS
+
+FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
+MOST_BYTES = 256 * 2**20
+MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's take 100
+# ends a rollback journal that names one more file, which sqlite would remove; a study of a single
+# database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
+NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
+UNWRITTEN = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
+)  # fmt: skip
+
+
+def storage(path: Path) -> BaseStorage:
+    """The storage of the study in a file, for the one process that has locked the sweep.
+
+    Raises: ValueError for a file that no search wrote, or what sqlite and optuna raise for it.
+    """
+    _check_size(path)
+    return JournalStorage(_Lines(path)) if path.suffix == ".jsonl" else _database(path)
+
+
+def why_unwritten(error: BaseException | None) -> str | None:
+    """The reason of the disk, if a storage raised the error because of one."""
+    while error is not None:
+        if isinstance(error, OSError):
+            return files.reason(error)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in UNWRITTEN:  # the rest says more
+            return errors.first_line(error)
+        error = error.__cause__
+    return None
+
+
+class _Lines(JournalFileBackend):
+    """Records in a file of lines; a last line that a kill or a full disk cut off is removed."""
+
+    def __init__(self, path: Path):
+        super().__init__(str(path))
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # of a process that was killed
+        self._cut()
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Adds records, all or none."""
+        try:
+            super().append_logs(logs)
+        except OSError:
+            self._cut()
+            raise
+
+    def _cut(self) -> None:
+        content = files.read_bytes(Path(self._file_path), MOST_BYTES)
+        _check_number(len(NEW_TRIAL.findall(content)))
+        os.truncate(self._file_path, content.rfind(b"\n") + 1)
+
+
+def _database(path: Path) -> RDBStorage:
+    """The storage in a file of sqlite, which rolls an unfinished commit back."""
+    journal, *others = (path.with_name(f"{path.name}-{name}") for name in ("journal", "wal", "shm"))
+    _check_size(journal)
+    for beside in (*others, journal):
+        if beside.exists() and (beside != journal or beside.read_bytes().endswith(NAMES_A_FILE)):
+            raise ValueError(f"no search wrote {beside.name}")
+    with closing(sqlite3.connect(path)) as database:
+        _check(database)
+    return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """Raises: ValueError for anything but the tables of optuna, each sound."""
+    with closing(sqlite3.connect(":memory:")) as memory:
+        RDBStorage("sqlite://", {"creator": lambda: memory})
+        known = _definitions(memory)
+    database.set_progress_handler(lambda: 1, MOST_STEPS)  # ends a statement that takes more
+    tables = _definitions(database)
+    if others := tables - known:
+        raise ValueError(f"optuna has no {min(others)}")
+    if tables:
+        _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
+    database.set_progress_handler(None, 0)
+    for name, sound in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
+        ((state,),) = database.execute(f"PRAGMA {name}")
+        if state != sound:
+            raise ValueError(f"{name} is {state}")
+
+
+def _definitions(database: sqlite3.Connection) -> set[str]:
+    """The SQL of each table and index; of one that follows from a table nothing."""
+    rows = database.execute("SELECT sql FROM sqlite_master")
+    return {" ".join((sql or "").split()) for (sql,) in rows}
+
+
+def _check_number(trials: int) -> None:
+    """Raises: ValueError for more than `MOST_TRIALS`."""
+    if trials > MOST_TRIALS:
+        raise ValueError(f"it has {trials:,} trials, and a search at most {MOST_TRIALS:,}")
+
+
+def _check_size(path: Path) -> None:
+    """Raises: ValueError for more than `MOST_BYTES`."""
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path.name} has more than {MOST_BYTES:,} bytes")

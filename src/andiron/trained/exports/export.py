@@ -1,0 +1,72 @@
+"""The model of a run for use elsewhere, in a folder of its own, checked on the run's data."""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from andiron import errors
+from andiron.cli import command_line, named_output, process
+from andiron.run import named_folder
+from andiron.trained import run_arguments
+from andiron.trained.exports import target_folder
+
+SAMPLES = 5  # of the test set, on which the export is compared
+
+
+def export(options: argparse.Namespace) -> None:
+    """Writes the export and prints how far its outputs are from the model's.
+
+    Raises: AndironError if the run cannot be loaded, or its model not exported.
+    """
+    output, kind = options.output.absolute(), options.format
+    hint = ", or allow it with --inside-run"
+    named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
+    target_folder.check(output, kind)
+    folder = named_folder.found(options.run)  # before torch is imported
+    from andiron.run import provenance
+    from andiron.trained.exports import checked_export
+    from andiron.trained.exports.model_card import Card
+
+    run = run_arguments.loaded(folder, options)
+    card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
+                provenance.read(run.folder))  # fmt: skip
+    test = run.data.test
+    stored = test.__getitems__(range(min(SAMPLES, len(test))))
+    done = checked_export.export(
+        run.model, run.preprocessing, stored, card,
+        kind=kind, output=output, with_preprocessing=options.preprocessing,
+    )  # fmt: skip
+    if options.json:
+        given = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
+        print(json.dumps(given | {"path": str(done.path)} | dataclasses.asdict(done.agreement)))
+    else:
+        print(errors.printable(f"{done.path}: {done.agreement}"))
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/export.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Export the model of a run, and compare it with the original on the run's data."
+    )
+    parser.add_argument("run", help="a run folder, or latest")
+    parser.add_argument(
+        "--format",
+        choices=list(target_folder.FORMATS),
+        required=True,
+        help="safetensors (weights only), torch (a torch.export program), or onnx",
+    )
+    parser.add_argument("--output", type=Path, required=True, help="a new or empty folder")
+    run_arguments.add_weights(parser)
+    parser.add_argument(
+        "--preprocessing",
+        action="store_true",
+        help="include preprocessing: the program takes stored inputs, such as pixel bytes",
+    )
+    inside = "allow an --output inside a run folder"
+    parser.add_argument("--inside-run", action="store_true", help=inside)
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
+    command_line.add_trust(parser)
+    parser.set_defaults(device="cpu")
+    return command_line.ended(export, parser.parse_args(), "interrupted; nothing was written")

@@ -1,0 +1,216 @@
+"""The model card of an export: what the model is, how to load it, and where it comes from."""
+
+import dataclasses
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from andiron.assembly import targets
+from andiron.config.schema import Train
+from andiron.data.described import Described
+from andiron.plain import markdown
+from andiron.tasks import Regressor
+from andiron.trained.exports.output_agreement import TOLERANCE, Agreement
+
+COLUMNS = ("split", "metric", "best", "epoch_of_best", "last")  # of summary.json
+SAMPLES = 3  # in the examples
+PROVENANCE = ("andiron", "python", "seed", "data")  # no command line, no paths
+PACKAGES = ("torch", "torchvision", "numpy", "safetensors")
+LICENCES = {  # of the data sets whose authors name one, by the function's name
+    "digits": "CC BY 4.0 (doi:10.24432/C50P49)",
+    "digit_pairs": "CC BY 4.0 (doi:10.24432/C50P49)",
+    "fashion_mnist": "MIT (https://github.com/zalandoresearch/fashion-mnist)",
+}
+OUTPUTS = {  # by task
+    "Classifier": "a logit for each class; softmax over them gives probabilities",
+    "BinaryClassifier": "a logit for each sample; its sigmoid is the probability of a yes",
+    "MultiLabelClassifier": "a logit for each label; its sigmoid is the probability of a yes",
+    "Regressor": "values in the targets' own unit",
+    "LanguageModel": "logits of the token after each position; softmax gives probabilities",
+    "Adversarial": "images with values from -1 to 1, made from normal random latents",
+}
+LOADING = {
+    ".pt2": """import torch
+
+program = torch.export.load("{name}").module()
+outputs = program(torch.zeros({shape}, dtype=torch.{dtype}))""",
+    ".onnx": """import numpy
+import onnxruntime
+
+session = onnxruntime.InferenceSession("{name}", providers=["CPUExecutionProvider"])
+(outputs,) = session.run(None, {{"inputs": numpy.zeros({shape}, dtype="{dtype}")}})""",
+    ".safetensors": """import torch
+from safetensors.torch import load_file
+{imported}
+
+network = {call}
+network.load_state_dict(load_file("{name}"))
+outputs = network.eval()(torch.zeros({shape}, dtype=torch.{dtype}))""",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a run knows of its model. Recorded text stands in JSON only, or without markup."""
+
+    model: nn.Module
+    weights: str
+    described: Described
+    config: Train
+    summary: Mapping[str, Any]
+    origin: Mapping[str, Any]
+
+    def text(
+        self,
+        name: str,
+        agreement: Agreement,
+        inputs: Tensor,
+        outputs: Tensor,
+        *,
+        axes: Mapping[int, str],
+        is_stored: bool,
+    ) -> str:
+        """Markdown, with an example of inputs and outputs, whose `axes` may have any size.
+
+        With `is_stored` the inputs are as the data set stores them.
+        """
+        network = getattr(self.model, "network", self.model)
+        data_name = str(self.config.data["_target_"]).rpartition(".")[2]
+        kind = type(self.model).__name__
+        licence = LICENCES.get(data_name, "not known to Andiron; see its source")
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        facts = [
+            ("file", name),
+            ("network", f"{type(network).__name__}, {parameters:,} parameters"),
+            ("task", kind),
+            ("weights", f"{self.weights}, as the run calls them"),
+            ("data", f"{data_name} ({self.described.name})"),
+            ("licence of the data", licence),
+        ]
+        blocks = [
+            f"# {type(network).__name__} trained on {_plain(data_name)}",
+            _table(("", ""), facts),
+            "## Inputs and outputs",
+            f"Inputs: {_layout(inputs, axes)}, {self._preparation(is_stored)}.",
+            f"Outputs: {_layout(outputs, axes)}, {self._meaning(name)}.",
+            "## How to load it",
+            self._loading(name, inputs),
+            "## Agreement with the trained model",
+            f"On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest "
+            "output was allowed.",
+            "## Metrics",
+            *self._metrics(),
+            "## Facts of the data",
+            _json({**self.described.facts}),
+            "## Configuration",
+            _json(dataclasses.asdict(self.config)),
+            "## Provenance",
+            _json(self._provenance()),
+        ]
+        return "\n\n".join(blocks) + "\n"
+
+    def _preparation(self, is_stored: bool) -> str:
+        batcher = repr(self.described.batcher)
+        if type(self.model).__name__ == "Adversarial":
+            return "independent normal numbers"
+        if is_stored:
+            return f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
+        return f"preprocessed as by `{_plain(batcher)}` of `andiron.data`"
+
+    def _meaning(self, name: str) -> str:
+        if isinstance(self.model, Regressor) and name.endswith(".safetensors"):
+            mean, std = self.model.target_mean.tolist(), self.model.target_std.tolist()
+            return f"standardised: a value is {mean} + {std} * output, for each output"
+        return OUTPUTS.get(type(self.model).__name__, "as the task's forward gives them")
+
+    def _loading(self, name: str, inputs: Tensor) -> str:
+        suffix = name[name.index(".") :]
+        filled = {
+            "name": name,
+            "shape": (SAMPLES, *inputs.shape[1:]),
+            "dtype": str(inputs.dtype).removeprefix("torch."),
+        }
+        if suffix == ".safetensors":
+            built = self._network_call()
+            if built is None:
+                return "Build the network as `model` of the configuration below says, and load it."
+            filled |= built
+        return _fenced(LOADING[suffix].format(**filled), "python")
+
+    def _network_call(self) -> dict[str, str] | None:
+        """The line that builds the network, and its import; None if it is made of other parts."""
+        node = self.config.model
+        arguments = {key: value for key, value in node.items() if not key.startswith("_")}
+        facts = self.described.offered | getattr(type(self.model), "network_facts", {})
+        function = targets.resolve("model._target_", node["_target_"])
+        for key in inspect.signature(function).parameters:
+            if arguments.get(key) is None and key in facts:
+                arguments[key] = facts[key]
+        if not all(key.isidentifier() and _is_plain(value) for key, value in arguments.items()):
+            return None
+        module, _, title = str(node["_target_"]).rpartition(".")
+        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        return {"imported": f"from {module} import {title}", "call": f"{title}({listed})"}
+
+    def _provenance(self) -> dict[str, Any]:
+        git = self.origin.get("git")
+        revision = git.get("revision") if isinstance(git, Mapping) else None
+        installed = self.origin.get("packages")
+        known = installed if isinstance(installed, Mapping) else {}
+        packages = {name: known.get(name) for name in PACKAGES}
+        facts = {key: self.origin.get(key) for key in PROVENANCE}
+        return {"revision": revision, **facts, "packages": packages}
+
+    def _metrics(self) -> Iterator[str]:
+        listed = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None
+        rows = [
+            [row.get(key) for key in COLUMNS]
+            for row in (listed if isinstance(listed, list) else [])
+            if isinstance(row, Mapping)
+        ]
+        if not rows:
+            yield "The run was not finished when this was exported: it has no summary."
+            return
+        yield _table(COLUMNS, rows)
+        if self.weights != "last":
+            yield (
+                f"The test values were measured at the end of the run, not with `{self.weights}` "
+                "weights."
+            )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a value that Python code can say, and no part to be built."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
+    sizes = (axes.get(axis, str(size)) for axis, size in enumerate(tensor.shape))
+    return f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(sizes)}]"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [[_plain(f"{cell:.6g}" if isinstance(cell, float) else str(cell)) for cell in row]
+             for row in rows]  # fmt: skip
+    return markdown.table(header, cells)
+
+
+def _plain(text: str) -> str:
+    """The text without the special characters of Markdown and HTML."""
+    return re.sub(r"[^\w .,:;/()=+*-]", "?", text)
+
+
+def _json(value: Any) -> str:
+    return _fenced(json.dumps(value, indent=2, default=str), "json")
+
+
+def _fenced(text: str, language: str) -> str:
+    """A code block; a backquote, which is in strings only, is escaped as in JSON and Python."""
+    return markdown.fenced(text.replace("`", "\\u0060"), language)

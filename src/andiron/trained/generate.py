@@ -1,0 +1,77 @@
+"""Text from a trained language model, printed while it is drawn."""
+
+import argparse
+import json
+import math
+import sys
+
+from andiron import errors
+from andiron.cli import command_line, process
+from andiron.disk import files
+from andiron.run import named_folder
+from andiron.trained import run_arguments
+
+
+def generate(options: argparse.Namespace) -> None:
+    """Prints the prompt and its continuation, or both as one JSON object.
+
+    Raises: AndironError if the run cannot be loaded, or does not generate text from the prompt.
+    """
+    folder = named_folder.found(options.run)  # before torch is imported
+    prompt = _from_stdin() if options.prompt == "-" else options.prompt
+    from andiron.tasks import text_generation
+
+    run = run_arguments.loaded(folder, options)
+    settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
+    pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
+    if options.json:
+        given = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
+        print(json.dumps({**given, "text": "".join(pieces), "length": options.length, **settings}))
+        return
+    for number, piece in enumerate(pieces):
+        if number == 0:  # the prompt fits
+            print(errors.printable(prompt), end="")
+        print(errors.printable(piece), end="", flush=True)
+    print()
+
+
+def _from_stdin() -> str:
+    content = sys.stdin.buffer.read(files.TEXT_LIMIT + 1)
+    if len(content) > files.TEXT_LIMIT:
+        raise errors.DataError(f"stdin: holds more than {files.TEXT_LIMIT:,} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        problem = f"stdin: is not UTF-8 at byte {error.start} ({error.reason}); convert it"
+        raise errors.DataError(problem) from error
+
+
+def _temperature(text: str) -> float:
+    value = float(text)
+    if not (value >= 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text}: should be 0 or more")
+    return value
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/generate.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Continue a text with a trained language model.")
+    parser.add_argument("run", help="a run folder, or latest")
+    prompt = "the text to continue, by default a line break; - reads it from stdin"
+    parser.add_argument("--prompt", default="\n", metavar="TEXT", help=prompt)
+    length = "number of tokens to sample (default: 200)"
+    parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
+    temperature = "of the softmax; 0 takes the most likely token (default: 1)"
+    parser.add_argument(
+        "--temperature", type=_temperature, default=1.0, metavar="T", help=temperature
+    )
+    top_k = "sample only from the K most likely tokens"
+    parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
+    seed = "seed of the sampling (default: 0)"
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
+    run_arguments.add_weights(parser)
+    run_arguments.add_device(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    command_line.add_trust(parser)
+    return command_line.ended(generate, parser.parse_args(), "\ninterrupted")

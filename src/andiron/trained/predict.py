@@ -1,0 +1,155 @@
+"""Predictions of a trained run for pictures, rows of tables or texts, as CSV or JSON lines."""
+
+import argparse
+import csv
+import io
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.cli import command_line, named_output, process
+from andiron.cli.named_output import STDIN
+from andiron.run import named_folder
+from andiron.trained import run_arguments
+
+# the last four are full-width, as in Japanese; a number is no formula
+FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
+SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
+Row = dict[str, Any]
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Writes the predictions, then which inputs are not among them; returns the exit code.
+
+    Raises: AndironError if the run cannot be loaded, or an input is none that it knows.
+    """
+    folder = named_folder.found(options.run)  # before torch is imported
+    if options.output is not None:
+        named_output.check(options.output, options.inputs)
+    run = run_arguments.loaded(folder, options)
+    samples = run.samples(list(_inputs(options.inputs, run)))
+    counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
+    rows = (_row(each, options.top, as_json=options.json) for each in counted)
+    lines = _json_lines(rows) if options.json else _csv_lines(rows, inert=options.spreadsheet)
+    if options.output is None:
+        for line in lines:
+            sys.stdout.write(line)
+    else:
+        read = [*options.inputs, *samples.names]  # with the pictures in folders
+        named_output.write(options.output, (line.encode() for line in lines), read)
+    for why in samples.unreadable.values():
+        print(errors.printable(f"error: {why}"), file=sys.stderr)
+    return command_line.EXIT_FAILED if samples.unreadable else 0
+
+
+def _inputs(given: list[str], run: Any) -> Iterator[Any]:
+    """What `Run.samples` takes: texts, rows of a table, or paths of pictures."""
+    facts = run.preprocessing.facts
+    for each in given:
+        if each != STDIN:
+            is_file = "vocabulary_size" in facts and Path(each).is_file()
+            yield Path(each) if is_file else each
+        elif "vocabulary_size" in facts:
+            yield sys.stdin.read()
+        elif "columns" in facts:
+            delimiter = run.delimiter or ","
+            yield from csv.DictReader(sys.stdin, delimiter=delimiter, skipinitialspace=True)
+        else:
+            yield from filter(None, sys.stdin.read().split("\n"))
+
+
+def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
+    """What is printed of a prediction: in JSON with all names, in CSV with a column for each."""
+    row: Row = {"input": prediction.name}
+    if prediction.label is not None:
+        likeliest = sorted(prediction.probabilities.items(), key=lambda each: -each[1])[:top]
+        row |= {"label": prediction.label, "probability": prediction.probability}
+        if as_json:
+            return row | {"probabilities": dict(likeliest)}
+        for place, (name, probability) in enumerate(likeliest[1:], 2):
+            row |= {f"label_{place}": name, f"probability_{place}": probability}
+        return row
+    if prediction.probabilities:
+        found = dict(prediction.probabilities)
+        labels = list(prediction.labels)
+        return row | ({"labels": labels, "probabilities": found} if as_json else
+                      {"labels": ";".join(labels), **found})  # fmt: skip
+    if prediction.values:
+        return row | ({"values": dict(prediction.values)} if as_json else prediction.values)
+    values = prediction.output.float().flatten().tolist()
+    return row | ({"output": prediction.output.tolist()} if as_json else
+                  {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        yield json.dumps(row) + "\n"  # in ASCII: no character that a terminal obeys
+
+
+def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield _csv_line(row, inert)
+        yield _csv_line(row.values(), inert)
+
+
+def _csv_line(cells: Iterable[Any], inert: bool) -> str:
+    line = io.StringIO()
+    shown = [_text(each, inert) if isinstance(each, str) else each for each in cells]
+    writer = csv.writer(
+        line, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL
+    )
+    writer.writerow(shown)
+    return line.getvalue()
+
+
+def _text(cell: str, inert: bool) -> str:
+    """A cell of text; if `inert`, a spreadsheet does not read it as a formula."""
+    shown = errors.printable(cell)
+    return f"'{shown}" if inert and FORMULA.match(cell) else shown
+
+
+def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
+    """The predictions; meanwhile their number, on a terminal."""
+    shows, shown_at = sys.stderr.isatty(), 0.0
+    for number, each in enumerate(predictions, 1):
+        if shows and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
+            print(f"\r{number:,} of {total:,}", end="", file=sys.stderr, flush=True)
+            shown_at = now
+        yield each
+    if shows and shown_at:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/predict.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Predict with a trained run from raw inputs."
+    )
+    parser.add_argument("run", help="a run folder, or latest")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="input",
+        help="pictures, folders of pictures, CSV files, or texts (an existing file is read); "
+        "- reads stdin: picture paths, one per line; the rows of a CSV file; or one text",
+    )
+    output = "write there (default: standard output)"
+    parser.add_argument("--output", type=Path, metavar="FILE", help=output)
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
+    inert = "in CSV, quote texts, and put ' before those that a spreadsheet takes for formulas"
+    parser.add_argument("--spreadsheet", action="store_true", help=inert)
+    top = "print the N most likely classes of each input (default: 1)"
+    parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
+    size = "inputs per batch (default: that of validation, which gives the same bits)"
+    parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
+    run_arguments.add_weights(parser)
+    run_arguments.add_device(parser)
+    command_line.add_trust(parser)
+    return command_line.ended(predict, parser.parse_args())

@@ -1,0 +1,232 @@
+"""A checked configuration to a run folder with its record, and to a trained model."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from torch import nn
+
+from andiron import errors, randomness, serialization
+from andiron.assembly import (
+    components, configured_learner, configured_store, division, layer_overview, resume_point,
+)  # fmt: skip
+from andiron.assembly.components import Components
+from andiron.assembly.network import Most
+from andiron.checkpoint import directory
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.distributed import World
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner, summary
+from andiron.learner.embeddings import embeddings
+from andiron.optim import group_table
+from andiron.run import metadata, run_record
+from andiron.run.status import write_errors_explained
+from andiron.run_folder import RunFolder
+
+log = logging.getLogger("andiron")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A run that is built and recorded; `run` trains it."""
+
+    folder: RunFolder
+    components: Components
+    learner: Learner
+
+    def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
+        """The trained model; the summary and all weights are written to the folder.
+
+        `begun` is called after the first update: what cannot be trained at all has failed by then.
+        """
+        train, valid, test = self.components.train, self.components.valid, self.components.test
+        writers = self.learner.metric_log.writers
+        with self._written(), ExitStack() as at_end:
+            for loader in (train, valid, test):
+                at_end.callback(loader.close)
+            try:
+                model = self.learner.fit(train, valid, test, begun)
+                if self.components.world.rank == 0:
+                    self._write_results()
+            except errors.Interrupted:  # the run can be resumed: its session stays open
+                raise
+            except BaseException:
+                writers.end_session(succeeded=False)
+                raise
+            writers.end_session(succeeded=True)
+        return model
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Closes the learner after the body; a run that could not be written whole has failed."""
+        try:
+            yield
+        except errors.Interrupted as error:
+            error.outcome = "; ".join(self._unwritten())
+            raise
+        except BaseException:
+            self.learner.close()
+            raise
+        if unwritten := self._unwritten():
+            raise errors.RunFolderError("\n".join(unwritten))
+
+    def _unwritten(self) -> list[str]:
+        """Closes the learner; what could not be written, and what to do."""
+        remedy = (
+            "free space there, or raise `ulimit -f`; "
+            f"resume={self.folder.path} continues from the newest checkpoint"
+        )
+        return [f"{what} could not be written; {remedy}" for what in self.learner.close()]
+
+    def _write_results(self) -> None:
+        class_names = self.components.splits.offered.get("class_names")
+        results = {
+            "run_dir": str(self.folder.path),
+            **self.learner.summary(),
+            "worst_classes": self.learner.evaluator.answers.worst(class_names),
+        }
+        with write_errors_explained(self.folder):
+            run_record.write_json(self.folder, {self.folder.summary: results})
+        self.learner.metric_log.show(results)
+        writers, page = self.learner.metric_log.writers, summary.as_markdown(results)
+        writers.show_page("summary", page, self.learner.updates)
+        writers.show_embeddings(
+            lambda most: embeddings(
+                self.learner.model, self.components.valid.undivided(), most, class_names
+            )
+        )
+        with write_errors_explained(self.folder):
+            exports = {
+                self.folder.weights(name): weights
+                for name, weights in self.learner.exports().items()
+            }
+            run_record.announce(self.folder, *exports)
+            for path, weights in exports.items():
+                serialization.save_tensors(path, weights)
+            run_record.add(self.folder, *exports)
+
+
+def build(
+    config: Train,
+    run_dir: Path,
+    *,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    world: World | None = None,
+) -> Experiment:
+    """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
+
+    In a `world` of several processes, all call it; rank 0 writes the record.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    folder = RunFolder(run_dir)
+    randomness.seed_others(config.seed)
+    built = components.build(config, trusted, world=world)
+    groups = built.optimizer.groups
+    with _assembled(config, folder, built, interrupter) as made:
+        if built.world.rank:
+            return made
+        metadata.record_start(
+            config,
+            folder,
+            built.splits,
+            device=built.device,
+            groups=group_table.param_groups(groups, made.learner.rates, built.schedule),
+            session=made.learner.metric_log.writers,
+        )
+        made.learner.metric_log.writers.show_graph(lambda: layer_overview.graph(built))
+    return made
+
+
+def resume(
+    config: Train,
+    run_dir: Path,
+    changes: Mapping[str, list[Any]],
+    *,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    world: World | None = None,
+) -> Experiment:
+    """The run in `run_dir`, at its newest whole checkpoint; `changes` are those of its options.
+
+    In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
+    configuration was read from the folder.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    folder = RunFolder(run_dir)
+    randomness.seed_others(config.seed)
+    world = world or World(slices=config.slices)
+    path, checkpoint = saved = world.decided(
+        lambda: resume_point.newest(
+            configured_store.store(config, folder.checkpoints, trusted),
+            run_record.identity(folder),
+        )
+    )
+    most = Most.of(checkpoint.model, str(path))
+    built = components.build(dataclasses.replace(config, start_from=None), trusted, most, world)
+    world.decided(lambda: metadata.check_data(folder, built.splits, changes))
+    resume_point.check(config, built, checkpoint, changes)
+    with _assembled(config, folder, built, interrupter) as made:
+        resume_point.resume(made.learner, config, built, saved, changes)
+        if world.rank:
+            return made
+        metadata.record_resume(
+            config,
+            folder,
+            built.splits,
+            device=built.device,
+            updates=made.learner.updates,
+            changes=changes,
+        )
+    return made
+
+
+def has_checkpoint(config: Train, folder: RunFolder, trusted: Trust | None = None) -> bool:
+    """Whether the store that the configuration names has a checkpoint, whole or damaged.
+
+    With `trusted`, the configuration was read from the folder.
+    Raises: ConfigError; DataError if the store cannot be read.
+    """
+    store = configured_store.store(config, folder.checkpoints, trusted)
+    return any(name.startswith("step-") for name in directory.entries(store))
+
+
+@contextmanager
+def _assembled(
+    config: Train, folder: RunFolder, built: Components, interrupter: Interrupter | None
+) -> Iterator[Experiment]:
+    """The experiment over built components; its files are closed if the body raises."""
+    with write_errors_explained(folder), ExitStack() as on_failure:
+        writers = {
+            name: on_failure.enter_context(closing(configured_learner.writer(name, node, folder)))
+            for name, node in (config.writers or {}).items()
+        }
+        learner = configured_learner.learner(
+            config, built, folder.path, writers, interrupter=interrupter
+        )
+        yield Experiment(folder, built, learner)
+        on_failure.pop_all()
+    if config.show_layers:
+        Console().print(layer_overview.overview(built))
+    if config.name is not None:
+        log.info("run %s", config.name)
+    _log_data(built, folder)
+
+
+def _log_data(built: Components, folder: RunFolder) -> None:
+    splits = built.splits
+    division.warn(built.model, built.world)
+    log.info("run folder %s", folder.path)
+    sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
+    log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
+    if splits.validates_on_test:
+        log.warning(
+            "data.valid=test: validation runs on the test set, so no number here comes from "
+            "held-out data"
+        )

@@ -1,0 +1,243 @@
+"""`torchrun train.py`: rank 0 composes, claims the folder and records; the others follow it."""
+
+import ctypes
+import dataclasses
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.cli import command_line, signals
+from andiron.cli.signals import Signals
+from andiron.config import arguments as command_arguments
+from andiron.config.schema import Train
+from andiron.interrupter import SECONDS_BETWEEN_LOOKS
+from andiron.run import exhausted
+from andiron.run_folder import RunFolder
+
+START = "start"  # key in the store: what rank 0 does, as JSON
+# key in the store that outlasts restarts: the exit code of a failure that each would repeat
+FINAL = "andiron/final"
+SECONDS_TO_CONNECT = 60.0
+PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+log = logging.getLogger("andiron")
+
+
+def main(
+    arguments: list[str], conf_dir: Path | None, heard: Signals, rank: int, size: int
+) -> int:
+    """Runs this process of a run; returns the exit code."""
+    _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for the others
+    if not _launcher_lives():
+        print("error: torchrun was ended while its processes started", file=sys.stderr)
+        return 1
+    if _attempt() and _root(rank, size).check([FINAL]):
+        return int(_root(rank, size).get(FINAL))
+    return follow(heard, rank, size) if rank else lead(arguments, conf_dir, heard, size)
+
+
+def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int) -> int:
+    """Runs `train.py` as rank 0, and tells the others what to do, or that there is nothing."""
+    from andiron.training import train_run  # imports Hydra
+
+    code = 1
+    with ExitStack() as at_end:
+        leader = Leader(size, heard.interrupter, at_end)
+        try:
+            given = command_arguments.parsed(arguments)
+            if given.multirun or "hydra.mode=MULTIRUN" in given.overrides:
+                why = f"torchrun started {size} processes, and a sweep starts its own"
+                raise errors.ConfigError([f"sweep: {why}; start it with python"])
+            train = leader.reporting(train_run.Training(arguments, heard, share=leader.share))
+            code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
+        except errors.ConfigError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = command_line.exit_code_of(error)
+        except KeyboardInterrupt as error:
+            code = signals.exit_code(error)
+            raise
+        except SystemExit as error:  # of Hydra, which has shown its help
+            code = int(error.code or 0)
+            raise
+        finally:
+            leader.dismiss(code)
+    return code
+
+
+class Leader:
+    """What rank 0 shares with the other processes; `at_end` holds the group it joins."""
+
+    def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
+        self._size, self._interrupter, self._at_end = size, interrupter, at_end
+        self._world: Any = None  # once rank 0 has joined it
+
+    def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
+        """`train`, whose error the other processes are told."""
+
+        def reported(*args: Any, **options: Any) -> Any:
+            try:
+                return train(*args, **options)
+            except BaseException as error:
+                if self._world is not None:
+                    self._world.fail(error)
+                if isinstance(error, errors.NonFiniteError):
+                    _root(0, self._size).set(FINAL, str(command_line.exit_code_of(error)))
+                raise
+
+        return reported
+
+    def share(self, experiment: Any, config: Train) -> "SharedExperiment":
+        """The module `experiment`, whose runs are built in all processes."""
+        from andiron import distributed
+        from andiron.assembly import devices
+
+        on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
+        start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
+        start["timeout_seconds"] = config.peer_timeout
+        store = _store(0, self._size)
+        store.set(START, json.dumps(start))
+        self._interrupter.join()
+        joined = distributed.joined(store, 0, self._size, **start)
+        self._world = self._at_end.enter_context(joined)
+        self._interrupter.connect(self._world)
+        _end_with_parent(signal.SIGTERM)  # the run is then stopped and saved
+        return SharedExperiment(experiment, self._world)
+
+    def dismiss(self, code: int) -> None:
+        """Ends the processes that wait to be told what to do, and restarts that would not help."""
+        if code == command_line.EXIT_USAGE:
+            _root(0, self._size).set(FINAL, str(code))
+        if self._world is None:
+            _store(0, self._size).set(START, json.dumps({"exit_code": code}))
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedExperiment:
+    """`andiron.training.experiment` as rank 0 uses it: the other processes do the same."""
+
+    experiment: Any
+    world: Any
+
+    def build(self, *args: Any, interrupter: Any, **options: Any) -> Any:
+        """`experiment.build` in all processes."""
+        return self._together("build", args, options, interrupter)
+
+    def resume(self, *args: Any, interrupter: Any, **options: Any) -> Any:
+        """`experiment.resume` in all processes."""
+        return self._together("resume", args, options, interrupter)
+
+    def _together(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
+        self.world.decided(lambda: (name, args, options))
+        self.world.any(False)  # the others have opened their logs: the folder may be removed again
+        act = getattr(self.experiment, name)
+        return act(*args, **options, interrupter=interrupter, world=self.world)
+
+
+def follow(heard: Signals, rank: int, size: int) -> int:
+    """Runs another rank: it waits for rank 0, and writes nothing but its log."""
+    from andiron import distributed
+    from andiron.assembly import devices
+    from andiron.training import experiment
+
+    store = _store(rank, size)
+    interrupter: Any = heard.interrupter
+    try:
+        while not store.check([START]):  # `wait` would answer no signal
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        interrupter.join()
+        start = json.loads(store.get(START))
+        if "exit_code" in start:
+            return int(start["exit_code"])
+        with distributed.joined(store, rank, size, **start) as world:
+            interrupter.connect(world)
+            _end_with_parent(signal.SIGTERM)
+            name, (config, run_dir, *args), options = world.decided(_nothing)
+            interrupter.begin(config.interrupted_exit_code)
+            _log_to(RunFolder(run_dir).rank_log(rank))
+            world.any(False)
+            act = getattr(experiment, name)
+            quiet = dataclasses.replace(
+                config, writers={}, render=None, show_layers=False, profile=None
+            )
+            with exhausted.explained(config), devices.deterministic(config.deterministic):
+                made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+                interrupter.hear()
+                made.run()
+    except errors.AndironError as error:
+        log.error("%s", error)
+        return command_line.exit_code_of(error)
+    except KeyboardInterrupt as error:
+        log.info("stopped: %s", error)
+        return signals.exit_code(error)
+    return 0
+
+
+def _nothing() -> Any:
+    """Is called by rank 0 alone."""
+
+
+def _store(rank: int, size: int) -> Any:
+    """The part of the store that belongs to this start, the first or a later one."""
+    from torch.distributed.distributed_c10d import PrefixStore
+
+    return PrefixStore(f"andiron/{_attempt()}", _root(rank, size))
+
+
+@cache
+def _root(rank: int, size: int) -> Any:
+    """The store of torchrun, or where it has none that of rank 0."""
+    from torch.distributed.rendezvous import rendezvous
+
+    store, _, _ = next(rendezvous("env://", rank, size))
+    while hasattr(store, "underlying_store"):  # a part for each restart, in some versions of torch
+        store = store.underlying_store
+    return store
+
+
+def _attempt() -> int:
+    """How many times torchrun has started this run's processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def _log_to(path: Path) -> None:
+    """Sends everything that this process prints and logs to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+
+
+def _launcher_lives() -> bool:
+    """Whether torchrun's store, if it has one, takes a connection; torch would try for minutes."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return True
+    try:
+        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        socket.create_connection(address, SECONDS_TO_CONNECT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _end_with_parent(number: signal.Signals) -> None:
+    """Asks the system for a signal when torchrun dies."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)

@@ -1,0 +1,275 @@
+"""Training as a command: a new run in a folder of its own, or a run resumed in its folder."""
+
+import dataclasses
+import gc
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.cli.signals import Signals, saved_before_launcher
+from andiron.config import arguments as command_arguments, leaves
+from andiron.config.composition import Returned
+from andiron.config.schema import Train
+from andiron.config.trust import Trust
+from andiron.disk import files
+from andiron.interrupter import Interrupter
+from andiron.plain import wings
+from andiron.run import claim, exhausted, resume_policy, run_record, status
+from andiron.run_folder import RunFolder
+from andiron.training import debug_run
+from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
+
+# the module that builds runs, which builds them in all processes of a run
+Share = Callable[[Any, Train], Any]
+HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
+log = logging.getLogger("andiron")
+
+
+def train(
+    config: Train,
+    run_dir: Path,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    share: Share | None = None,
+) -> None:
+    """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
+
+    With `trusted`, the configuration was read from a run folder, and names only what is allowed.
+    Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
+    ConfigError for `overwrite` beside `resume`.
+    """
+    folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
+    if config.resume is not None and config.overwrite:
+        raise errors.ConfigError(
+            [
+                f"overwrite=true: would remove the run that resume={config.resume} resumes; leave "
+                "one of them out"
+            ]
+        )
+    try:
+        interrupter.begin(config.interrupted_exit_code)
+        if config.resume is not None and _can_be_resumed(config, folder, interrupter):
+            known = trusted or Trust(tuple(config.trust))
+            _resume(config, folder, hydra_record, interrupter, known, share)
+        else:
+            _start(config, folder, hydra_record, interrupter, trusted, share)
+    except errors.Interrupted as error:
+        error.exit_code = config.interrupted_exit_code or error.exit_code
+        outcome = _outcome(config, folder, trusted)
+        error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
+        raise
+
+
+def _start(
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust | None,
+    share: Share | None,
+) -> None:
+    is_replacing = config.overwrite or config.resume == "auto"
+    replaces = run_record.holds_run(folder)
+    with ExitStack() as at_end, exhausted.explained(config):
+        with interrupter.held_back():
+            begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
+            with status.write_errors_explained(folder):
+                _record(config, folder, hydra_record)
+        experiment = _import_experiment(config, interrupter, share, at_end)
+        built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        interrupter.hear()
+        if not replaces:
+            begins()
+        built.run(begins if replaces else None)
+
+
+def _resume(
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust,
+    share: Share | None,
+) -> None:
+    plain = dataclasses.asdict(config)
+    recorded = run_record.config(folder, trusted.saying(plain))
+    changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
+    resume_policy.check(changes, config.resume_allow)
+    is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
+    if is_done and not resume_policy.has_more_to_do(changes):
+        log.info("%s is done, %s", folder.path, _described_end(folder, recorded))
+        return
+    changed = resume_policy.applied({}, changes)
+    of_hydra = [folder.hydra / name for name in hydra_record]
+    before = status.contents([folder.config, *of_hydra])
+    with claim.resumed(folder) as begins, exhausted.explained(config), ExitStack() as at_end:
+        for line in resume_policy.described(changes):
+            log.info("changed: %s", line)
+        experiment = _import_experiment(config, interrupter, share, at_end)
+        resumed = experiment.resume(
+            config,
+            folder.path,
+            leaves.by_name(changes),
+            interrupter=interrupter,
+            # resume=auto: the whole configuration is that of the command line
+            trusted=None if config.resume == "auto" else trusted.saying(changed),
+        )
+        interrupter.hear()
+        begins()
+        first = resumed.learner.updates
+
+        def has_trained(error: BaseException) -> bool:
+            return not isinstance(error, Exception) or resumed.learner.updates > first
+
+        # changes that the run cannot be trained with are taken off the record again
+        write = partial(run_record.write, folder)
+        with status.restored_on_error(before, unless=has_trained, write=write):
+            with status.write_errors_explained(folder):
+                _record(config, folder, hydra_record)
+            resumed.run()
+
+
+def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
+    of_hydra = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    run_record.write(folder, {folder.config: config.as_json(), **of_hydra})
+
+
+def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
+    """What is left of an interrupted run, and how to continue it."""
+    if not run_record.holds_run(folder):
+        return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    try:
+        if has_checkpoint(config, folder, Interrupter(), trusted):
+            return f"resume={folder.path} resumes the run from its newest checkpoint"
+    except errors.AndironError as error:  # a store that cannot be asked now
+        return f"resume={folder.path} resumes the run, once this is mended: {error}"
+    return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
+
+
+def _lost_results(folder: RunFolder) -> list[str]:
+    """The results of a finished run that are missing or changed, and are written again."""
+    results = folder.summary.name, "model*.safetensors"
+    lost = [
+        name
+        for name in run_record.changed(folder)
+        if any(fnmatch(name, pattern) for pattern in results)
+    ]
+    if lost:
+        log.warning(
+            "%s: missing or changed since the run ended: %s; written again from its newest "
+            "checkpoint",
+            folder.path,
+            ", ".join(lost),
+        )
+    return lost
+
+
+def _described_end(folder: RunFolder, config: Train) -> str:
+    unit = "epochs" if config.num_updates is None else "updates"
+    planned = getattr(config, f"num_{unit}")
+    try:
+        completed = files.read_json(folder.summary)[unit]
+    except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
+        completed = planned
+    if completed != planned:
+        return (
+            f"stopped early after {completed} of {planned} {unit}; change early_stopping to train "
+            "on"
+        )
+    return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
+
+
+def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
+    """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
+    if config.resume != "auto":
+        is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
+        is_empty = is_in_folder and not folder.checkpoints.exists()
+        if is_empty and status.read(folder).get("status") != "done":
+            raise errors.RunFolderError(
+                f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
+                f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
+            )
+        return True
+    claim.settle(folder)
+    if not run_record.holds_run(folder):
+        return False
+    if status.read(folder).get("status") == "done":
+        return True
+    if not has_checkpoint(config, folder, interrupter):
+        if recorded_store(folder) not in (None, store_of(config.checkpoint)):
+            raise errors.RunFolderError(
+                f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
+                "the run; give that store, or choose another hydra.run.dir"
+            )
+        log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
+        return False
+    if not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
+            "hydra.run.dir, or overwrite=true instead of resume=auto to start again"
+        )
+    return True
+
+
+def _import_experiment(
+    config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
+) -> Any:
+    """The module that builds runs, shared or not; it imports torch, which takes a second or two.
+
+    Torch's settings are those of `config` until `at_end`.
+
+    Raises: Interrupted if a signal came meanwhile.
+    """
+    with interrupter.held_back():  # an exception within torch's import can abort the process
+        gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
+        from andiron.assembly import devices
+        from andiron.training import experiment
+
+        gc.enable()
+    at_end.enter_context(devices.deterministic(config.deterministic))
+    return experiment if share is None else share(experiment, config)
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """What this command does with a configuration; `signals` are those of the process."""
+
+    arguments: list[str]
+    signals: Signals
+    resumes: bool = False  # a run that the folder holds already, as resume=auto does
+    share: Share | None = None  # of several processes
+
+    def __call__(
+        self,
+        config: Train,
+        run_dir: Path,
+        hydra_record: HydraRecord,
+        trusted: Trust | None = None,
+    ) -> Returned:
+        """Trains, with `trusted` as a resumed run; the objective of a run of a sweep."""
+        if self.resumes and config.resume is None:
+            config = dataclasses.replace(config, resume="auto", overwrite=False)
+        self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
+        interrupter = self.signals.interrupter
+        if config.debug and self.share is not None:
+            why = "stops and resumes a run within one process; start it with python"
+            raise errors.ConfigError([f"debug=true: {why}"])
+        if config.debug and trusted is None:
+
+            def one(config: Train, folder: Path, interrupter: Interrupter) -> None:
+                train(config, folder, hydra_record, interrupter)
+
+            debug_run.run(config, run_dir, one, interrupter)
+            return None
+        with saved_before_launcher(self.signals):
+            train(config, run_dir, hydra_record, interrupter, trusted, self.share)
+        if not command_arguments.parsed(self.arguments).multirun:
+            return None
+        objective = wings.optional("comparison.objective")
+        return objective.values(RunFolder(run_dir), config.objective) if objective else None
