@@ -7,6 +7,7 @@ from in_process import called
 
 from andiron.commands import train
 from andiron.runs import command as runs
+from andiron.run_folder import LEDGER
 from andiron.sweep import ledger
 
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
