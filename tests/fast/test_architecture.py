@@ -30,7 +30,7 @@ FLOORS = [
     {"learner", "run", "tasks"},
     {"assembly", "cli"},
     {"training"},
-    {"commands", *WINGS},
+    {"commands", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
