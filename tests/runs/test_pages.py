@@ -169,8 +169,8 @@ def test_the_page_of_commands_lists_every_installed_command_with_its_script():
     rows = re.findall(r"(?m)^\| `([\w/.]+)` \| `?([\w-]*)`? \|", PAGES["commands.md"])
     configured = configparser.ConfigParser()
     configured.read(ROOT / "setup.cfg", encoding="utf-8")
-    entry_points = configured["options.entry_points"]["console_scripts"]
-    installed = {tuple(line.split(":")[0].split(" = ")) for line in entry_points.split("\n") if line}
+    lines = configured["options.entry_points"]["console_scripts"].strip().splitlines()
+    installed = {tuple(line.partition(":")[0].split(" = ")) for line in lines}
 
     assert [script for script, _ in rows if not (ROOT / script).is_file()] == []
     assert {(name, called_by(ROOT / script)) for script, name in rows if name} == installed
