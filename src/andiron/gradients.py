@@ -16,8 +16,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# whose private engine and kernels are known here; any other version is used by its public interface
-IS_KNOWN_TORCH = (2, 11) <= tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 14)
 Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
 _loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
 
@@ -108,12 +106,33 @@ def _run_backward(loss: Tensor) -> None:
     step. Elsewhere it also hands its context on to the threads of the devices.
     """
     is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
-    if IS_KNOWN_TORCH and is_plain and not torch._C._are_functorch_transforms_active():
-        engine = torch.autograd.Variable._execution_engine
-        one = _one(loss.dtype, loss.device)
-        engine.run_backward((loss,), (one,), False, False, (), True, True)
+    if is_plain and _engine_agrees() and not torch._C._are_functorch_transforms_active():
+        _run_engine(loss)
     else:
         loss.backward()  # type: ignore[no-untyped-call]
+
+
+def _run_engine(loss: Tensor) -> None:
+    engine = torch.autograd.Variable._execution_engine
+    one = _one(loss.dtype, loss.device)
+    engine.run_backward((loss,), (one,), False, False, (), True, True)
+
+
+@functools.cache
+def _engine_agrees() -> bool:
+    """Whether torch's engine, called as here, makes the gradient that `loss.backward()` makes.
+
+    Another version of torch may call it otherwise: it is tried once, on three numbers.
+    """
+    ours, theirs = (torch.tensor([0.5, -2.0, 3.0], requires_grad=True) for _ in range(2))
+    theirs.exp().sum().backward()  # type: ignore[no-untyped-call]
+    try:
+        torch._C._are_functorch_transforms_active()
+        _run_engine(ours.exp().sum())
+    except (AttributeError, TypeError, RuntimeError):
+        return False
+    made, expected = ours.grad, theirs.grad
+    return made is not None and expected is not None and torch.equal(made, expected)
 
 
 class Detachable:

@@ -1,6 +1,6 @@
 """Gradients as values: what `backward` gives, and how parts are taken out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
@@ -116,11 +116,20 @@ def test_a_plain_scalar_goes_to_the_engine_and_all_else_to_tensor_backward(
     assert engine_is_used(monkeypatch, model.value.sum() * 2, model)
     assert not engine_is_used(monkeypatch, model.value * 2, model)  # a loss of one dimension
     with monkeypatch.context() as patched:
-        patched.setattr(gradients, "IS_KNOWN_TORCH", False)
+        patched.setattr(gradients, "_engine_agrees", lambda: False)
         assert not engine_is_used(monkeypatch, model.value.sum() * 2, model)
         assert same(
             gradients.backward(model.value.sum() * 2, model), {"value": torch.tensor([2.0])}
         )
+
+
+@pytest.mark.parametrize("other", [lambda *_: None, lambda: None])
+def test_an_engine_that_is_called_otherwise_is_left_to_torch(
+    monkeypatch: pytest.MonkeyPatch, other: Callable[..., None]
+) -> None:
+    assert gradients._engine_agrees()
+    monkeypatch.setattr(gradients, "_run_engine", other)
+    assert not gradients._engine_agrees.__wrapped__()
 
 
 def test_losses_that_torch_refuses_are_refused_with_its_words() -> None:

@@ -4,14 +4,13 @@
 with four tensors that takes 36 of 50 us. Kernel and arguments are the same, and so are the bits.
 """
 
+import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-
-from andiron.gradients import IS_KNOWN_TORCH
 
 Kind = type[torch.optim.Optimizer]
 Options = dict[str, Any]
@@ -35,14 +34,49 @@ def is_known(kind: Kind, options: Options) -> bool:
     numbers = (*options.get("betas", ()), *(options.get(name, 0) for name in ("eps", "momentum")))
     is_float = all(isinstance(number, int | float) for number in numbers)
     known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
-    return bool(IS_KNOWN_TORCH and kind in known and options.get("fused") and plain and is_float)
+    return bool(kind in known and options.get("fused") and plain and is_float)
 
 
 def prepared(inner: Any) -> FusedStep | None:
     """The step of `inner`, an optimizer of a class that `is_known` and has stepped all parameters.
 
-    None for parameters on several devices, of several types, or in subclasses of Parameter.
+    None for parameters on several devices, of several types, or in subclasses of Parameter, and for
+    a version of torch whose kernel does something else than its optimizer.
     """
+    group, like = inner.param_groups[0], inner.param_groups[0]["params"][0]
+    options = ((name, group[name]) for name in inner.defaults if name != "lr")
+    plain = tuple((name, tuple(of) if isinstance(of, list) else of) for name, of in options)
+    kind: Any = type(inner)
+    return _step(inner) if _agrees(kind, plain, like.dtype, like.device) else None
+
+
+@cache
+def _agrees(
+    kind: Kind, options: tuple[tuple[str, Any], ...], dtype: torch.dtype, device: torch.device
+) -> bool:
+    """Whether the second step of a small tensor has the bits of torch's own."""
+    values = torch.linspace(-1, 1, 5).to(device, dtype)
+    known = inspect.signature(kind).parameters
+    given = {name: value for name, value in options if name in known}
+    twins = [nn.Parameter(values.clone()) for _ in range(2)]
+    ours, theirs = optimizers = [kind([twin], lr=0.1, **given) for twin in twins]  # type: ignore[call-arg]
+    for optimizer, twin in zip(optimizers, twins):
+        twin.grad = values.square()
+        optimizer.step()
+    theirs.step()
+    try:
+        if (fused := _step(ours)) is None:
+            return False
+        if fused.counters:
+            torch._foreach_add_(fused.counters, 1)
+        fused.kernel([values.square()], lr=0.1)
+    except (AttributeError, KeyError, TypeError, RuntimeError):
+        return False
+    states = ([twin, *each.state[twin].values()] for each, twin in zip(optimizers, twins))
+    return all(torch.equal(*pair) for pair in zip(*states) if isinstance(pair[0], Tensor))
+
+
+def _step(inner: Any) -> FusedStep | None:
     group = inner.param_groups[0]
     parameters = group["params"]
     device = parameters[0].device

@@ -136,10 +136,25 @@ def test_an_unknown_class_or_option_keeps_the_public_step(kind, options):
     assert not Optimizer(kind, Network(), **options)._may_fuse
 
 
-def test_an_unknown_version_of_torch_keeps_the_public_step(monkeypatch):
-    assert Optimizer(torch.optim.Adam, Network())._may_fuse
-    monkeypatch.setattr(fused_kernel, "IS_KNOWN_TORCH", False)
-    assert not Optimizer(torch.optim.Adam, Network())._may_fuse
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD, momentum"])
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_kernel_that_does_something_else_is_left_to_torch(monkeypatch, name, is_refused):
+    known = fused_kernel._step
+
+    def changed(inner):
+        def kernel(gradients, lr):
+            if is_refused:
+                raise TypeError("got an unexpected keyword argument")
+            known(inner).kernel(gradients, lr=1.001 * lr)
+
+        return known(inner)._replace(kernel=kernel)
+
+    monkeypatch.setattr(fused_kernel, "_step", changed)
+    fused_kernel._agrees.cache_clear()
+    try:
+        assert trained(*CASES[name], may_fuse=True)[1] == 30
+    finally:
+        fused_kernel._agrees.cache_clear()
 
 
 def test_a_learning_rate_that_is_no_float_keeps_the_public_step():
