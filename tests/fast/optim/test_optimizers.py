@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
-from andiron.optim import Optimizer
+from andiron.optim import GroupedOptimizer, Optimizer, slot_checks
+from andiron.optim.optimizer import GROUP
 
 SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
@@ -179,6 +180,30 @@ def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(
     assert differing(resumed.state_dict(), straight.state_dict()) == set()
     assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
     assert state_within(by_resumed._inner, resumed) == state_within(by_straight._inner, straight)
+
+
+@each_optimizer
+def test_its_state_is_accepted_and_a_changed_or_missing_slot_named(name: str) -> None:
+    optimizer_class, settings = OPTIMIZERS[name]
+    model = network(name)
+    optimizer = Optimizer(optimizer_class, model, **settings)
+    train(model, optimizer, range(3))
+    whole, state = GroupedOptimizer.of(optimizer, model), optimizer.state_dict()
+    stateless = slot_checks.without_state(whole, state)
+
+    def problems(changed: Mapping[str, Tensor]) -> list[str]:
+        saved = {"stateless": stateless, "frozen": (), "updates": 3}
+        return [*slot_checks.problems(whole, changed, saved)]
+
+    assert problems(state) == []
+    for key, tensor in state.items():
+        changes = [state | {key: torch.ones(1234, dtype=tensor.dtype)}]
+        if GROUP not in key and not optimizer.needs_closure:
+            without = {other: state[other] for other in state if other != key}
+            changes += [without, state | {key: tensor.to(torch.int8)}]
+        for changed in changes:
+            parameter = key.rpartition("/")[0]
+            assert [each for each in problems(changed) if parameter in each], key
 
 
 @each_optimizer
