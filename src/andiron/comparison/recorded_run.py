@@ -18,7 +18,6 @@ from andiron.config.leaves import leaves
 from andiron.disk import files, logged_lines
 from andiron.disk.logged_lines import Line
 from andiron.plain import improvement
-from andiron.plain.options import LearnerOptions
 from andiron.plain.plain_values import Number, is_finite, is_number
 from andiron.run.log_file import is_held
 from andiron.run.status import seconds
@@ -29,11 +28,6 @@ MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
 MOST_METRICS = 10_000
 MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
 MOST_DEPTH = 50  # of lists and objects in the configuration
-LATER_OPTIONS = {  # with a plain default: a run of an earlier version has it in effect
-    option.name: option.default
-    for option in dataclasses.fields(LearnerOptions)
-    if isinstance(option.default, bool | int | float | str)
-}
 TEXTS = ("status", "reason", "started", "ended")
 NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
 
@@ -175,7 +169,7 @@ def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """Every option by its dotted name, and which are a node's class, named without its package.
 
     A schedule's copy of `lr` is left out: the user did not set it; and `render`, which does not
-    affect training. An option that is newer than the run has its default.
+    affect training.
     """
     _check_depth(config)
     flat: dict[str, Any] = {}
@@ -189,8 +183,6 @@ def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
             flat[name] = str(value).rpartition(".")[2]
         elif not (len(path) == 2 and path[0] == "scheduler" and value == config.get("lr")):
             flat[".".join(path)] = value
-    if flat:
-        flat |= {name: value for name, value in LATER_OPTIONS.items() if name not in flat}
     return flat, frozenset(nodes)
 
 

@@ -102,8 +102,7 @@ class LearnerState:
         randomness.put_others(state["random"])
         self.position.load_state_dict(state)
         for name, part in self._parts.items():
-            if name in state["parts"]:
-                part.load_state_dict(state["parts"][name])
+            part.load_state_dict(state["parts"][name])
 
     def observers(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""

@@ -148,8 +148,8 @@ class Validation(TypedDict):
 class Parts(TypedDict):
     """The parts whose state is plain values and needs nothing else."""
 
-    nonfinite: NotRequired[LeftOut]
-    validation: NotRequired[Validation]
+    nonfinite: LeftOut
+    validation: Validation
 
 
 class Kept(TypedDict):
@@ -218,11 +218,11 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
         allowed = allowed.removeprefix("Input should be ")
         raise wrong(file, where[1:], first["input"], allowed) from error
     parts = state["parts"]
-    made = state["updates"] + parts.get("nonfinite", {}).get("skipped", 0)
+    made = state["updates"] + parts["nonfinite"]["skipped"]
     if state["epoch"] > made:
         allowed = f"at most {made}, the updates that were made or left out"
         raise wrong(file, "epoch", state["epoch"], allowed)
-    last = parts.get("validation", {}).get("last_update", -1)
+    last = parts["validation"]["last_update"]
     if last > state["updates"]:
         allowed = f"at most {state['updates']}, the completed updates"
         raise wrong(file, "parts.validation.last_update", last, allowed)

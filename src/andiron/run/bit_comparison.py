@@ -16,7 +16,6 @@ from andiron.run_folder import RunFolder
 
 LEFT_OUT = (  # depend on time or place, or on how often an interrupted run saved
     "metric_log.seconds.", "metric_log.writers.", "checkpoints.", "seconds.", "run_dir.",
-    "directions.", "weights.", "worst_classes.", "last_lr.",  # older runs have none
 )  # fmt: skip
 MISSING = "missing"
 Values = dict[str, Any]  # tensors, or other values as exact text

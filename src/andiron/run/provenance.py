@@ -71,16 +71,7 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
-    """The parts of two records that differ, by dotted name: both values as text, None for none.
-
-    What the version of Andiron that wrote `then` did not record is left out.
-    """
-    if "projects" not in then:
-        known = then.get("packages")
-        names = known if isinstance(known, dict) else {}
-        packages = {name: now["packages"].get(name) for name in names}
-        now = {name: value for name, value in now.items() if name not in CODE[1:]}
-        now |= {"packages": packages}
+    """The parts of two records that differ, by dotted name: both values as text, None for none."""
     found = leaves.by_name(leaves.differences(_comparable(then), _comparable(now)))
     return {
         name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]

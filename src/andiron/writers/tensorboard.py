@@ -124,12 +124,10 @@ class TensorBoardWriter:
         """Cuts the files of earlier processes to a position, before this process writes anything.
 
         A file that was not there then is removed, or emptied if it is the last of its folder. A
-        server that has read more forgets it. An empty position cuts only half records: TensorBoard
-        then hides later steps by itself.
+        server that has read more forgets it.
         """
-        self._has_charts = bool(position.get("charts"))
+        self._has_charts, sizes = position["charts"], position["files"]
         earlier, self._earlier = self._earlier, {}
-        sizes = position.get("files", earlier)
         last = {Path(name).parent: name for name in sorted(earlier)}.values()
         for name, size in earlier.items():
             path = self._folder / name
@@ -139,10 +137,7 @@ class TensorBoardWriter:
             # a server without the fast loader never continues behind a last file that is gone
             self._earlier[name] = event_file.whole_records(path, min(size, sizes.get(name, 0)))
             os.truncate(path, self._earlier[name])
-        missing = sum(
-            max(0, size - self._earlier.get(name, 0))
-            for name, size in position.get("files", {}).items()
-        )
+        missing = sum(max(0, size - self._earlier.get(name, 0)) for name, size in sizes.items())
         if missing:
             log.warning("%s: %d logged bytes are missing", self._folder, missing)
         self._restart = updates + 1

@@ -158,10 +158,3 @@ def test_every_installed_package_has_its_version():
     }
     found = provenance.versions()
     assert expected.items() <= found.items() and [*found] == sorted(found)
-
-
-def test_a_record_of_an_older_version_is_compared_by_what_it_has():
-    older = {"git": {"revision": "a", "dirty": False}, "packages": {"x": "1", "y": None}}
-    git = {"revision": "a", "uncommitted": None}
-    now = {"git": git, "projects": {"p": {}}, "modules": {}, "packages": {"x": "2", "z": "3"}}
-    assert provenance.differences(older, now) == {"packages.x": ["1", "2"]}
