@@ -31,7 +31,7 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
     number, constant = sum(lengths), lowest.amin(0)
     is_constant = constant == highest.amax(0)
     mean = torch.where(is_constant, constant.double(), totals.sum(0) / number)
-    squares = torch.stack([(rows.double() - mean).square().sum(0) for rows in chunks()])
+    squares = torch.stack([(rows.double() - mean).square_().sum(0) for rows in chunks()])
     std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())
 

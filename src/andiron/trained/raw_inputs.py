@@ -19,7 +19,7 @@ from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.described import Described
-from andiron.data.on_disk import csv_file, image_decoding, image_tree, table_lines
+from andiron.data.on_disk import csv_file, image_decoding, image_tree
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.trained.input_datasets import Pictures, Texts
@@ -150,6 +150,8 @@ def _rows(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samp
     ]  # fmt: skip
     mappings = [each for each in inputs if isinstance(each, Mapping)]
     if mappings:
+        from andiron.data.on_disk import table_lines  # polars takes 0.2 s
+
         tables.append(table_lines.of_mappings(mappings, features, reading).checked(missing))
     names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
     encoded = torch.cat([encoding.inputs(table) for table in tables])

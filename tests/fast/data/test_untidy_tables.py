@@ -3,8 +3,10 @@
 import json
 import logging
 import statistics
+from datetime import date
 from pathlib import Path
 
+import polars
 import pytest
 import torch
 
@@ -288,3 +290,71 @@ def test_bad_lines_of_every_kind_are_skipped_up_to_the_limit(file):
     good = file(text_of([row for at, row in enumerate(rows) if at not in (3, 5, 7, 9)],
                         ["a", "b", "price"]))  # fmt: skip
     assert torch.equal(splits.train.inputs, load(good).train.inputs)
+
+
+def parquet(tmp_path, **columns):
+    path = tmp_path / "table.parquet"
+    polars.DataFrame(columns).write_parquet(path)
+    return str(path)
+
+
+def test_a_parquet_file_is_read_as_the_same_table_in_text(file, tmp_path):
+    numbers = [None if row == 3 else row / 3 for row in range(43)]
+    names = [("Bonn", 'a "b",\nc', None)[row % 3] for row in range(43)]
+    days = [date(2024, 1, 1 + row % 28) for row in range(43)]
+    prices = [1000.5 * row for row in range(43)]
+    binary = parquet(tmp_path, x=numbers, town=names, day=days, price=prices)
+    quoted = ["" if name is None else '"a ""b"",\nc"' if "a" in name else name for name in names]
+    shown = ["" if number is None else repr(number) for number in numbers]
+    text = zip(shown, quoted, map(str, days), map(repr, prices))
+    expected = load(file(text_of(text, ["x", "town", "day", "price"])), missing="median")
+    found = load(binary, missing="median")
+    assert found.facts == expected.facts
+    assert torch.equal(found.train.inputs, expected.train.inputs)
+    assert torch.equal(found.test.targets, expected.test.targets)
+
+
+def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path):
+    prices = [float(row) for row in range(43)]
+    names = ["two\nlines"] * 42 + [""]
+    path = parquet(tmp_path, town=names, price=prices)
+    assert refused(path) == (
+        "table.csv, row 42, column 'town': has no value; fill it in, remove the row, or set "
+        "data.missing"
+    )
+    assert refused(path, target="prize").endswith(
+        "has no column 'prize'; did you mean 'price'?; its columns are: town, price"
+    )
+
+
+@pytest.mark.parametrize("length", [0, 4, 300])
+def test_a_damaged_parquet_file_is_refused(tmp_path, length):
+    path = Path(parquet(tmp_path, price=[1.0, 2.0]))
+    path.write_bytes(path.read_bytes()[:length])
+    assert refused(str(path)).startswith("table.csv: cannot be read (")
+
+
+@pytest.mark.parametrize("value", ["5", "0.1", "1e-7", "123456789012345678901", "-.5", "6.", "+3"])
+def test_quotes_change_no_number_and_no_line(file, value):
+    rows = [[value if row == 7 else str(row), str(row)] for row in range(43)]
+    plain = load(file(text_of(rows, ["x", "price"])))
+    rows[7][0] = f'"{value}"'
+    assert torch.equal(load(file(text_of(rows, ["x", "price"]))).train.inputs, plain.train.inputs)
+    assert torch.tensor(float(value)) in torch.cat(
+        [part.inputs for part in (plain.train, plain.valid, plain.test)]
+    )
+    rows[7][0], rows[20] = f'"{value}\n"', ["many", "20"]
+    assert "table.csv, line 23, column 'x': 'many'" in refused(file(text_of(rows, ["x", "price"])))
+
+
+def test_lines_too_long_and_too_short_are_both_bad(file):
+    rows = [[str(row), str(row % 3), str(row)] for row in range(43)]
+    rows[4], rows[9] = ["1", "2"], ["1", "2", "3", "4"]
+    found = refused(file(text_of(rows, ["a", "b", "price"])))
+    assert "line 6: has 2 values where" in found and "line 11: has 4 values where" in found
+
+
+def test_a_quote_within_a_value_ends_no_line(file):
+    rows = [[f'{row % 3}" pipe', str(row)] for row in range(43)]
+    encoding = load(file(text_of(rows, ["pipe", "price"]))).facts["encoding"]
+    assert encoding["columns"][0]["categories"] == ('0" pipe', '1" pipe', '2" pipe')

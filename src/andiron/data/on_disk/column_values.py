@@ -1,112 +1,104 @@
-"""The values of one column of a text file: numbers, dates or texts, by what they all look like.
+"""The values of one column of a table: numbers, dates or texts, by what they all look like.
 
-    >>> rooms = ColumnValues("rooms")
-    >>> for text in ("3", "many", ""):
-    ...     rooms.add(text)
-    >>> rooms.kind(Reading()), rooms.missing_rows, rooms.problems("number", Reading())[1]
+    >>> import polars
+    >>> from andiron.data.on_disk.columns import Reading
+    >>> rooms = typed("rooms", polars.Series(["3", "many", ""]), Reading())
+    >>> rooms.kind, rooms.missing_rows, rooms.faults["many"]
     ('number', [2], "'many' is not a number; correct it, or leave the column out of data.features")
 """
 
-import array
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import polars
 
-from andiron.data.on_disk import columns
+from andiron.data.on_disk.columns import Kind, Reading
 
-Kind = Literal["number", "date", "text"]
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?"})
 DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*,\d+")
-NAN = float("nan")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the values of a file are read."""
-
-    text: Literal["one_hot", "codes", "refuse"] = "one_hot"
-    categories: Sequence[str] = ()  # columns to read as text even if all values are numbers
-    date_format: str | None = None  # of strptime; None is ISO 8601
-    decimal: Literal[".", ","] = "."
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of other columns, if they are known
-
-
+@dataclass(frozen=True, eq=False)
 class ColumnValues:
     """The values of one column, row by row."""
 
-    def __init__(self, name: str, decimal: str = "."):
-        self.name = name
-        self.decimal = decimal
-        self.numbers = array.array("d")  # NaN for a value that is not a finite number
-        self.texts: dict[int, str] = {}  # by row, of the values that are no finite numbers
-        self._pool: dict[str, str] = {}
-
-    def add(self, text: str) -> None:
-        """Appends the value of the next row."""
-        value = columns.finite(text if self.decimal == "." else text.replace(",", "."))
-        if value is None:
-            self.texts[len(self.numbers)] = self._pool.setdefault(text, text)
-            value = NAN
-        self.numbers.append(value)
+    kind: Kind
+    values: polars.Series  # as they are written; Float64 if all are finite numbers
+    numbers: polars.Series  # of a date its days; null for a value that is missing or wrong
+    faults: Mapping[str, str] = field(default_factory=dict)  # by value: why it is wrong
 
     @property
     def missing_rows(self) -> list[int]:
-        """The rows whose value is one of MISSING."""
-        return [row for row, text in self.texts.items() if text in MISSING]
+        """The rows without a value: in columns of numbers and dates, with one of MISSING."""
+        return self._rows_of([""] if self.kind == "text" else [*MISSING])
 
-    def kind(self, reading: Reading) -> Kind:
-        """A number if any value looks like one; a date if half of them are; else text."""
-        if self.name in reading.kinds:
-            return reading.kinds[self.name]
-        values = {*self.texts.values()} - MISSING
-        looks_like_number = len(self.texts) < len(self.numbers) or any(map(_is_almost, values))
-        if looks_like_number or not values:
-            return "number"
-        number_of_dates = sum(days(value, reading.date_format) is not None for value in values)
-        if 2 * number_of_dates >= len(values):  # the others are mistakes
-            return "date"
-        return "number" if reading.text == "refuse" else "text"
+    @property
+    def wrong_rows(self) -> Iterator[tuple[int, str]]:
+        """The rows with one of `faults`, and why."""
+        return ((row, self.faults[self.values[row]]) for row in self._rows_of([*self.faults]))
 
-    def problems(self, kind: Kind, reading: Reading) -> dict[int, str]:
-        """What is wrong with each value that a column of this kind does not allow."""
-        if kind == "date":
-            return self._no_dates(reading)
-        return {
-            row: columns.complaint(text) + _remedy(text, reading)
-            for row, text in self.texts.items()
-            if kind == "number" and text not in MISSING
-        }
+    def _rows_of(self, values: list[str]) -> list[int]:
+        if self.values.dtype.is_numeric() or not values:
+            return []
+        return self.values.is_in(values).arg_true().to_list()
 
-    def as_numbers(self, kind: Kind, reading: Reading) -> Float[Tensor, " rows"]:
-        """The values of a column of numbers, or of dates as days; NaN where one is missing."""
-        numbers = torch.frombuffer(self.numbers, dtype=torch.float64).clone()
-        if kind == "date":
-            by_text = {text: days(text, reading.date_format) for text in self._pool}
-            found = {row: by_text[text] for row, text in self.texts.items()}
-            numbers.fill_(NAN)
-            for row, value in found.items():
-                numbers[row] = NAN if value is None else value
-        return numbers
 
-    def _no_dates(self, reading: Reading) -> dict[int, str]:
-        is_date = {text: days(text, reading.date_format) is not None for text in self._pool}
-        wanted = reading.date_format or "YYYY-MM-DD"
-        found = {
-            row: f"{text!r} is not a date {wanted}; correct it, or remove the row"
-            for row, text in self.texts.items()
-            if text not in MISSING and not is_date[text]
-        }
-        for row, value in enumerate(self.numbers):
-            if row not in self.texts:
-                found[row] = f"'{value:g}' is not a date {wanted}; correct it, or remove the row"
-        return found
+def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
+    """The values of a column that is not one of `reading.categories`, with its kind."""
+    if values.dtype.is_numeric() and reading.kinds.get(name) == "date":
+        values = values.cast(polars.String)  # none is a date
+    if values.dtype.is_numeric():
+        return ColumnValues("number", values, values)
+    is_comma = reading.decimal == ","
+    numbers = finite(values.str.replace_all(",", ".", literal=True) if is_comma else values)
+    odd = {*values.filter(numbers.is_null())}
+    kind = reading.kinds.get(name) or _kind(odd, numbers.count() > 0, reading)
+    if kind == "text":
+        return ColumnValues(kind, values, numbers)
+    if kind == "number":
+        faults = {text: complaint(text) + _remedy(text, reading) for text in odd - MISSING}
+        return ColumnValues(kind, values, numbers, faults)
+    known = {text: days(text, reading.date_format) for text in odd}
+    wanted = reading.date_format or "YYYY-MM-DD"
+    faults = {
+        text: f"{text!r} is not a date {wanted}; correct it, or remove the row"
+        for text in {*values} - MISSING
+        if known.get(text) is None
+    }
+    of_rows = values.replace_strict(known, default=None, return_dtype=numbers.dtype)
+    return ColumnValues(kind, values, of_rows, faults)
+
+
+def finite(values: polars.Series) -> polars.Series:
+    """The finite numbers that the texts are; null for others."""
+    numbers = values.cast(polars.Float64, strict=False)
+    return numbers.set(~numbers.is_finite().fill_null(False), None)
+
+
+def parsed(text: str) -> float | None:
+    """The number that the text is for Python, NaN and infinity too; None if it is not one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def complaint(text: str) -> str:
+    """Why the text is no finite number, and what to do."""
+    if not text:
+        return "has no value; fill it in, or remove the row"
+    if parsed(text) is None:
+        return f"{text!r} is not a number; correct it, or leave the column out of data.features"
+    return f"{text!r} is not a finite number; correct or remove the row"
+
+
+def untyped(values: polars.Series, *, are_numbers: bool = False) -> ColumnValues:
+    """The values of a column that stays as it is written: of `categories`, or a target."""
+    odd = {*values.filter(finite(values).is_null())} - {""} if are_numbers else ()
+    return ColumnValues("text", values, values, {text: complaint(text) for text in odd})
 
 
 def days(text: str, date_format: str | None) -> float | None:
@@ -129,9 +121,20 @@ def days(text: str, date_format: str | None) -> float | None:
     return (moment - FIRST_DAY) / timedelta(days=1)
 
 
+def _kind(odd: set[str], has_numbers: bool, reading: Reading) -> Kind:
+    """A number if any value looks like one; a date if half of the others are; else text."""
+    values = odd - MISSING
+    if has_numbers or not values or any(map(_is_almost, values)):
+        return "number"
+    number_of_dates = sum(days(value, reading.date_format) is not None for value in values)
+    if 2 * number_of_dates >= len(values):  # the others are mistakes
+        return "date"
+    return "number" if reading.text == "refuse" else "text"
+
+
 def _is_almost(text: str) -> bool:
     """Whether the text is a number but not a finite one, or has a decimal comma."""
-    return columns.parsed(text) is not None or DECIMAL_COMMA.fullmatch(text) is not None
+    return parsed(text) is not None or DECIMAL_COMMA.fullmatch(text) is not None
 
 
 def _remedy(text: str, reading: Reading) -> str:

@@ -1,22 +1,27 @@
-"""A table as named columns, independent of the file format: targets as numbers or as classes.
+"""A table as named columns, independent of the file format, and how they are read.
 
 A reader of another kind of file makes `Columns` and passes them to `table_splits.of_columns`.
 """
 
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from andiron import errors
+Kind = Literal["number", "date", "text"]
 
-Kind = Literal["classification", "regression"]
-WHOLE = re.compile(r"[+-]?\d+")
+
+@dataclass(frozen=True)
+class Reading:
+    """How the values of a file are read."""
+
+    text: Literal["one_hot", "codes", "refuse"] = "one_hot"
+    categories: Sequence[str] = ()  # columns to read as text even if all values are numbers
+    date_format: str | None = None  # of strptime; None is ISO 8601
+    decimal: Literal[".", ","] = "."
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of other columns, if they are known
 
 
 @dataclass(frozen=True)
@@ -35,80 +40,3 @@ class Columns:
     def column(self, name: str) -> Float[Tensor, " rows"]:
         """One column of numbers."""
         return self.numbers[:, [each for each in self.names if each not in self.texts].index(name)]
-
-
-def number(text: str, row: str, column: str) -> float:
-    """The finite number that the text is.
-
-    Raises: DataError, naming row and column, if it is not one.
-    """
-    value = finite(text)
-    if value is None:
-        raise errors.DataError(f"{row}, column {column!r}: {complaint(text)}")
-    return value
-
-
-def finite(text: str) -> float | None:
-    """The finite number that the text is; None if it is not one."""
-    value = parsed(text)
-    # NaN and infinity; float() takes 1_000 for a thousand
-    return None if value is None or value - value != 0 or "_" in text else value
-
-
-def parsed(text: str) -> float | None:
-    """The number that the text is for Python, NaN and infinity too; None if it is not one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def complaint(text: str) -> str:
-    """Why the text is no finite number, and what to do."""
-    if not text:
-        return "has no value; fill it in, or remove the row"
-    if parsed(text) is None:
-        return f"{text!r} is not a number; correct it, or leave the column out of data.features"
-    return f"{text!r} is not a finite number; correct or remove the row"
-
-
-def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
-    """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
-    counts = Counter(table.texts[targets[0]])
-    has_names = None in map(parsed, counts)
-    is_numbered = min(counts.values()) >= 2 and all(
-        str(number) in counts for number in range(len(counts))
-    )
-    is_class = len(targets) == 1 and (has_names or is_numbered)
-    return "classification" if is_class else "regression"
-
-
-def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "rows targets"]:
-    """The target columns as numbers."""
-    read = [
-        [number(text, table.row_name(row), name) for row, text in enumerate(table.texts[name])]
-        for name in targets
-    ]
-    return torch.tensor(read, dtype=torch.float64).T
-
-
-def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
-    """The class of each row, and the names of the classes: sorted, whole numbers by value."""
-    values = table.texts[target]
-    counts = Counter(values)
-    are_whole = all(map(WHOLE.fullmatch, counts))
-    names = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
-    for name in names:
-        if counts[name] == 1:
-            row = table.row_name(values.index(name))
-            raise errors.DataError(
-                f"{row}, column {target!r}: the class {name!r} has only this row, and "
-                "cannot be in both training and test set; add rows of it, or remove it"
-            )
-    if len(names) == 1:
-        raise errors.DataError(
-            f"{table.source}, column {target!r}: every row is {names[0]!r}; "
-            "there is nothing to classify"
-        )
-    places = {name: place for place, name in enumerate(names)}
-    return torch.tensor([places[value] for value in values]), names

@@ -24,8 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import Reading
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk.columns import Columns, Reading
 
 QUANTITIES = ("number", "date")
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories

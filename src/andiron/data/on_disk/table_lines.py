@@ -1,23 +1,25 @@
 """The lines of a delimited text file as columns, and which lines are no rows of a table."""
 
-import array
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars
 import torch
-from torch import Tensor
+from jaxtyping import Int
 
 from andiron import errors
-from andiron.data.on_disk import columns, delimited_text
-from andiron.data.on_disk.column_values import ColumnValues, Reading
+from andiron.data.on_disk import column_values, columns
+from andiron.data.on_disk.column_values import ColumnValues
+from andiron.data.on_disk.columns import Reading
 from andiron.plain import readable
 
+NAN = float("nan")
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
-Problem = tuple[int, str, str]  # row, column, and what is wrong
+Problems = dict[int, str]  # by row: what is wrong with it
 log = logging.getLogger("andiron")
 
 
@@ -30,24 +32,9 @@ class TableLines:
     features: Sequence[str]  # in order
     targets: Sequence[str]
     reading: Reading
-
-    def __post_init__(self) -> None:
-        of_numbers = [name for name in self.features if name not in self.reading.categories]
-        self.values = {name: ColumnValues(name, self.reading.decimal) for name in of_numbers}
-        # of the targets, and of the columns that are text anyway
-        self.texts: dict[str, list[str]] = {
-            name: [] for name in (*self.features, *self.targets) if name not in of_numbers
-        }
-        self.lines = array.array("q")  # of each row
-        self.bad: dict[int, str] = {}  # by line: why it is no row
-
-    def add(self, line: int, row: Mapping[str, str]) -> None:
-        """Appends a row, its values by column."""
-        self.lines.append(line)
-        for name, column in self.values.items():
-            column.add(row[name])
-        for name, texts in self.texts.items():
-            texts.append(row[name])
+    frame: polars.DataFrame  # texts, "" where one is missing; Float64 if all are finite numbers
+    lines: Sequence[int]  # of each row
+    bad: Mapping[int, str]  # by line: why it is no row
 
     def checked(
         self,
@@ -61,57 +48,50 @@ class TableLines:
         Rows to predict from have no `max_bad`: all have to be right.
         Raises: DataError listing the bad lines if there are more.
         """
-        self.feature_gap = GAP if max_bad is None else FEATURE_GAP
-        self.kinds = {name: each.kind(self.reading) for name, each in self.values.items()}
+        self.values = {name: self._typed(name) for name in self.features}
         self._check_date_format(is_learning=max_bad is not None)
-        gaps = [*self._gaps()]
-        dropped = {row for row, _, _ in gaps} if missing == "drop" else set()
-        refused = [
-            gap for gap in gaps if missing == "refuse" or (not dropped and gap[1] in self.targets)
-        ]
-        bad = dict(self.bad)
-        for row, name, why in [*self._unusable(has_number_targets), *refused]:
-            if row not in dropped:
-                bad.setdefault(self.lines[row], f", column {name!r}: {why}")
+        self.values |= {
+            name: column_values.untyped(self.frame[name], are_numbers=has_number_targets)
+            for name in self.targets
+        }
+        dropped, wrong = self._problems(missing, GAP if max_bad is None else FEATURE_GAP)
+        bad = {**self.bad, **{self.lines[row]: why for row, why in wrong.items()}}
         record = self._report(bad, max_bad, len(dropped))
-        kept = [
-            row for row, line in enumerate(self.lines) if row not in dropped and line not in bad
-        ]
-        if not kept:
+        kept = np.delete(np.arange(len(self.frame)), [*dropped, *wrong])
+        if not len(kept):
             what = "all rows are skipped or dropped" if self.lines else "has a header and no rows"
             raise errors.DataError(f"{self.source}: {what}; there is nothing to learn from")
         return self._columns(kept, record)
 
+    def _typed(self, name: str) -> ColumnValues:
+        if name in self.reading.categories:
+            return column_values.untyped(self.frame[name])
+        return column_values.typed(name, self.frame[name], self.reading)
+
+    def _problems(self, missing: str | float, remedy: str) -> tuple[Problems, Problems]:
+        """The rows to drop, and those that are wrong, with the first reason of each."""
+        gaps, wrong = Problems(), Problems()
+        for name, column in self.values.items():
+            is_target = name in self.targets
+            for row, why in column.wrong_rows:
+                wrong.setdefault(row, f", column {name!r}: {why}")
+            for row in column.missing_rows if missing in ("refuse", "drop") or is_target else ():
+                shown = f" ({column.values[row]!r})" if column.values[row] else ""
+                why = f"has no value{shown}; {GAP if is_target else remedy}"
+                gaps.setdefault(row, f", column {name!r}: {why}")
+        if missing != "drop":
+            return {}, gaps | wrong
+        return gaps, {row: why for row, why in wrong.items() if row not in gaps}
+
     def _check_date_format(self, *, is_learning: bool) -> None:
         wanted = self.reading.date_format
-        if is_learning and wanted is not None and "date" not in self.kinds.values():
+        if is_learning and wanted is not None and all(
+            each.kind != "date" for each in self.values.values()
+        ):
             raise errors.DataError(
                 f"data.date_format={wanted}: no column of {self.source} has such dates; correct "
                 "it (31.12.2024 is %d.%m.%Y), or leave it out"
             )
-
-    def _gaps(self) -> Iterator[Problem]:
-        """Every missing value."""
-        for name, column in self.values.items():
-            is_text = self.kinds[name] == "text"
-            for row in column.missing_rows:
-                text = column.texts[row]
-                if not is_text or not text:
-                    shown = f" ({text!r})" if text else ""
-                    yield row, name, f"has no value{shown}; {self.feature_gap}"
-        for name, texts in self.texts.items():
-            why = f"has no value; {GAP if name in self.targets else self.feature_gap}"
-            yield from ((row, name, why) for row, text in enumerate(texts) if not text)
-
-    def _unusable(self, has_number_targets: bool) -> Iterator[Problem]:
-        """Every value that should be a number or a date and is not."""
-        for name, column in self.values.items():
-            for row, why in column.problems(self.kinds[name], self.reading).items():
-                yield row, name, why
-        for name in self.targets if has_number_targets else ():
-            for row, text in enumerate(self.texts[name]):
-                if text and columns.finite(text) is None:
-                    yield row, name, columns.complaint(text)
 
     def _report(self, bad: dict[int, str], most: int | None, dropped: int) -> dict[str, Any]:
         """What is left out, for the record.
@@ -128,13 +108,13 @@ class TableLines:
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
-            number = len(self.lines)
+            number = len(self.frame)
             log.info("%s: dropped %d of %d rows, for a missing value", self.source, dropped, number)
         return record
 
     def _refusal(self, places: list[str], most: int | None) -> str:
         if len(places) == 1:
-            return self._placed(places[0])
+            return _placed(self.source, places[0])
         head = ": ".join(filter(None, [self.source, f"{len(places)} {self.unit}s cannot be used"]))
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
         remedy = "correct them"
@@ -146,30 +126,24 @@ class TableLines:
             remedy += f", or skip lines (data.max_bad_lines={len(places)})"
         return f"{head}{allowed}:\n{readable.listed(places)}\n{remedy}"
 
-    def _placed(self, place: str) -> str:
-        return f"{self.source}, {place}" if self.source else place
-
-    def _columns(self, kept: list[int], record: dict[str, Any]) -> columns.Columns:
-        numbers, dates, texts = list[Tensor](), list[str](), dict[str, list[str]]()
-        for name in self.features:
-            kind = self.kinds.get(name, "text")
-            if kind == "text":
-                is_listed = name in self.texts
-                column: Any = self.texts[name] if is_listed else self.values[name].texts
-                texts[name] = [column[row] for row in kept]
-                continue
-            numbers.append(self.values[name].as_numbers(kind, self.reading))
-            dates += [name] if kind == "date" else []
-        self._log_kinds([*texts], dates)
-        for name in self.targets:
-            texts[name] = [self.texts[name][row] for row in kept]
-        matrix = torch.stack(numbers, dim=1) if numbers else torch.empty(len(self.lines), 0)
+    def _columns(self, kept: Int[np.ndarray, " rows"], record: dict[str, Any]) -> columns.Columns:
+        kinds = {name: self.values[name].kind for name in self.features}
+        texts = [name for name, kind in kinds.items() if kind == "text"]
+        dates = [name for name, kind in kinds.items() if kind == "date"]
+        self._log_kinds(texts, dates)
+        numbers = self.frame.select(
+            self.values[name].numbers.fill_null(NAN).alias(name)
+            for name in kinds if name not in texts
+        )  # fmt: skip
+        matrix = numbers.to_numpy(order="c", writable=True).reshape(len(self.frame), numbers.width)
+        source, unit, lines = self.source, self.unit, self.lines  # without the frame
+        rows = slice(None) if len(kept) == len(self.frame) else kept
         return columns.Columns(
             source=self.source,
             names=tuple(self.features),
-            numbers=matrix if len(kept) == len(matrix) else matrix[kept],
-            texts=texts,
-            row_name=lambda row: self._placed(f"{self.unit} {self.lines[kept[row]]}"),
+            numbers=torch.from_numpy(matrix[rows]).double(),
+            texts={name: self.frame[name][rows].to_list() for name in (*texts, *self.targets)},
+            row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
             dates=dates,
             record=record,
         )
@@ -180,54 +154,27 @@ class TableLines:
                 log.info("%s: columns read as %s: %s", self.source, what, ", ".join(names))
 
 
-def read(
-    path: Path,
-    targets: Sequence[str],
-    reading: Reading,
-    *,
-    features: Sequence[str] | None = None,
-    exclude: Sequence[str] = (),
-    delimiter: str | None = None,
-) -> TableLines:
-    """The columns `targets` and `features`, by default all others but those of `exclude`.
-
-    The first line has the names. Blank lines, and blanks around names and values, are ignored.
-    Raises: DataError for a missing column, or a file that cannot be read.
-    """
-    wanted = [*(features or ()), *targets]
-    delimiter = delimiter or delimited_text.delimiter_of(path, wanted)
-    rows = delimited_text.rows(path, delimiter)
-    line, header = next(rows, (0, []))
-    delimited_text.check_header(path, line, header, [*wanted, *exclude, *reading.categories])
-    if features is None:
-        features = [name for name in header if name not in targets and name not in exclude]
-    if not features:
-        beside = ", ".join([*targets, *exclude])
-        raise errors.DataError(
-            f"{path}: has no column beside {beside}; there is nothing to learn from"
-        )
-    table = TableLines(str(path), "line", features, targets, reading)
-    for line, row in rows:
-        if len(row) == len(header):
-            table.add(line, dict(zip(header, row, strict=True)))
-        else:
-            table.bad[line] = f": has {len(row)} values where the header has {len(header)} names"
-    return table
+def _placed(source: str, place: str) -> str:
+    return f"{source}, {place}" if source else place
 
 
 def of_mappings(
     rows: Iterable[Mapping[str, Any]], features: Sequence[str], reading: Reading
 ) -> TableLines:
     """The columns `features` of rows from Python: numbers, texts, dates or None."""
-    table = TableLines("", "row", features, (), reading)
+    lines, bad = list[int](), dict[int, str]()
+    texts: dict[str, list[str]] = {name: [] for name in features}
     for number, row in enumerate(rows):
         absent = [name for name in features if name not in row]
         if absent:
             hint = errors.nearest(absent[0], map(str, row))
-            table.bad[number] = f": has no column {absent[0]!r}{hint}"
-        else:
-            table.add(number, {name: _as_text(row[name]) for name in features})
-    return table
+            bad[number] = f": has no column {absent[0]!r}{hint}"
+            continue
+        lines.append(number)
+        for name in features:
+            texts[name].append(_as_text(row[name]))
+    frame = polars.DataFrame(texts, schema=dict.fromkeys(features, polars.String))
+    return TableLines("", "row", features, (), reading, frame, lines, bad)
 
 
 def _as_text(value: Any) -> str:

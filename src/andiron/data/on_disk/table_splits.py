@@ -5,7 +5,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from andiron.data import splits, standardisation
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import columns, table_encoding
-from andiron.data.on_disk.column_values import Reading
+from andiron.data.on_disk.columns import Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.ranges import Validation
 
@@ -24,23 +24,25 @@ def of_columns(
     table: columns.Columns,
     targets: Sequence[str],
     *,
-    kind: columns.Kind | None = None,
+    kind: Literal["classification", "regression"] | None = None,
     **options: Any,
 ) -> splits.Splits:
     """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
 
-    Without `kind`, `columns.inferred_kind` decides.
+    Without `kind`, `table_targets.inferred_kind` decides.
     Raises: DataError naming the row and the column that cannot be a target.
     """
+    from andiron.data.on_disk import table_targets  # polars takes 0.2 s
+
     if kind is None:
-        kind = columns.inferred_kind(table, targets)
+        kind = table_targets.inferred_kind(table, targets)
         has = "numbers to predict" if kind == "regression" else "classes"
         names = ", ".join(targets)
         log.info("%s: target %s read as %s (data.kind changes it)", table.source, names, has)
     if kind == "regression":
-        numbers = columns.target_numbers(table, targets)
+        numbers = table_targets.target_numbers(table, targets)
         return split(table, numbers, target_columns=targets, **options)
-    classes, class_names = columns.target_classes(table, targets[0])
+    classes, class_names = table_targets.target_classes(table, targets[0])
     return split(table, classes, class_names=class_names, **options)
 
 

@@ -1,0 +1,64 @@
+"""The targets of a table: numbers, or classes with their names."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import polars
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from andiron import errors
+from andiron.data.on_disk.column_values import complaint, finite, parsed
+from andiron.data.on_disk.columns import Columns
+
+Kind = Literal["classification", "regression"]
+WHOLE = re.compile(r"[+-]?\d+")
+
+
+def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
+    """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
+    values = polars.Series(table.texts[targets[0]])
+    odd = {*values.filter(finite(values).is_null())}
+    counts = values.value_counts(name="count")
+    numbered = [*map(str, range(len(counts)))]
+    is_numbered = (counts["count"] > 1).all() and {*numbered} == {*counts[values.name]}
+    is_class = len(targets) == 1 and (None in map(parsed, odd) or is_numbered)
+    return "classification" if is_class else "regression"
+
+
+def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "rows targets"]:
+    """The target columns as numbers.
+
+    Raises: DataError naming the first row and column with another value.
+    """
+    numbers = polars.DataFrame({name: finite(polars.Series(table.texts[name])) for name in targets})
+    for name in targets:
+        for row in numbers[name].is_null().arg_true():
+            what = f"{table.row_name(row)}, column {name!r}"
+            raise errors.DataError(f"{what}: {complaint(table.texts[name][row])}")
+    return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
+
+
+def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
+    """The class of each row, and the names of the classes: sorted, whole numbers by value."""
+    values = table.texts[target]
+    counts = Counter(values)
+    are_whole = all(map(WHOLE.fullmatch, counts))
+    names = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
+    for name in names:
+        if counts[name] == 1:
+            row = table.row_name(values.index(name))
+            raise errors.DataError(
+                f"{row}, column {target!r}: the class {name!r} has only this row, and "
+                "cannot be in both training and test set; add rows of it, or remove it"
+            )
+    if len(names) == 1:
+        raise errors.DataError(
+            f"{table.source}, column {target!r}: every row is {names[0]!r}; "
+            "there is nothing to classify"
+        )
+    places = {name: place for place, name in enumerate(names)}
+    return torch.tensor([places[value] for value in values]), names
