@@ -251,6 +251,11 @@ def with_line(number, line, table=HOUSES):
             "column out of data.features",
         ),
         (
+            with_line(5, "49,\u0664,3008.5"),  # the Arabic digit four
+            "table.csv, line 5, column 'rooms': '\u0664' is not a number; correct it, or leave the "
+            "column out of data.features",
+        ),
+        (
             with_line(5, "49,,3008.5"),
             "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
             "data.missing",

@@ -79,9 +79,9 @@ def finite(values: polars.Series) -> polars.Series:
 
 
 def parsed(text: str) -> float | None:
-    """The number that the text is for Python, NaN and infinity too; None if it is not one."""
+    """The number that the text is, NaN and infinity too; None if it is not one in ASCII."""
     try:
-        return float(text)
+        return float(text) if text.isascii() else None
     except ValueError:
         return None
 
