@@ -1,15 +1,12 @@
-"""Conditions over runs, as `lr<1e-2 and optimizer=adam`: all must hold; never evaluated as Python.
+"""Comparisons that choose runs, such as `lr<1e-2`; never evaluated as Python.
 
-Names and values with spaces or operators in them stand in quotes.
-
->>> [match.groups() for match in _comparisons("lr<=1e-2 and 'valid/my metric' != 3")]
-[('lr', '<=', '1e-2'), ("'valid/my metric'", '!=', '3')]
+>>> COMPARISON.fullmatch("valid/my metric != 3").groups()
+('valid/my metric', '!=', '3')
 """
 
-import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from andiron import errors
@@ -17,75 +14,56 @@ from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, value_of
 from andiron.plain.plain_values import as_text, is_number
 
-TEXT = r"""("[^"]*"|'[^']*'|[^\s=<>!'"]+)"""
-COMPARISON = re.compile(rf"\s*{TEXT}\s*(==|!=|<=|>=|[=<>])\s*{TEXT}\s*(?:and\s+(?=\S)|$)", re.I)
-ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
+COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")
+EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+SIGNS = EQUALITIES | {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 
-def chosen(runs: Sequence[Run], text: str | None) -> list[Run]:
-    """The runs for which the condition holds; all without one.
+def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
+    """The runs for which all comparisons hold.
 
-    Raises: SelectionError for a condition that cannot be read, or a name that no run has.
+    Raises: SelectionError for a comparison that cannot be read, or a name that no run has.
     """
-    if not text or not runs:
-        return list(runs)
     left, names = list(runs), Names(runs)
-    for match in _comparisons(text):
-        name, sign, value = (part.strip("'\"") for part in match.groups())
+    for text in comparisons if runs else ():
+        match = COMPARISON.fullmatch(text)
+        if match is None:
+            raise _unreadable(text, "is not one comparison")
+        name, sign, value = match.groups()
         name = names.resolved(name)
-        if sign not in ORDERS:
-            is_wanted = sign != "!="
-            left = [run for run in left if _is_equal(value_of(run, name), value) == is_wanted]
-            continue
-        values = [known for run in runs if (known := value_of(run, name)) is not None]
-        if _number(value) is None and values and all(map(is_number, values)):
-            raise _unreadable(text, f"{name} is a number, but {value!r} is not")
-        left = [run for run in left if _is_ordered(value_of(run, name), ORDERS[sign], value)]
+        known = [own for run in runs if (own := value_of(run, name)) is not None]
+        is_text = _number(value) is None and value != "null"
+        if is_text and known and all(map(is_number, known)):
+            raise _unreadable(text, f"{name} is a number, but {value[:200]!r} is not")
+        left = [run for run in left if _holds(value_of(run, name), sign, value)]
     return left
 
 
-def _comparisons(text: str) -> Iterator[re.Match[str]]:
-    place = 0
-    while text[place:].strip():
-        match = COMPARISON.match(text, place)
-        if match is None:
-            raise _unreadable(text, f"cannot be read at {text[place:][:20]!r}")
-        yield match
-        place = match.end()
-
-
 def _unreadable(text: str, why: str) -> errors.SelectionError:
-    example = "'lr<1e-2 and optimizer=adam'"
-    return errors.SelectionError(f"--where {text[:200]!r}: {why}; write it as {example}")
+    remedy = f"write a name, {', '.join(SIGNS)}, and a value: --where 'lr<1e-2'"
+    return errors.SelectionError(f"--where {text[:200]!r}: {why}; {remedy}; repeat it for more")
 
 
-def _is_ordered(value: Any, order: Callable[[Any, Any], bool], text: str) -> bool:
-    """A run whose value is missing, or of another kind, is not chosen."""
+def _holds(value: Any, sign: str, text: str) -> bool:
+    """Numbers by value; text without regard to case and underscores: `sgd` is the class SGD.
+
+    A value that is missing, or of another kind, is neither smaller nor larger.
+    """
     number = _number(text)
-    if number is not None and is_number(value):
-        return order(value, number)
-    return number is None and isinstance(value, str) and order(value, text)
-
-
-def _is_equal(value: Any, text: str) -> bool:
-    """Numbers by value; text without regard to case and underscores: `sgd` is the class SGD."""
-    if value is None:
-        return text.lower() in ("null", "none")
-    if is_number(value):
-        return value == _number(text)
-    if isinstance(value, list):
-        return _unspaced(json.dumps(value)) == _unspaced(text)
-    return _simple(as_text(value)) == _simple(text)
-
-
-def _unspaced(text: str) -> str:
-    return text.replace(" ", "").replace("'", '"')
+    if is_number(value) and number is not None:
+        return SIGNS[sign](value, number)
+    if sign in EQUALITIES:
+        return EQUALITIES[sign](_simple(as_text(value)), _simple(text))
+    return isinstance(value, str) and number is None and SIGNS[sign](value, text)
 
 
 def _simple(text: str) -> str:
-    return text.casefold().replace("_", "")
+    return text.casefold().replace("_", "").replace(" ", "")
 
 
 def _number(text: str) -> float | None:

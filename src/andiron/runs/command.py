@@ -153,7 +153,7 @@ def _some(options: Options) -> list[Run]:
     runs = _chosen(options)
     if not runs:
         folders = options.folders or DEFAULT_FOLDERS
-        where = f" with {options.where!r}" if options.where else ""
+        where = f" with {' and '.join(options.where)}" if options.where else ""
         raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
     return runs
 
@@ -208,8 +208,8 @@ def _folders() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
     about = "run folders, folders that contain runs, or latest (default: outputs and multirun)"
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
-    condition = "'lr<1e-2 and optimizer=adam'"
-    parser.add_argument("--where", metavar="CONDITION", help=f"only these runs: {condition}")
+    about = "only runs for which it holds, such as 'lr<1e-2'; may be repeated"
+    parser.add_argument("--where", action="append", default=[], metavar="COMPARISON", help=about)
     return parser
 
 

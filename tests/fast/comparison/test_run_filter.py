@@ -1,4 +1,4 @@
-"""Conditions over runs, on runs written out here."""
+"""Comparisons that choose among runs written out here."""
 
 from pathlib import Path
 
@@ -31,63 +31,65 @@ RUNS = [
 
 
 @pytest.mark.parametrize(
-    ("condition", "names"),
+    ("comparisons", "names"),
     [
-        ("lr<1e-1", "12"),
-        ("lr <= 0.1 and optimizer=adam", "1"),
-        ("lr==0.01 AND status!=done and lr=.01", "2"),
-        ("lr!=0.01", "0"),
-        ("optimizer=adamw_schedule_free", "2"),
-        ("momentum=0.9", "0"),
-        ("momentum!=0.9", "12"),
-        ("momentum<1", "0"),
-        ("clip=null", "012"),
-        ("hidden=[8]", "0"),
-        ("hidden='[8, 16]'", "1"),
-        ("valid/accuracy>=0.5", "02"),
-        ("accuracy.last<0.3", "0"),
-        ("'valid/accuracy' > 0.6", "2"),
-        ("started>2026-11-21T06", "12"),
-        ("optimizer>a", ""),  # in the order of characters, capitals first
-        ("lr<nan", ""),
+        ((), "012"),
+        (["lr<1e-1"], "12"),
+        (["lr <= 0.1", "optimizer=adam"], "1"),
+        (["lr==0.01", "status!=done", "lr=.01"], "2"),
+        (["lr!=0.01"], "0"),
+        (["optimizer=adamw_schedule_free"], "2"),
+        (["momentum=0.9"], "0"),
+        (["momentum!=0.9"], "12"),
+        (["momentum<1"], "0"),
+        (["momentum!=null"], "0"),
+        (["clip=null"], "012"),
+        (["hidden=[8]"], "0"),
+        (["hidden=[8, 16]"], "1"),
+        (["valid/accuracy>=0.5"], "02"),
+        (["accuracy.last<0.3"], "0"),
+        (["started>2026-11-21T06"], "12"),
+        (["optimizer>a"], ""),  # in the order of characters, capitals first
+        (["optimizer<5"], ""),
+        (["lr<nan"], ""),
     ],
 )
-def test_a_condition_chooses(condition, names):
-    assert "".join(str(run.path) for run in chosen(RUNS, condition)) == names
+def test_the_runs_for_which_all_comparisons_hold_are_chosen(comparisons, names):
+    assert "".join(str(run.path) for run in chosen(RUNS, comparisons)) == names
 
 
 @pytest.mark.parametrize(
-    ("condition", "words"),
+    ("comparison", "words"),
     [
         ("lrr=1", "lrr: no run here has it; did you mean lr"),
         ("hiden=1", "did you mean model.hidden"),
         ("learning=1", "no run here has it"),
-        ("lr", "cannot be read at 'lr'; write it as 'lr<1e-2 and optimizer=adam'"),
-        ("lr<", "cannot be read at 'lr<'"),
-        ("lr=1 lr=2", "cannot be read at 'lr=1 lr=2'"),
-        ("lr=1 or lr=2", "cannot be read at 'lr=1 or lr=2'"),
-        ("lr=1 and", "cannot be read at 'lr=1 and'"),
-        ("lr==", "cannot be read at 'lr=='"),
-        ("lr=<1", "cannot be read at 'lr=<1'"),
+        ("lr", "--where 'lr': is not one comparison; write a name, =, ==, !=, <, <=, >, >=, and"),
+        ("lr<", "is not one comparison"),
+        ("<1", "is not one comparison"),
+        ("lr==", "is not one comparison"),
+        ("lr=<1", "is not one comparison"),
+        ("lr=1 lr=2", "is not one comparison"),
+        ("lr=1 and seed=2", "--where 'lr<1e-2'; repeat it for more"),
+        ("lr=1 and", "lr is a number, but '1 and' is not"),
         ("(lr=1", "no run here has it"),
-        ("not lr=1", "cannot be read at 'not lr=1'"),
-        ("and lr=1", "cannot be read at 'and lr=1'"),
+        ("not lr=1", "no run here has it"),
         ("lr<abc", "lr is a number, but 'abc' is not"),
-        ("lr='a", "cannot be read at"),
-        ("!lr", "cannot be read at '!lr'"),
-        ("__import__('os').system('x')=1", "cannot be read at"),
+        ("lr='1'", "is not; write a name"),
+        ("!lr", "is not one comparison"),
+        ("__import__('os').system('x')=1", "no run here has it"),
     ],
 )
-def test_a_condition_that_cannot_be_read_says_why(condition, words):
+def test_a_comparison_that_cannot_be_read_says_why(comparison, words):
     with pytest.raises(errors.SelectionError) as refused:
-        chosen(RUNS, condition)
+        chosen(RUNS, [comparison])
     assert words in str(refused.value)
 
 
 def test_a_name_with_several_meanings_is_not_guessed():
     runs = [run("0", model__dropout=0.1, loss__dropout=0.2)]
     with pytest.raises(errors.SelectionError, match="give one of model.dropout, loss.dropout"):
-        chosen(runs, "dropout=0.1")
+        chosen(runs, ["dropout=0.1"])
 
 
 def test_the_options_that_differ_leave_out_arguments_of_other_classes():

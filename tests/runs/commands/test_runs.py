@@ -79,7 +79,7 @@ def test_the_list_has_a_row_for_each_run_and_the_options_that_differ(trained):
 
 
 def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
-    where = "--where", "optimizer=sgd and lr<5e-2"
+    where = "--where", "optimizer=sgd", "--where", "lr<5e-2"
     columns = "--columns", "seed,valid/accuracy,accuracy.last,status"
     rows = told("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
     assert [row.split()[1] for row in rows.splitlines()] == ["seed", "2", "1"]
@@ -277,7 +277,7 @@ def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_pa
         for name in names:
             (folder / name).write_bytes((source / name).read_bytes())
     script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); " + (
-        "from andiron.commands import runs; code = runs.main(); "
+        "from andiron.runs import command as runs; code = runs.main(); "
         "print('torch' in sys.modules, file=sys.stderr); sys.exit(code)"
     )
 
