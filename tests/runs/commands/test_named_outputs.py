@@ -9,10 +9,9 @@ import torch
 from in_process import called
 from PIL import Image
 
-from andiron.cli import command_line
 from andiron.commands import find_lr, import_state_dict, plan
 from andiron.runs import command as runs
-from andiron.trained import evaluate, predict
+from andiron.trained import evaluate, predict, run_arguments
 from andiron.trained.exports import export
 
 FILES = {
@@ -56,7 +55,7 @@ def ended(command, place):
 
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_of_the_users_is_replaced_and_nothing_is_computed(place, name, monkeypatch):
-    monkeypatch.setattr(command_line, "loaded", lambda *_: pytest.fail("the run was loaded"))
+    monkeypatch.setattr(run_arguments, "loaded", lambda *_: pytest.fail("the run was loaded"))
     monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("weights were loaded"))
     (place / "to.safetensors").symlink_to("run/model.safetensors")
     (place / "folder.safetensors").mkdir()
