@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from andiron.disk import png
@@ -26,20 +26,22 @@ def picture(
     hollow: they have trained for less. `options` has the values by the identity of the job. None if
     no option was varied.
     """
-    shown = [
-        name
+    shown = {
+        name: own
         for name, values in options.items()
-        if name not in LEFT_OUT and not values.keys().isdisjoint(objectives)
-    ][:MOST_PANELS]
-    if not shown:
+        if (own := {job: values[job] for job in objectives if job in values})
+        and name not in LEFT_OUT
+    }
+    names = list(shown)[:MOST_PANELS]
+    if not names:
         return None
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
-    rows, columns = math.ceil(len(shown) / COLUMNS), min(len(shown), COLUMNS)
+    rows, columns = math.ceil(len(names) / COLUMNS), min(len(names), COLUMNS)
     figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
-    for place, name in enumerate(shown, 1):
-        axes = figure.add_subplot(rows, columns, place)
-        _draw(axes, options[name], objectives, paused)
+    for number, name in enumerate(names, 1):
+        axes = figure.add_subplot(rows, columns, number)
+        _draw(axes, shown[name], objectives, paused)
         axes.set(xlabel=_plain(name), ylabel=_plain(metric))
     return png.of_figure(figure)
 
@@ -47,31 +49,26 @@ def picture(
 def _draw(
     axes: Any, values: Mapping[str, Any], objectives: Mapping[str, float], paused: Collection[str]
 ) -> None:
-    by_value: dict[Any, list[str]] = {}
+    are_numbers = all(map(plain_values.is_finite, values.values()))
+    by_value: dict[Any, list[float]] = {}
     for job, value in values.items():
-        if job in objectives:
-            key = value if plain_values.is_finite(value) else plain_values.as_text(value)
-            by_value.setdefault(key, []).append(job)
-    are_numbers = all(plain_values.is_finite(each) for each in by_value)
-    keys: Sequence[Any] = sorted(by_value) if are_numbers else list(by_value)
-    places = keys if are_numbers else range(len(keys))
-    for place, key in zip(places, keys, strict=True):
-        for job in by_value[key]:
-            fill = "none" if job in paused else "C0"
-            axes.plot(place, objectives[job], "o", color="C0", markerfacecolor=fill, alpha=0.4)
-    if not paused and len(keys) < sum(map(len, by_value.values())):
-        means = [statistics.fmean(objectives[job] for job in by_value[key]) for key in keys]
+        key = value if are_numbers else plain_values.as_text(value)
+        by_value.setdefault(key, []).append(objectives[job])
+        place = key if are_numbers else list(by_value).index(key)
+        fill = "none" if job in paused else "C0"
+        axes.plot(place, objectives[job], "o", color="C0", markerfacecolor=fill, alpha=0.4)
+    places = by_value if are_numbers else range(len(by_value))
+    if not paused and len(by_value) < len(values):
+        means = sorted(zip(places, map(statistics.fmean, by_value.values()), strict=True))
         line = "-" if are_numbers else "_"
-        axes.plot(list(places), means, line, color="C1", markersize=24, label="mean")
+        axes.plot(*zip(*means, strict=True), line, color="C1", markersize=24, label="mean")
         axes.legend(fontsize="small", markerscale=0.5)
-    if are_numbers and min(keys) > 0 and max(keys) >= FACTOR * min(keys):
-        from matplotlib.ticker import NullFormatter
-
+    if not are_numbers:
+        axes.set_xticks(places, [*map(_plain, by_value)], rotation=20)
+        axes.set_xlim(-0.5, len(by_value) - 0.5)
+    elif 0 < FACTOR * min(by_value) <= max(by_value):
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    elif not are_numbers:
-        axes.set_xticks(list(places), [_plain(str(key)) for key in keys], rotation=20)
-        axes.set_xlim(-0.5, len(keys) - 0.5)
+        axes.xaxis.set_minor_formatter("")
 
 
 def _plain(text: str) -> str:
