@@ -89,36 +89,23 @@ def epoch_lines(folder: RunFolder) -> Iterator[Line]:
 
 
 def directions(runs: Iterable[Run]) -> dict[str, str]:
-    """Which value of a metric is best, as most runs say.
-
-    On record, or where none has it there, as best values differ from the last. The loss is what a
-    run minimises.
-    """
-    known: Counter[tuple[str, str]] = Counter()
-    seen: Counter[tuple[str, str]] = Counter()
-    for run in runs:
-        known.update(run.directions.items())
-        for name, standing in run.metrics.items():
-            best, last = standing.best, standing.last
-            if is_finite(best) and is_finite(last) and best != last:
-                seen[name.partition("/")[2], "highest" if best > last else "lowest"] += 1
-    return {"loss": "lowest"} | _most(seen) | _most(known)
-
-
-def _most(votes: Counter[tuple[str, str]]) -> dict[str, str]:
-    return dict(key for key, _ in reversed(votes.most_common()))  # the last of a name stays
+    """Which value of a metric is best, as most runs have it on record; of the loss the lowest."""
+    votes = Counter(vote for run in runs for vote in run.directions.items())
+    recorded = dict(vote for vote, _ in reversed(votes.most_common()))  # the last of a name stays
+    return {"loss": "lowest"} | recorded
 
 
 def changes(folder: RunFolder) -> dict[str, Any]:
     """The options that were changed when the run was resumed, with their newest value."""
     resumes = _object(folder.provenance, []).get("resumes")
-    found: dict[str, Any] = {}
-    for each in resumes if isinstance(resumes, list) else ():
-        changed = each.get("changes") if isinstance(each, dict) else None
-        for name, sides in changed.items() if isinstance(changed, dict) else ():
-            if isinstance(sides, list) and len(sides) == 2:
-                found[name] = sides[1]
-    return found
+    newest: dict[str, Any] = {}
+    for resume in resumes if isinstance(resumes, list) else ():
+        match resume:
+            case {"changes": dict(changed)}:
+                for name, sides in changed.items():
+                    if isinstance(sides, list) and len(sides) == 2:
+                        newest[name] = sides[1]
+    return newest
 
 
 def _read(folder: RunFolder) -> Run:
@@ -213,16 +200,15 @@ def _status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
     for row in rows if isinstance(rows, list) else [None]:
-        row = row if isinstance(row, dict) else {}
-        split, metric, last, best = (row.get(name) for name in ("split", "metric", "last", "best"))
-        epochs = [row.get(name) for name in ("last_epoch", "epoch_of_best")]
-        last_epoch, epoch = (each if isinstance(each, int) else None for each in epochs)
-        is_named = isinstance(split, str) and isinstance(metric, str)
-        if is_named and is_number(last) and is_number(best):
-            yield f"{split}/{metric}", Standing(last, last_epoch, best, epoch)
-        else:
-            problems.append("summary.json: a metric is malformed")
-            return
+        match row:
+            case {
+                "split": str(split), "metric": str(metric), "last": last, "best": best,
+                "last_epoch": int(epoch), "epoch_of_best": int(epoch_of_best),
+            } if is_number(last) and is_number(best):  # fmt: skip
+                yield f"{split}/{metric}", Standing(last, epoch, best, epoch_of_best)
+            case _:
+                problems.append("summary.json: a metric is malformed")
+                return
 
 
 def _directions(known: Any) -> dict[str, str]:
