@@ -29,13 +29,13 @@ def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
 
     Raises: SelectionError for a comparison that cannot be read, or a name that no run has.
     """
-    left, names = list(runs), Names(runs)
+    left = list(runs)
     for text in comparisons if runs else ():
         match = COMPARISON.fullmatch(text)
         if match is None:
             raise _unreadable(text, "is not one comparison")
         name, sign, value = match.groups()
-        name = names.resolved(name)
+        name = Names(runs).resolved(name)
         known = [own for run in runs if (own := value_of(run, name)) is not None]
         is_text = _number(value) is None and value != "null"
         if is_text and known and all(map(is_number, known)):

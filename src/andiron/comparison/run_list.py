@@ -35,30 +35,16 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
 
     Raises: SelectionError for a column that no run has.
     """
-    if columns is not None:
-        names = Names(runs)
-        columns = [names.resolved(name) for name in columns]
-        rows = [[run.path, *(_shown(run, name, names) for name in columns)] for run in runs]
-        return table(["path", *columns], rows)
-    options = differing(runs)
-    last = metric.removesuffix(LAST) + LAST
-    headers = ["path", "status", *options, "epochs", metric.removesuffix(LAST), "last"]
-    problems = ["problem"] if any(run.problems for run in runs) else []
-    rows = [
-        [
-            run.path,
-            run.facts.get("status"),
-            *(value_of(run, name) for name in options),
-            run.facts.get("epochs"),
-            measured(value_of(run, metric.removesuffix(LAST))),
-            measured(value_of(run, last)),
-            started(run),
-            seconds(run),
-            *("; ".join(run.problems) or None for _ in problems),
-        ]
-        for run in runs
-    ]
-    return table([*headers, "started", "time", *problems], rows)
+    names, titles = Names(runs), {}
+    if columns is None:
+        best, last = metric.removesuffix(LAST), metric.removesuffix(LAST) + LAST
+        problem = ["problem"] if any(run.problems for run in runs) else []
+        shown = ["status", *differing(runs), "epochs", best, last, "started", "seconds", *problem]
+        titles = {last: "last", "seconds": "time"}
+    else:
+        shown = [names.resolved(name) for name in columns]
+    rows = [[run.path, *(_shown(run, name, names) for name in shown)] for run in runs]
+    return table(["path", *(titles.get(name, name) for name in shown)], rows)
 
 
 def as_json(runs: Iterable[Run]) -> str:

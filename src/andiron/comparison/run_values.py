@@ -10,7 +10,7 @@ from andiron.plain import improvement, readable
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import as_text
 
-FACTS = ("path", "status", "reason", "started", "ended", *NUMBERS)
+FACTS = ("path", "problem", "status", "reason", "started", "ended", *NUMBERS)
 MOST_NEAREST = 5
 MOST_COLUMNS = 30  # a stranger's run may have thousands of options
 
@@ -19,6 +19,8 @@ def value_of(run: Run, name: str) -> Any:
     """The run's value of that name; None if it has none."""
     if name == "path":
         return str(run.path)
+    if name == "problem":
+        return "; ".join(run.problems) or None
     if name in FACTS:
         return run.facts.get(name)
     if name in run.options:
@@ -37,43 +39,34 @@ class Names:
         self.options = list(dict.fromkeys(name for run in every for name in run.options))
         self.metrics = list(dict.fromkeys(name for run in every for name in run.metrics))
         with_last = [f"{name}{LAST}" for name in self.metrics]
-        self._all = dict.fromkeys([*FACTS, *self.options, *self.metrics, *with_last])
+        self._all = [*self.options, *self.metrics, *FACTS, *with_last]
 
     def resolved(self, name: str) -> str:
         """The whole name, of which the last parts are enough where no other name has them.
 
         Raises: SelectionError if no run has it, or if several names end so.
         """
-        if name in self._all:
-            return name
-        found = [each for each in self._all if each.endswith((f".{name}", f"/{name}"))]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise errors.SelectionError(f"{name}: ambiguous; give one of {', '.join(found)}")
-        raise errors.SelectionError(f"{name}: no run here has it; {self._nearest(name)}")
+        return _whole(name, self._all)
 
     def metric(self, name: str) -> str:
-        """The whole name of a metric, which may be without its split where only one has it.
+        """The whole name of a metric; raises as `resolved`."""
+        return _whole(name, [full for full in self._all if full.removesuffix(LAST) in self.metrics])
 
-        Raises: SelectionError if no run has measured it, or if several splits have.
-        """
-        last = LAST if name.endswith(LAST) else ""
-        given = name.removesuffix(LAST)
-        found = [each for each in self.metrics if given in (each, each.partition("/")[2])]
-        if len(found) != 1:
-            problem = "was not measured" if not found else "was measured on several splits"
-            there = readable.joined(found or self.metrics, readable.MOST_LISTED) or "none"
-            raise errors.SelectionError(f"{name}: {problem}; choose one of: {there}")
-        return found[0] + last
 
-    def _nearest(self, name: str) -> str:
-        by_leaf = {each.replace("/", ".").rpartition(".")[2]: each for each in self._all}
-        close = difflib.get_close_matches(name, [*self._all, *by_leaf], MOST_NEAREST, 0.5)
-        nearest = list(dict.fromkeys(by_leaf.get(each, each) for each in close))
-        known = nearest or [*self.options, *self.metrics]
-        listed = readable.joined(known, readable.MOST_LISTED)
-        return f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
+def _whole(name: str, names: Sequence[str]) -> str:
+    if name in names:
+        return name
+    ending = [full for full in names if full.endswith((f".{name}", f"/{name}"))]
+    if len(ending) == 1:
+        return ending[0]
+    if ending:
+        raise errors.SelectionError(f"{name}: ambiguous; give one of {readable.joined(ending)}")
+    leaves = {full.replace("/", ".").rpartition(".")[2]: full for full in names}
+    close = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
+    nearest = dict.fromkeys(leaves.get(text, text) for text in close)
+    listed = readable.joined([*nearest] or names, readable.MOST_LISTED)
+    remedy = f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
+    raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
 
 
 def differing(runs: Sequence[Run]) -> list[str]:

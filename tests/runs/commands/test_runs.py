@@ -118,7 +118,7 @@ def test_the_best_run_is_printed_as_a_folder(trained):
     }  # fmt: skip
     lowest = told("best", "--metric", "valid/accuracy", "--direction", "lowest", cwd=trained)
     assert lowest == by_accuracy[min(by_accuracy)] + "\n"
-    assert "choose one of: train/loss" in told("best", "--metric", "f1", cwd=trained, code=2)
+    assert "f1: no run here has it" in told("best", "--metric", "f1", cwd=trained, code=2)
     assert "no run in empty" in told("best", _made(trained / "empty").name, cwd=trained, code=2)
 
 
