@@ -63,9 +63,9 @@ def ordered(
     sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)
 
     def key(group: list[Run]) -> tuple[bool, float]:
-        found = spread(_values(group, metric))
-        is_missing = found is None or math.isnan(found.mean)
-        return is_missing, 0.0 if found is None or is_missing else sign * found.mean
+        known = spread(_values(group, metric))
+        mean = known.mean if known else math.nan
+        return math.isnan(mean), sign * mean
 
     return sorted(groups, key=key)
 
@@ -126,7 +126,7 @@ def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
             row.place,
             len(row.runs),
             *row.options.values(),
-            *(each and str(each) for each in row.metrics.values()),
+            *(known and str(known) for known in row.metrics.values()),
         ]
         for row in rows
     ]
@@ -141,7 +141,7 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "options": dict(row.options),
             "runs": [str(run.path) for run in row.runs],
             "seeds": [run.options.get("seed") for run in row.runs],
-            "metrics": {name: each and asdict(each) for name, each in row.metrics.items()},
+            "metrics": {name: known and asdict(known) for name, known in row.metrics.items()},
         }
         for row in rows
     ]

@@ -22,18 +22,12 @@ NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # with what follows it, such as a uni
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A line for the headers and one for each row; columns of numbers are aligned at the right."""
-    cells = [[cell(each) for each in row] for row in [headers, *rows]]
-    columns = list(zip(*cells, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    are_numbers = [_are_numbers(column) for column in zip(*rows, strict=True)]
-    sides = ["rjust" if is_right else "ljust" for is_right in are_numbers or [False] * len(widths)]
-    lines = (
-        "  ".join(
-            getattr(each, side)(width) for each, side, width in zip(row, sides, widths, strict=True)
-        )
-        for row in cells
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    columns = []
+    for column in zip(headers, *rows, strict=True):
+        cells = [cell(value) for value in column]
+        side, width = ">" if _are_numbers(column[1:]) else "<", max(map(len, cells))
+        columns.append([f"{text:{side}{width}}" for text in cells])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def cell(value: Any) -> str:
@@ -51,7 +45,7 @@ def measured(value: float | None) -> str | None:
 
 
 def _are_numbers(column: Sequence[Any]) -> bool:
-    known = [each for each in column if each is not None]
+    known = [value for value in column if value is not None]
     return bool(known) and all(
-        is_number(each) or (isinstance(each, str) and NUMBER.match(each)) for each in known
+        is_number(value) or (isinstance(value, str) and NUMBER.match(value)) for value in known
     )
