@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 Options = argparse.Namespace
 
 
-def list_runs(options: Options) -> int:
+def list_runs(options: Options) -> None:
     """Prints a row for each run."""
     runs = _chosen(options)
     shown = options.metric or (options.sort if "/" in (options.sort or "") else None)
@@ -43,17 +44,15 @@ def list_runs(options: Options) -> int:
         print(run_list.as_table(runs, run_list.metric_of(runs, shown), columns))
     else:
         print("no runs", file=sys.stderr)
-    return EXIT_DONE
 
 
-def show(options: Options) -> int:
+def show(options: Options) -> None:
     """Prints one run in full."""
-    found = run_details.details(_run(options.run))
-    _print(options, run_details.plain(found), run_details.as_text_of(found))
-    return EXIT_DONE
+    details = run_details.details(_run(options.run))
+    _print(options, run_details.plain(details), run_details.as_text_of(details))
 
 
-def compare(options: Options) -> int:
+def compare(options: Options) -> None:
     """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
     if options.png is not None:
         named_output.check(options.png)
@@ -76,10 +75,9 @@ def compare(options: Options) -> int:
     _draw(options, curves, metric)
     chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
-    return EXIT_DONE
 
 
-def _compare_sweep(options: Options) -> int:
+def _compare_sweep(options: Options) -> None:
     """The jobs of a sweep by their objective; its summary and its picture are written anew."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
     unwritten = results.write()
@@ -88,7 +86,6 @@ def _compare_sweep(options: Options) -> int:
     _print(options, seed_groups.plain(results.rows), results.as_text())
     if unwritten:
         raise errors.SweepError(unwritten)
-    return EXIT_DONE
 
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
@@ -97,7 +94,7 @@ def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -
         named_output.write(options.png, [picture])
 
 
-def best(options: Options) -> int:
+def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = _some(options)
     metric = run_list.metric_of(runs, options.metric)
@@ -116,15 +113,13 @@ def best(options: Options) -> int:
     value = run_values.value_of(found, metric)
     more = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
     _print(options, {**run_list.plain(found), "chosen_by": more}, path)
-    return EXIT_DONE
 
 
-def diff(options: Options) -> int:
+def diff(options: Options) -> None:
     """Prints the options, provenance and metrics that differ between two runs."""
     one, other = (run_details.details(_run(path)) for path in (options.a, options.b))
     found = run_details.differences_of(one, other)
     _print(options, found, run_details.as_text_of_differences(one, other, found))
-    return EXIT_DONE
 
 
 def remove(options: Options) -> int:
@@ -135,16 +130,13 @@ def remove(options: Options) -> int:
 
 
 def _run(name: Path) -> RunFolder:
-    """The run's folder, or the newest run's for `latest`; its path as the user would write it."""
-    folder = named_folder.found(name if name != LATEST else named_folder.LATEST)
-    here = Path.cwd()
-    inside = folder.path != here and folder.path.is_relative_to(here)
-    return RunFolder(folder.path.relative_to(here)) if inside else folder
+    """The run's folder, or the newest run's for `latest`, relative to the current one."""
+    return RunFolder(Path(os.path.relpath(named_folder.found(str(name)).path)))
 
 
 def _chosen(options: Options) -> list[Run]:
-    given = [_run(each).path if each == LATEST else each for each in options.folders]
-    folders = given or [each for each in DEFAULT_FOLDERS if each.is_dir()]
+    given = [_run(path).path if path == LATEST else path for path in options.folders]
+    folders = given or filter(Path.is_dir, DEFAULT_FOLDERS)
     runs = recorded_run.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
@@ -167,62 +159,67 @@ def main() -> int:
     """Runs `python scripts/runs.py`; returns the exit code."""
     options = _parser().parse_args()
     try:
-        code: int = options.act(options)
+        return options.act(options) or EXIT_DONE
     except errors.SelectionError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (errors.AndironError, OSError) as error:
         print(f"error: {clearing.reason(error)}", file=sys.stderr)
         return EXIT_FAILED
-    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def add(name: str, act: Callable[[Options], int], *parents: argparse.ArgumentParser) -> Any:
-        about = str(act.__doc__)
-        made = commands.add_parser(name, parents=parents, help=about, description=about)
-        made.set_defaults(act=act)
-        return made
-
-    folders, metric, as_json = _folders(), _metric(), _json()
-    listing = add("list", list_runs, folders, metric, as_json)
-    listing.add_argument("--sort", metavar="NAME", help="an option, or a metric (best first)")
-    listing.add_argument("--reverse", action="store_true", help="reverse the order")
-    listing.add_argument("--columns", metavar="NAMES", help="such as lr,valid/accuracy.last")
-    add("show", show, as_json).add_argument("run", type=Path, help="a run folder, or latest")
-    comparing = add("compare", compare, folders, metric, as_json)
-    comparing.add_argument("--png", type=Path, metavar="FILE", help="also write the curves there")
-    add("best", best, folders, metric, as_json)
-    differing = add("diff", diff, as_json)
-    differing.add_argument("a", type=Path, help="a run folder, or latest")
-    differing.add_argument("b", type=Path, help="another run folder")
-    removing = add("rm", remove, folders)
-    removing.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    for name, (act, arguments) in COMMANDS.items():
+        about = act.__doc__
+        command = commands.add_parser(name, help=about, description=about)
+        command.set_defaults(act=act)
+        for argument in arguments.split():
+            command.add_argument(argument, **ARGUMENTS[argument])
     return parser
 
 
-def _folders() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    about = "run folders, folders that contain runs, or latest (default: outputs and multirun)"
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=about)
-    about = "only runs for which it holds, such as 'lr<1e-2'; may be repeated"
-    parser.add_argument("--where", action="append", default=[], metavar="COMPARISON", help=about)
-    return parser
-
-
-def _metric() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    about = "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)"
-    parser.add_argument("--metric", metavar="NAME", help=about)
-    about = "which value is best, if no run has recorded it"
-    parser.add_argument("--direction", choices=improvement.DIRECTIONS, help=about)
-    return parser
-
-
-def _json() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
+RUN = {"type": Path, "help": "a run folder, or latest"}
+FLAG = {"action": "store_true"}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "folders": {
+        "nargs": "*",
+        "type": Path,
+        "metavar": "FOLDER",
+        "help": "run folders, folders that contain runs, or latest (default: outputs and multirun)",
+    },
+    "run": RUN,
+    "a": RUN,
+    "b": RUN,
+    "--where": {
+        "action": "append",
+        "default": [],
+        "metavar": "COMPARISON",
+        "help": "only runs for which it holds, such as 'lr<1e-2'; may be repeated",
+    },
+    "--metric": {
+        "metavar": "NAME",
+        "help": "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)",
+    },
+    "--direction": {
+        "choices": improvement.DIRECTIONS,
+        "help": "which value is best, if no run has recorded it",
+    },
+    "--json": {"help": "print JSON", **FLAG},
+    "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
+    "--reverse": {"help": "reverse the order", **FLAG},
+    "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
+    "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
+    "--yes": {"help": "do not ask for confirmation", **FLAG},
+}
+COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
+    "list": (
+        list_runs, "folders --where --metric --direction --json --sort --reverse --columns"
+    ),
+    "show": (show, "run --json"),
+    "compare": (compare, "folders --where --metric --direction --json --png"),
+    "best": (best, "folders --where --metric --direction --json"),
+    "diff": (diff, "a b --json"),
+    "rm": (remove, "folders --where --yes"),
+}  # fmt: skip
