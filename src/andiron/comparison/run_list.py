@@ -1,7 +1,6 @@
 """Runs as rows: a line each on the terminal, an object each as JSON."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -89,11 +88,7 @@ def seconds(run: Run) -> str | None:
 
 def finite(value: Any) -> Any:
     """A plain value for strict JSON: None for NaN and infinity."""
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.loads(json.dumps(value), parse_constant=lambda name: None)
 
 
 def _shown(run: Run, name: str, names: Names) -> Any:

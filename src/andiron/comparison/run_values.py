@@ -79,7 +79,8 @@ def differing(runs: Sequence[Run]) -> list[str]:
     for name in Names(runs).options:
         having = [run for run in runs if name in run.options]
         values = {comparable(run.options[name]) for run in having}
-        if len(having) < len(runs) and not _is_argument(name, having[0]):
+        is_argument = any(name.startswith(f"{node}.") for node in having[0].nodes)
+        if len(having) < len(runs) and not is_argument:
             values.add(None)
         if len(values) > 1:
             found.append(name)
@@ -89,14 +90,6 @@ def differing(runs: Sequence[Run]) -> list[str]:
 def comparable(value: Any) -> Any:
     """The value, or the text of a list: what can stand in a set."""
     return as_text(value) if isinstance(value, list | dict) else value
-
-
-def _is_argument(name: str, run: Run) -> bool:
-    """Whether an option of the run belongs to a node that has a class."""
-    above = name.rpartition(".")[0]
-    while above and above not in run.nodes:
-        above = above.rpartition(".")[0]
-    return bool(above)
 
 
 def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> list[Run]:
@@ -109,14 +102,16 @@ def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> 
     names = Names(every)
     if name.removesuffix(LAST) in names.metrics:
         direction = direction or direction_of(name, every)
-    values = [(value_of(run, name), run) for run in every]
-    known = [pair for pair in values if _is_comparable(pair[0])]
-    numbers = [pair for pair in known if not isinstance(pair[0], str)]
-    texts = [pair for pair in known if isinstance(pair[0], str)]
-    for some in (numbers, texts):
-        some.sort(key=lambda pair: pair[0], reverse=direction == "highest")
-    rest = [run for value, run in values if not _is_comparable(value)]
-    return [run for _, run in [*numbers, *texts]] + rest
+    sign = -1 if direction == "highest" else 1
+
+    def rank(run: Run) -> tuple[int, Any]:
+        value = value_of(run, name)
+        if isinstance(value, str):
+            return 1, value
+        is_number = isinstance(value, int | float) and value == value  # NaN is not equal to itself
+        return (0, sign * value) if is_number else (2, 0)
+
+    return sorted(every, key=rank)
 
 
 def direction_of(name: str, runs: Iterable[Run]) -> str:
@@ -136,7 +131,3 @@ def direction_of(name: str, runs: Iterable[Run]) -> str:
 def known_direction(name: str, runs: Iterable[Run]) -> str | None:
     """`direction_of`, or None if no run has it on record."""
     return improvement.direction_of(improvement.split_and_metric(name)[1], directions(runs))
-
-
-def _is_comparable(value: Any) -> bool:
-    return isinstance(value, str | int | float) and value == value  # NaN is not equal to itself
