@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from andiron.comparison.recorded_run import Run
-from andiron.comparison.run_values import comparable, differing, value_of
+from andiron.comparison.run_values import Names, comparable, differing, value_of
 from andiron.comparison.text_table import cell, table
 from andiron.plain.readable import number
 
@@ -70,12 +70,6 @@ def ordered(
     return sorted(groups, key=key)
 
 
-def shown_metrics(runs: Iterable[Run]) -> list[str]:
-    """The metrics of held-out data, without the parts of a metric such as valid/recall/cat."""
-    names = dict.fromkeys(name for run in runs for name in run.metrics)
-    return [name for name in names if name.count("/") == 1 and not name.startswith("train/")]
-
-
 @dataclass(frozen=True)
 class Row:
     """What is shown of a group: its place, options that differ between groups, metrics' spreads."""
@@ -86,30 +80,27 @@ class Row:
     metrics: Mapping[str, Spread | None]
 
 
-def described(
-    groups: Sequence[Sequence[Run]], metrics: Sequence[str], beside: Sequence[Run] = ()
+def compared(
+    runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
 ) -> list[Row]:
-    """A row for each group, with the options that differ among the groups and runs `beside` them.
+    """A row for each group of runs that differ only in the seed, the best by a metric first.
+
+    It has the options that differ among the groups and runs `beside` them, and the metrics of
+    held-out data, without the parts of a metric such as valid/recall/cat.
     """
-    compared = [*(group[0] for group in groups), *beside]
-    options = [name for name in differing(compared) if name not in APART]
+    groups = ordered(by_seed(runs), metric, direction)
+    held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
+    metrics = dict.fromkeys([metric, *(name for name in held_out if name.count("/") == 1)])
+    options = differing([*(group[0] for group in groups), *beside])
     return [
         Row(
             place,
             group,
-            {name: value_of(group[0], name) for name in options},
+            {name: value_of(group[0], name) for name in options if name not in APART},
             {name: spread(_values(group, name)) for name in metrics},
         )
         for place, group in enumerate(groups, 1)
     ]
-
-
-def compared(
-    runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
-) -> list[Row]:
-    """A row for each group of runs that differ only in the seed, the best by a metric first."""
-    metrics = dict.fromkeys([metric, *shown_metrics(runs)])
-    return described(ordered(by_seed(runs), metric, direction), [*metrics], beside)
 
 
 def label(row: Row) -> str:

@@ -148,7 +148,7 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
         run_list.as_table(runs, "valid/loss"),
         run_list.as_table(runs, "valid/loss", ["lr", "started", "seconds", "reason"]),
         run_list.as_json(runs),
-        seed_groups.as_table(seed_groups.described(seed_groups.by_seed(runs), ["valid/loss"])),
+        seed_groups.as_table(seed_groups.compared(runs, "valid/loss", None)),
     ]
     assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
 
@@ -178,11 +178,10 @@ def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):
         for lr in (0.1, 0.2)
         for seed in (1, 2, 3)
     )
-    groups = seed_groups.by_seed(runs)
-    rows = seed_groups.described(groups, ["valid/loss"])
+    rows = seed_groups.compared(runs, "valid/loss", None)
 
-    assert [len(group) for group in groups] == [3, 3]
+    assert [list(row.runs) for row in rows] == [runs[:3], runs[3:]]
     assert [row.options for row in rows] == [{"lr": 0.1}, {"lr": 0.2}]
     assert str(rows[0].metrics["valid/loss"]) == "0.2000 ± 0.1000"
-    best = seed_groups.ordered(groups, "valid/loss", "highest")
-    assert best == groups[::-1]
+    best = seed_groups.compared(runs, "valid/loss", "highest")
+    assert [row.options for row in best] == [{"lr": 0.2}, {"lr": 0.1}]
