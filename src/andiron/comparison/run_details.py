@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,12 +27,10 @@ ORIGIN = (  # of the provenance
 
 @dataclasses.dataclass(frozen=True)
 class Details:
-    """A run, and its recorded files as plain values; empty for a file that is missing."""
+    """A run, and its recorded files as plain values by their names; empty for a missing file."""
 
     run: Run
-    config: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    param_groups: Mapping[str, Any]
+    records: Mapping[str, Mapping[str, Any]]  # config, provenance and param_groups
 
 
 def details(folder: RunFolder) -> Details:
@@ -45,44 +44,40 @@ def details(folder: RunFolder) -> Details:
     (run,) = read([folder])
     if run.problems:
         raise errors.DataError("; ".join(f"{folder.path}: {problem}" for problem in run.problems))
-    return Details(run, *(_object(folder, path) if path in there else {} for path in paths))
+    records = {path.stem: _object(folder, path) if path in there else {} for path in paths}
+    return Details(run, records)
 
 
 def as_text_of(found: Details) -> str:
     """Status, metrics, parameter groups, provenance and configuration, in 80 columns."""
     run = found.run
     sections = {
-        "": _status(run),
         "metrics": _metrics(run),
-        "parameter groups": _groups(found.param_groups),
-        "provenance": _listed(_origin(found.provenance)),
+        "parameter groups": _groups(found.records["param_groups"]),
+        "provenance": _listed(_origin(found.records["provenance"])),
         "configuration": _listed(run.options),
     }
-    shown = (f"{title}\n{text}" if title else text for title, text in sections.items() if text)
-    return "\n\n".join(shown)
+    shown = (f"{title}\n{text}" for title, text in sections.items() if text)
+    return "\n\n".join([_status(run), *shown])
 
 
 def plain(found: Details) -> dict[str, Any]:
     """Everything in `found` as plain values."""
-    return {
-        **run_list.plain(found.run),
-        "config": dict(found.config),
-        "provenance": dict(found.provenance),
-        "param_groups": dict(found.param_groups),
-    }
+    return {**run_list.plain(found.run), **found.records}
 
 
 def differences_of(one: Details, other: Details) -> dict[str, dict[str, list[Any]]]:
     """The options, provenance and metrics that differ: both values by name, None for none."""
-    origins = ({name: each.provenance.get(name) for name in ORIGIN} for each in (one, other))
-    metrics = (
-        {name: {"best": found.best, "last": found.last} for name, found in each.run.metrics.items()}
-        for each in (one, other)
-    )
+    ours, theirs = _compared(one), _compared(other)
+    return {kind: by_name(differences(ours[kind], theirs[kind])) for kind in ours}
+
+
+def _compared(found: Details) -> dict[str, Mapping[str, Any]]:
+    provenance, metrics = found.records["provenance"], found.run.metrics
     return {
-        "options": by_name(differences(one.config, other.config)),
-        "provenance": by_name(differences(*origins)),
-        "metrics": by_name(differences(*metrics)),
+        "options": found.records["config"],
+        "provenance": {name: provenance.get(name) for name in ORIGIN},
+        "metrics": {name: {"best": of.best, "last": of.last} for name, of in metrics.items()},
     }
 
 
@@ -90,11 +85,10 @@ def as_text_of_differences(
     one: Details, other: Details, found: Mapping[str, Mapping[str, list[Any]]]
 ) -> str:
     """A table for each kind of difference."""
-    sides = (f"{side}: {each.run.path}" for side, each in (("A", one), ("B", other)))
-    parts = ["\n".join(map(errors.printable, sides))]
+    parts = [errors.printable(f"A: {one.run.path}\nB: {other.run.path}")]
     for kind, named in found.items():
         rows = [[name, *sides] for name, sides in named.items()]
-        parts.append(text_table.table([kind, "A", "B"], rows) if rows else f"{kind}: no difference")
+        parts.append(text_table.table([kind, "A", "B"], rows) or f"{kind}: no difference")
     return "\n\n".join(parts)
 
 
@@ -107,15 +101,13 @@ def _object(folder: RunFolder, path: Path) -> dict[str, Any]:
 
 def _status(run: Run) -> str:
     facts = run.facts
-    counts = [
-        f"{facts[name]:,} {noun}"
-        for name, noun in (
-            ("epochs", "epochs"), ("updates", "updates"), ("num_parameters", "parameters"),
-        )
+    counts = (
+        f"{facts[name]:,} {name.removeprefix('num_')}"
+        for name in ("epochs", "updates", "num_parameters")
         if name in facts
-    ]  # fmt: skip
+    )
     lines = [
-        errors.printable(str(run.path)),
+        str(run.path),
         f"{facts['status']}, started {run_list.started(run)}, took {run_list.seconds(run)}",
         ", ".join(counts),
         facts.get("reason") or "",
@@ -125,21 +117,20 @@ def _status(run: Run) -> str:
 
 def _metrics(run: Run) -> str:
     rows = [
-        [name, text_table.measured(each.best), each.epoch_of_best, number(each.last)]
-        for name, each in run.metrics.items()
+        [name, text_table.measured(of.best), of.epoch_of_best, number(of.last)]
+        for name, of in run.metrics.items()
     ]
-    return text_table.table(["metric", "best", "epoch of best", "last"], rows) if rows else ""
+    return text_table.table(["metric", "best", "epoch of best", "last"], rows)
 
 
 def _groups(groups: Mapping[str, Any]) -> str:
     names = "optimizer", "lr", "num_tensors", "num_parameters"
     rows = [
-        [name, *(group.get(each) for each in names)]
+        [name, *(group.get(value) for value in names)]
         for name, group in groups.items()
         if isinstance(group, dict)
     ]
-    headers = ["group", "optimizer", "lr", "tensors", "parameters"]
-    return text_table.table(headers, rows) if rows else ""
+    return text_table.table(["group", "optimizer", "lr", "tensors", "parameters"], rows)
 
 
 def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -159,11 +150,11 @@ def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _listed(values: Any) -> str:
     """A line for each name and value, the value continued below itself where it is long."""
-    lines, indent, room = [], " " * (NAME + 2), WIDTH - NAME - 2
+    lines, indent = [], "\n" + " " * (NAME + 2)
     for name, value in dict(values).items():
-        text = errors.printable_line(as_text(value))
-        pieces = [text[at : at + room] for at in range(0, min(len(text), MOST_TEXT), room)]
+        text = errors.printable_line(as_text(value)[:MOST_TEXT])
+        pieces = re.findall(f".{{1,{WIDTH - NAME - 2}}}", text)
         name = errors.printable(name)
-        head = f"{name:{NAME}}  " if len(name) <= NAME else f"{name}\n{indent}"
-        lines.append((head + f"\n{indent}".join(pieces)).rstrip())
+        head = f"{name:{NAME}}  " if len(name) <= NAME else name + indent
+        lines.append((head + indent.join(pieces)).rstrip())
     return "\n".join(lines)

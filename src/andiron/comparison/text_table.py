@@ -21,7 +21,12 @@ NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # with what follows it, such as a uni
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A line for the headers and one for each row; columns of numbers are aligned at the right."""
+    """A line for the headers and one for each row; columns of numbers are aligned at the right.
+
+    Empty without rows.
+    """
+    if not rows:
+        return ""
     columns = []
     for column in zip(headers, *rows, strict=True):
         cells = [cell(value) for value in column]
