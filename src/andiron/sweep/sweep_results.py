@@ -14,7 +14,6 @@ from typing import Any
 
 from andiron import errors
 from andiron.comparison import recorded_run, run_list, run_values, seed_groups
-from andiron.comparison.recorded_run import Run
 from andiron.comparison.seed_groups import Row
 from andiron.disk import files
 from andiron.plain.plain_values import as_text
@@ -86,9 +85,8 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     known = {key: sweep.current(job) for key, job in sweep.jobs.items()}
     by_path: dict[Path, Job] = {}
     for job in known.values():
-        place = sweep.run_of(job) if job.status in (ledger.DONE, ledger.PAUSED) else None
-        if place is not None:
-            by_path[place.path] = job
+        if job.status in (ledger.DONE, ledger.PAUSED) and (run := sweep.run_of(job)):
+            by_path[run.path] = job
     runs = recorded_run.read(RunFolder(path) for path in by_path)
     measured = [run for run in runs if run.metrics]
     done = [run for run in measured if by_path[run.path].status == ledger.DONE]
@@ -101,11 +99,9 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     rows = seed_groups.compared(done, name, way, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     jobs = [replace(job, objective=values.get(key)) for key, job in known.items()]
-    best = _best(rows[0].runs, name, way)
-    if best is None:
-        return Results(folder, jobs, name, rows, None, {})
-    changes = recorded_run.changes(best.folder)
-    return Results(folder, jobs, name, rows, by_path[best.path], changes)
+    best = run_values.best_first(rows[0].runs, name, way)[0] if way else None
+    changes = recorded_run.changes(best.folder) if best else {}
+    return Results(folder, jobs, name, rows, by_path[best.path] if best else None, changes)
 
 
 def as_csv(
@@ -148,9 +144,3 @@ def _number_or_text(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _best(group: Sequence[Run], metric: str, direction: str | None) -> Run | None:
-    if direction is None:
-        return None
-    return run_values.best_first(group, metric, direction)[0]
