@@ -49,7 +49,7 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
 def as_json(runs: Iterable[Run]) -> str:
     """An array with an object for each run, each on a line of its own; NaN and infinity are null.
     """
-    rows = [json.dumps(finite(plain(run)), allow_nan=False) for run in runs]
+    rows = [strict_json(plain(run)) for run in runs]
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
 
@@ -86,9 +86,13 @@ def seconds(run: Run) -> str | None:
     return None if spent is None else duration(spent)
 
 
-def finite(value: Any) -> Any:
-    """A plain value for strict JSON: None for NaN and infinity."""
-    return json.loads(json.dumps(value), parse_constant=lambda name: None)
+def strict_json(value: Any, indent: int | None = None) -> str:
+    """A plain value as JSON; NaN and infinity, which JSON does not have, are null."""
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(value), parse_constant=lambda name: None)
+        return json.dumps(finite, indent=indent)
 
 
 def _shown(run: Run, name: str, names: Names) -> Any:

@@ -1,7 +1,6 @@
 """List, show, compare and remove runs in any folders."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -151,7 +150,7 @@ def _some(options: Options) -> list[Run]:
 
 
 def _print(options: Options, plain: Any, text: str) -> None:
-    print(json.dumps(run_list.finite(plain), indent=2, allow_nan=False) if options.json else text)
+    print(run_list.strict_json(plain, 2) if options.json else text)
 
 
 @process.command
