@@ -9,6 +9,6 @@ def optional(name: str) -> Any:
     try:
         return importlib.import_module(f"andiron.{name}")
     except ModuleNotFoundError as error:
-        if error.name is None or not f"andiron.{name}".startswith(error.name):
+        if not f"andiron.{name}.".startswith(f"{error.name}."):
             raise  # of a library that the wing needs
         return None

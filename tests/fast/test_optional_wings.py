@@ -1,0 +1,32 @@
+"""What the core is given for a wing that was deleted, and for one that lacks a library."""
+
+import pytest
+
+import andiron
+from andiron.plain import wings
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A folder that is searched for parts of the package too."""
+    monkeypatch.setattr(andiron, "__path__", [*andiron.__path__, str(tmp_path)])
+    return tmp_path
+
+
+def test_a_part_that_is_there_is_its_module():
+    assert wings.optional("plain.wings") is wings
+
+
+@pytest.mark.parametrize("left", ["", "old_wing/__pycache__"])
+def test_a_deleted_wing_gives_none(package, left):
+    (package / left).mkdir(parents=True, exist_ok=True)  # git leaves caches behind
+
+    assert wings.optional("old_wing.module") is None
+
+
+@pytest.mark.parametrize("library", ["absent_library", "a", "andiron.another_wing"])
+def test_what_a_wing_needs_and_lacks_is_raised(package, library):
+    (package / "poor_wing.py").write_text(f"import {library}")
+
+    with pytest.raises(ModuleNotFoundError, match=f"No module named '{library}'"):
+        wings.optional("poor_wing")
