@@ -4,7 +4,7 @@ import pytest
 
 from proofs import several_processes
 
-NAMES = ("mlp_adam", "muon_text_first", "classification_measured", "convnet_ema_4", "gan_4",
+NAMES = ("mlp_adam", "muon_text_first", "classification_measured", "convnet_ema_4",
          "batch_norm_8")  # fmt: skip
 PROCESSES = (2, 3)
 
@@ -25,7 +25,6 @@ def test_several_processes_give_the_numbers_of_one(proof):
         "muon_text_first": {"2", "3"},
         "classification_measured": {"2", "3"},
         "convnet_ema_4": {"2", "2, 1"},
-        "gan_4": {"2", "2, 1"},
         "batch_norm_8": {"2", "2, 1"},
     }
 
