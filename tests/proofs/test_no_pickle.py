@@ -31,9 +31,10 @@ from pathlib import Path
 
 from andiron import serialization
 from andiron.assembly import components, configured_learner
-from andiron.commands import train, training
+from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
+from andiron.training import train_run
 
 def train_py(*arguments):
     sys.argv = ["train.py", *arguments]
@@ -47,11 +48,11 @@ class Stops(Interrupter):
             self.stop("after 30 updates")
         return super().at(split, updates, batch)
 
-whole = training.train
-training.train = lambda *arguments: whole(*arguments[:3], Stops())
+whole = train_run.train
+train_run.train = lambda *arguments: whole(*arguments[:3], Stops())
 options = "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain"
 assert train_py("hydra.run.dir=run", *options) == 130
-training.train = whole
+train_run.train = whole
 assert train_py("resume=run") == 0
 
 run = Path("run").absolute()

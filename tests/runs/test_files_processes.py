@@ -17,7 +17,7 @@ def names(folder: Path) -> list[str]:
 def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -> None:
     (tmp_path / "status").write_bytes(b"the old content")
     program = (
-        "import os, sys; from pathlib import Path; from andiron import files\n"
+        "import os, sys; from pathlib import Path; from andiron.disk import files\n"
         "os.fsync = lambda descriptor: os._exit(9)\n"
         "files.write(Path(sys.argv[1]), b'the new content')"
     )
@@ -33,7 +33,7 @@ def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_lik
     tmp_path: Path,
 ) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from andiron import files\n"
+        "import os, sys; from pathlib import Path; from andiron.disk import files\n"
         "os.fsync = lambda descriptor: os._exit(9)\n"
         "folder = Path(sys.argv[1])\n"
         "if sys.argv[2] == 'folder':\n"

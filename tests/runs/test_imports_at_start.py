@@ -32,19 +32,23 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
     }  # fmt: skip
 
 
-CHECK_FIRST = (
-    "train", "plan", "find_lr", "evaluate", "predict", "generate", "export", "runs", "watch",
-    "accept_changes",
-)  # fmt: skip
+CHECK_FIRST = """
+from andiron.commands import train, plan, find_lr, accept_changes
+from andiron.runs import command
+from andiron.screen import watch
+from andiron.trained import evaluate, predict, generate
+from andiron.trained.exports import export
+"""
 
 
 def test_commands_check_what_they_are_given_before_torch_is_imported():
-    loaded = modules_after(f"from andiron.commands import {', '.join(CHECK_FIRST)}")
+    loaded = modules_after(CHECK_FIRST.strip().replace("\n", "; "))
     assert not loaded & {"torch", "numpy", "matplotlib", "tensorboard"}
 
 
 def test_commands_without_a_configuration_do_not_import_hydra():
-    loaded = modules_after("from andiron.commands import runs, watch, accept_changes")
+    imports = "from andiron.commands import accept_changes; from andiron.runs import command"
+    loaded = modules_after(f"{imports}; from andiron.screen import watch")
     assert not loaded & {"hydra", "omegaconf"}
 
 

@@ -52,14 +52,14 @@ def prepared(inner: Any) -> FusedStep | None:
 
 @cache
 def _agrees(
-    kind: Kind, options: tuple[tuple[str, Any], ...], dtype: torch.dtype, device: torch.device
+    kind: Any, options: tuple[tuple[str, Any], ...], dtype: torch.dtype, device: torch.device
 ) -> bool:
     """Whether the second step of a small tensor has the bits of torch's own."""
     values = torch.linspace(-1, 1, 5).to(device, dtype)
     known = inspect.signature(kind).parameters
     given = {name: value for name, value in options if name in known}
     twins = [nn.Parameter(values.clone()) for _ in range(2)]
-    ours, theirs = optimizers = [kind([twin], lr=0.1, **given) for twin in twins]  # type: ignore[call-arg]
+    ours, theirs = optimizers = [kind([twin], lr=0.1, **given) for twin in twins]
     for optimizer, twin in zip(optimizers, twins):
         twin.grad = values.square()
         optimizer.step()
