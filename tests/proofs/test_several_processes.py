@@ -200,6 +200,15 @@ def status_after_a_signal(cwd, place, rank):
     return status(cwd / "run") if (cwd / "run").exists() else {}
 
 
+def test_an_installed_package_is_started_by_its_name(tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    for started_by in ([sys.executable], [*launcher, "--nproc-per-node=2"]):
+        command = [*started_by, "-m", "andiron", *RUN, "num_epochs=1", "hydra.run.dir=run"]
+        subprocess.run([*command, "overwrite=true"], cwd=tmp_path, env=environment, check=True)
+        assert status(tmp_path / "run")["status"] == "done"
+
+
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_a_command_that_only_prints_ends_well(tmp_path, flag):
     assert trained("train.py", flag, processes=2, cwd=tmp_path)
