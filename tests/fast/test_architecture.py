@@ -30,7 +30,8 @@ FLOORS = [
     {"learner", "run", "tasks"},
     {"assembly", "cli"},
     {"training"},
-    {"commands", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins", "__main__"},
+    {"commands", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
+    {"__main__"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
