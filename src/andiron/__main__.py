@@ -1,4 +1,4 @@
-"""`python -m andiron ...` and `torchrun -m andiron ...`: train.py where the package is installed."""
+"""`python -m andiron` and `torchrun -m andiron`: train.py where the package is installed."""
 
 import sys
 
