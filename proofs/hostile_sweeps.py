@@ -77,7 +77,7 @@ def _read_ledgers() -> Iterator[Case]:
         "a folder": Path.mkdir,
         "a sparse file": lambda path: sparse(path, 2**40),
     }.items():
-        yield _case(f"{LEDGER} is {name}", _sweep(put={ledger.NAME: change}))
+        yield _case(f"{LEDGER} is {name}", _sweep(put={LEDGER: change}))
     for file in (sweep_results.SUMMARY, sweep_results.PICTURE):
         yield _case(f"{file} is a folder", _sweep(put={file: Path.mkdir}))
 
@@ -192,7 +192,7 @@ def _nested_sweep(folder: Path) -> None:
 
 
 def _ledger_in_job(folder: Path) -> None:
-    shutil.copy(folder / LEDGER, folder / "0" / ledger.NAME)
+    shutil.copy(folder / LEDGER, folder / "0" / LEDGER)
 
 
 def _linked_job(folder: Path) -> None:
