@@ -23,7 +23,7 @@ MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's 
 # ends a rollback journal that names one more file, which sqlite would remove; a study of a single
 # database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
-LONG_LINE = re.compile(rb"[^\n]{1000000}")
+LONG_LINE = re.compile(rb"^[^\n]{1000000}", re.MULTILINE)  # tried once a line
 NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
 UNWRITTEN = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
