@@ -132,6 +132,16 @@ def test_an_engine_that_is_called_otherwise_is_left_to_torch(
     assert not gradients._engine_agrees.__wrapped__()
 
 
+def test_the_first_backward_of_a_process_may_be_where_no_gradients_are_recorded() -> None:
+    model = Number(torch.tensor([3.0]))
+    loss = model.value.square().sum()
+    gradients._engine_agrees.cache_clear()
+    with torch.no_grad():
+        made = gradients.backward(loss, model)
+    assert same(made, {"value": torch.tensor([6.0])})
+    assert gradients._engine_agrees()
+
+
 def test_losses_that_torch_refuses_are_refused_with_its_words() -> None:
     model = Number(torch.tensor([3.0, 4.0]))
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar"):
