@@ -13,13 +13,18 @@ from pathlib import Path
 
 NUMBERED = ("model-*.safetensors", "dirty*.patch")  # one for each average, for each repository
 HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
-# an earlier run, by its identity: as long as the new one has not begun, and while it is removed
 LEDGER = "sweep.jsonl"  # in the folder of a sweep
+# an earlier run, by its identity: as long as the new one has not begun, and while it is removed
 REPLACED, REMOVED = ".replaced-", ".removed-"
 ASIDE = re.compile(rf"({REPLACED}|{REMOVED})([0-9a-f]{{16}})".replace(".", r"\."))
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
 # in tensorboard/<split>/, for the Projector tab, which looks for the last of them
 PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder is that of a sweep: it has a ledger."""
+    return (folder / LEDGER).is_file()
 
 
 class RunFolder:

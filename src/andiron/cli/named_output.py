@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from andiron import errors
+from andiron import errors, run_folder
 from andiron.disk import files
 from andiron.run import run_record
-from andiron.run_folder import LEDGER
 
 STDIN = "-"  # among the inputs
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}  # links, as the paths of DESCRIPTOR
@@ -101,7 +100,7 @@ def _problem(path: Path, inputs: Inputs) -> str | None:
         return f"cannot be written (there is no folder {path.parent})"
     if run := run_record.enclosing_run(folder):
         return f"is inside the run folder {run}"
-    if status is not None and (folder / LEDGER).is_file():
+    if status is not None and run_folder.is_sweep(folder):
         return "is in the folder of a sweep, whose files are not replaced"
     is_replaced = kind == stat.S_IFREG
     can_write = status is None or os.access(path, os.W_OK)

@@ -17,9 +17,9 @@ from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
 from andiron.plain.plain_values import is_finite
 from andiron.run import named_folder
-from andiron.run_folder import RunFolder
+from andiron.run_folder import RunFolder, is_sweep
 from andiron.runs import clearing
-from andiron.sweep import ledger as sweep_ledger, sweep_results
+from andiron.sweep import sweep_results
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
@@ -55,7 +55,7 @@ def compare(options: Options) -> None:
     """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
     if options.png is not None:
         named_output.check(options.png)
-    if len(options.folders) == 1 and sweep_ledger.is_in(options.folders[0]) and not options.where:
+    if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
         return _compare_sweep(options)
     runs = _some(options)
     measured = [run for run in runs if run.metrics]

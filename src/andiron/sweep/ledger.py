@@ -129,11 +129,6 @@ def read(folder: Path) -> Sweep:
     return found
 
 
-def is_in(folder: Path) -> bool:
-    """Whether a folder is that of a sweep."""
-    return (folder / LEDGER).is_file()
-
-
 def run_in(folder: RunFolder) -> str | None:
     """The identity of the run in a folder; None without a run, or with a damaged manifest."""
     try:
