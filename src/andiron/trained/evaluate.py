@@ -155,10 +155,9 @@ def _write_pictures(folder: Path, found: Any) -> None:
 @process.command
 def main() -> int:
     """Runs `python scripts/evaluate.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description="Evaluate a trained run: all metrics, results per class, the worst errors."
+    parser = run_arguments.parser(
+        "Evaluate a trained run: all metrics, results per class, the worst errors."
     )
-    parser.add_argument("run", help="a run folder, or latest")
     parser.add_argument(
         "settings",
         nargs="*",

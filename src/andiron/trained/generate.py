@@ -56,8 +56,7 @@ def _temperature(text: str) -> float:
 @process.command
 def main() -> int:
     """Runs `python scripts/generate.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Continue a text with a trained language model.")
-    parser.add_argument("run", help="a run folder, or latest")
+    parser = run_arguments.parser("Continue a text with a trained language model.")
     prompt = "the text to continue, by default a line break; - reads it from stdin"
     parser.add_argument("--prompt", default="\n", metavar="TEXT", help=prompt)
     length = "number of tokens to sample (default: 200)"

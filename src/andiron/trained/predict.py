@@ -129,10 +129,7 @@ def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
 @process.command
 def main() -> int:
     """Runs `python scripts/predict.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description="Predict with a trained run from raw inputs."
-    )
-    parser.add_argument("run", help="a run folder, or latest")
+    parser = run_arguments.parser("Predict with a trained run from raw inputs.")
     parser.add_argument(
         "inputs",
         nargs="+",

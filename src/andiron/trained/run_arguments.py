@@ -6,6 +6,13 @@ from typing import Any
 from andiron.run_folder import RunFolder
 
 
+def parser(description: str) -> argparse.ArgumentParser:
+    """The parser of a command whose first argument is the run."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("run", help="a run folder, or latest")
+    return made
+
+
 def add_weights(parser: argparse.ArgumentParser) -> None:
     """Adds `--weights` to a command that uses a trained model."""
     weights = "last, best, or the name of an average such as ema (default: last)"

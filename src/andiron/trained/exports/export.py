@@ -47,10 +47,9 @@ def export(options: argparse.Namespace) -> None:
 @process.command
 def main() -> int:
     """Runs `python scripts/export.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description="Export the model of a run, and compare it with the original on the run's data."
+    parser = run_arguments.parser(
+        "Export the model of a run, and compare it with the original on the run's data."
     )
-    parser.add_argument("run", help="a run folder, or latest")
     parser.add_argument(
         "--format",
         choices=list(target_folder.FORMATS),
