@@ -16,7 +16,14 @@ from andiron.assembly import devices, division, grouped_optimizer, network, targ
 from andiron.assembly.network import Most
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits, worker_limits
+from andiron.data import (
+    DataLoader,
+    DataLoaderBuilder,
+    ImageBatcher,
+    Splits,
+    host_memory,
+    worker_limits,
+)
 from andiron.data.augment.sample_random import Augmentation
 from andiron.data.composed.derived_splits import few
 from andiron.disk import files
@@ -61,10 +68,14 @@ def build(
     world = world or World(slices=config.slices)
     make = partial(_built, config, most, trusted, world)
     if trusted is None:
-        return world.after_first(make)
-    target_kinds.check(config, trusted)
-    with unwritten():
-        return world.after_first(make)
+        components = world.after_first(make)
+    else:
+        target_kinds.check(config, trusted)
+        with unwritten():
+            components = world.after_first(make)
+    loaders = components.train, components.valid, components.test
+    host_memory.map_once([loader.dataset for loader in loaders], world)
+    return components
 
 
 def unwritten() -> AbstractContextManager[None]:

@@ -1,0 +1,98 @@
+"""Data in memory, once a host: all processes of a run map the tensors that its first one has."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron.data.dataset import tensors_in
+from andiron.distributed import World
+
+LARGE_BYTES = 2**20
+ALIGNMENT = 64  # bytes, as torch allocates
+
+
+def map_once(datasets: Iterable[Any], world: World) -> None:
+    """Moves the large tensors of data sets to memory that all processes of a host share.
+
+    The data sets are equal in all processes. A page that a process writes to becomes its own.
+    Where a system has no such memory, the tensors stay where they are.
+    """
+    if world.size == 1:
+        return
+    tensors = [
+        tensor
+        for dataset in datasets
+        for tensor in tensors_in(getattr(dataset, "__dict__", {}))
+        if _is_moved(tensor)
+    ]
+    hosts = world.gathered(_host(world.rank))
+    first = hosts.index(hosts[world.rank])
+    shares = hosts.count(hosts[world.rank]) > 1 and len(tensors) > 0
+    descriptor = _copied(tensors) if shares and first == world.rank else None
+    own_path = None if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
+    if (path := world.gathered(own_path)[first]) is not None:
+        _map(tensors, path)
+    world.gathered(None)  # all have opened it
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def _is_moved(tensor: Tensor) -> bool:
+    is_plain = type(tensor) is Tensor and tensor.is_cpu and not tensor.requires_grad
+    return is_plain and tensor.nbytes >= LARGE_BYTES and tensor.is_contiguous()
+
+
+def _host(rank: int) -> str:
+    """Equal where processes see each other's open files; on other systems than Linux nowhere."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        return boot + os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return str(rank)
+
+
+def _copied(tensors: Sequence[Tensor]) -> int | None:
+    """The descriptor of a nameless file in memory with these tensors; None without the memory."""
+    descriptor = os.memfd_create("andiron-data")
+    try:
+        os.posix_fallocate(descriptor, 0, _bounds(tensors)[-1])
+    except OSError:
+        os.close(descriptor)
+        return None
+    for tensor, part in zip(tensors, _parts(tensors, f"/proc/self/fd/{descriptor}", True)):
+        part.copy_(tensor)
+    return descriptor
+
+
+def _map(tensors: Sequence[Tensor], path: str) -> None:
+    """Replaces the memory of tensors by that of a file with as many bytes."""
+    try:
+        if os.stat(path).st_size != _bounds(tensors)[-1]:
+            return
+        parts = _parts(tensors, path, False)
+    except (OSError, RuntimeError):
+        return
+    for tensor, part in zip(tensors, parts):
+        tensor.data = part
+
+
+def _parts(tensors: Sequence[Tensor], path: str, is_shared: bool) -> list[Tensor]:
+    """Tensors like these in the memory of a file; what is written is shared, or is their own."""
+    bounds = _bounds(tensors)
+    memory = torch.from_file(path, is_shared, bounds[-1], dtype=torch.uint8)
+    return [
+        memory[start : start + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
+        for tensor, start in zip(tensors, bounds)
+    ]
+
+
+def _bounds(tensors: Sequence[Tensor]) -> list[int]:
+    """Where each tensor starts in the file, in bytes, and where the last ends."""
+    bounds = [0]
+    for tensor in tensors:
+        bounds.append(bounds[-1] + -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT)
+    return bounds
