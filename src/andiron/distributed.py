@@ -77,32 +77,36 @@ class World:
         """Takes over the sum of all processes' `notes`."""
         self.is_asked, self._seconds = asking > 0, seconds
 
-    def add_up(self, values: Tensor) -> None:
-        """Replaces a flat tensor by the sum over all processes, the same bits in each of them."""
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replaces contiguous tensors by sums over all processes, the same bits in each of them."""
         if self.size == 1:
             return
+        pieces = [
+            piece
+            for tensor in tensors
+            for piece in torch.split(tensor.view(-1), BUCKET_BYTES // tensor.element_size())
+            if len(piece)
+        ]
         with self._explained():
-            chunks = torch.split(values, BUCKET_BYTES // values.element_size())
             # two processes on CPUs: one exchange is faster than gloo's ring, and has the same bits
-            is_pair = self.size == 2 and values.is_cpu
-            if self.slices is None and not is_pair:
-                dist = torch.distributed
-                for work in [dist.all_reduce(chunk, async_op=True) for chunk in chunks]:
-                    work.wait()
+            is_pair = self.size == 2 and pieces and pieces[0].is_cpu
+            if self.slices is not None or is_pair:
+                self._add_by_doubling(pieces)
             else:
-                for chunk in chunks:
-                    self._add_by_doubling(chunk)
+                dist = torch.distributed
+                for work in [dist.all_reduce(piece, async_op=True) for piece in pieces]:
+                    work.wait()
 
-    def _add_by_doubling(self, values: Tensor) -> None:
+    def _add_by_doubling(self, pieces: Sequence[Tensor]) -> None:
         """Sums of 2, 4, ... neighbours: a + b has the bits of b + a, so both ends agree."""
-        dist, theirs, distance = torch.distributed, torch.empty_like(values), 1
+        distance = 1
         while distance < self.size:
             other = self.rank ^ distance
-            send = dist.P2POp(dist.isend, values, other)
-            receive = dist.P2POp(dist.irecv, theirs, other)
-            for work in dist.batch_isend_irecv([send, receive]):
-                work.wait()
-            values += theirs
+            started = [_exchange(piece, other, number) for number, piece in enumerate(pieces)]
+            for piece, (theirs, works) in zip(pieces, started, strict=True):
+                for work in works:
+                    work.wait()
+                piece += theirs
             distance *= 2
 
     def gathered(self, value: Value) -> list[Value]:
@@ -166,6 +170,14 @@ class World:
         except RuntimeError as error:
             cause = self._reports.cause(self.rank) if self._reports else ""
             raise errors.PeerError(cause or errors.one_line(error)) from error
+
+
+def _exchange(values: Tensor, other: int, tag: int) -> tuple[Tensor, list[Any]]:
+    """Begins to send values to another process, and to receive its own."""
+    dist, theirs = torch.distributed, torch.empty_like(values)
+    send = dist.P2POp(dist.isend, values, other, tag=tag)
+    receive = dist.P2POp(dist.irecv, theirs, other, tag=tag)
+    return theirs, dist.batch_isend_irecv([send, receive])
 
 
 class Reports:

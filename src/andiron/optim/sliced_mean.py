@@ -11,6 +11,7 @@ from andiron.gradients import Gradients
 from andiron.optim.accumulator import add_up, multiply
 from andiron.optim.running_statistics import RunningStatistics
 
+LARGE_BYTES = 2**18
 NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
 
 
@@ -105,17 +106,21 @@ class SlicedMean:
             names_by_dtype.setdefault(tensor.dtype, []).append(name)
         merged: dict[str, Tensor] = {}
         for dtype, names in names_by_dtype.items():
-            flat = [sums[n].reshape(-1) if n in sums else self._no_entry(n) for n in names]
-            packed = torch.cat([*flat, tail] if dtype == torch.float32 else flat)
-            self._world.add_up(packed)
+            entries = {n: sums[n] if n in sums else self._no_entry(n) for n in names}
+            large = {n: entries.pop(n).contiguous() for n in names if self._is_large(n)}
+            flat = [entry.reshape(-1) for entry in entries.values()]
+            if dtype == torch.float32:
+                flat.append(tail)
+            packed = torch.cat(flat) if flat else tail[:0]
+            self._world.add_up([*large.values(), packed])
             if dtype == torch.float32:
                 packed, tail = torch.split(packed, [len(packed) - len(tail), len(tail)])
-            merged |= self._unpacked(names, packed)
+            merged |= large | self._unpacked(list(entries), packed)
         weight, loss, *rest = tail.unbind()
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
-        entries = zip(self._layout, has_entry, strict=True)
-        gradients = self._gradients({name: merged[name] for name, has in entries if has})
+        flagged = zip(self._layout, has_entry, strict=True)
+        gradients = self._gradients({name: merged[name] for name, has in flagged if has})
         gradients.loss = loss if has_loss else None
         return gradients, weight
 
@@ -130,7 +135,12 @@ class SlicedMean:
         return dict(zip(names, made, strict=True))
 
     def _no_entry(self, name: str) -> Tensor:
-        return torch.full_like(self._layout[name], NO_ENTRY).reshape(-1)
+        return torch.full_like(self._layout[name], NO_ENTRY)
+
+    def _is_large(self, name: str) -> bool:
+        """Whether a tensor is exchanged where it lies: packing would take longer."""
+        tensor = self._layout[name]
+        return tensor.nbytes >= LARGE_BYTES and tensor.is_contiguous()
 
     def _gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
         return Gradients(tensors, self._model)
