@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ install_import_hook("andiron", "shape_checks.check")  # before anything imports 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from andiron.cli.signals import STOPPING  # noqa: E402
 from andiron.commands import train  # noqa: E402
 from in_process import called  # noqa: E402
 
@@ -43,6 +45,15 @@ def pytest_collection_finish() -> None:
     """Looks for garbage from here on, and only among what the tests make."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before():
+    """Puts back the handlers of signals: a command that has ended leaves some ignored."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
