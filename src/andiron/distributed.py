@@ -88,9 +88,7 @@ class World:
             if len(piece)
         ]
         with self._explained():
-            # two processes on CPUs: one exchange is faster than gloo's ring, and has the same bits
-            is_pair = self.size == 2 and pieces and pieces[0].is_cpu
-            if self.slices is not None or is_pair:
+            if self.slices is not None:
                 self._add_by_doubling(pieces)
             else:
                 dist = torch.distributed
