@@ -1,8 +1,37 @@
-"""`python -m andiron` and `torchrun -m andiron`: train.py where the package is installed."""
+"""`andiron <command>`, also as `python -m andiron`; without the name of a command it trains."""
 
+import importlib
 import sys
 
-from andiron.commands import train
+COMMANDS = {  # module:function, each imported only when it is asked for
+    "train": "andiron.commands.train:script",
+    "watch": "andiron.screen.watch:main",
+    "plan": "andiron.commands.plan:main",
+    "evaluate": "andiron.trained.evaluate:main",
+    "find-lr": "andiron.commands.find_lr:main",
+    "predict": "andiron.trained.predict:main",
+    "replay": "andiron.commands.replay:main",
+    "generate": "andiron.trained.generate:main",
+    "export": "andiron.trained.exports.export:main",
+    "rerun": "andiron.runs.rerun:main",
+    "accept-changes": "andiron.commands.accept_changes:main",
+    "runs": "andiron.runs.command:main",
+    "import-state-dict": "andiron.commands.import_state_dict:main",
+    "verify-resume": "andiron.exact_resume.verify_resume:main",
+}
+
+
+def main() -> int:
+    """Runs the command that the first argument names; returns its exit code."""
+    name = "train"
+    if len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
+        name = sys.argv.pop(1)
+    if name != "train":
+        sys.argv[0] = f"andiron {name}"  # in its --help and messages
+    module, _, function = COMMANDS[name].partition(":")
+    code: int = getattr(importlib.import_module(module), function)()
+    return code
+
 
 if __name__ == "__main__":
-    sys.exit(train.script())
+    sys.exit(main())

@@ -93,8 +93,8 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout,
 
 def check_verify_resume(python: Path, cwd: Path) -> None:
     """Proves a short run with the installed command, each segment in a process of its own."""
-    command = python.with_name("andiron-verify-resume")
-    assert "exact: " in said(command, "num_epochs=1", "data=partial", "--at", "mid", cwd=cwd)
+    command = python.with_name("andiron"), "verify-resume"
+    assert "exact: " in said(*command, "num_epochs=1", "data=partial", "--at", "mid", cwd=cwd)
 
 
 def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):

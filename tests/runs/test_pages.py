@@ -11,6 +11,7 @@ import pytest
 import yaml
 from in_process import ran
 
+from andiron.__main__ import COMMANDS
 from andiron.config import diagnosis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,7 +171,10 @@ def test_the_page_of_commands_lists_every_installed_command_with_its_script():
     configured = configparser.ConfigParser()
     configured.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = configured["options.entry_points"]["console_scripts"].strip().splitlines()
-    installed = {tuple(line.partition(":")[0].split(" = ")) for line in lines}
+    targets = dict(line.split(" = ") for line in lines)
+    assert targets.pop("andiron") == "andiron.__main__:main"
+    assert targets == {f"andiron-{name}": target for name, target in COMMANDS.items()}
+    installed = {(name, target.partition(":")[0]) for name, target in targets.items()}
 
     assert [script for script, _ in rows if not (ROOT / script).is_file()] == []
     assert {(name, called_by(ROOT / script)) for script, name in rows if name} == installed
