@@ -15,6 +15,7 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward
 from andiron.interrupter import SharedInterrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
+from andiron.optim import sliced_mean
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from threaded_world import in_threads
@@ -86,8 +87,15 @@ def mean_gradients(world, inputs, prototype=UNEVEN):
 INPUTS = [torch.randn(9, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2)]
 
 
+@pytest.fixture(params=["packed", "in place"])
+def exchange(request, monkeypatch):
+    """How the gradients of several processes are exchanged."""
+    if request.param == "in place":
+        monkeypatch.setattr(sliced_mean, "LARGE_BYTES", 0)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 12])
-def test_gradients_are_those_of_the_whole_batch(size):
+def test_gradients_are_those_of_the_whole_batch(size, exchange):
     model = copy.deepcopy(PLAIN)
     whole = backward(model(torch.cat(INPUTS)).square().mean(), model)
     for gradients, _, _ in in_threads(lambda world: mean_gradients(world, INPUTS, PLAIN), size):
@@ -98,7 +106,7 @@ def test_gradients_are_those_of_the_whole_batch(size):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_slices_give_gradients_of_the_same_bits(size):
+def test_slices_give_gradients_of_the_same_bits(size, exchange):
     alone, model, items = mean_gradients(World(slices=4), INPUTS)
     assert list(alone) == [*dict.fromkeys(name for name in alone)] and "never.weight" not in alone
     for gradients, other, _ in in_threads(lambda world: mean_gradients(world, INPUTS), size, 4):
