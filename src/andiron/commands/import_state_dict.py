@@ -34,8 +34,8 @@ def import_state_dict(
 ) -> tuple[int, list[str]]:
     """Writes a `state_dict` as safetensors; returns the number of tensors and the entries left out.
 
-    `key` is the path of the `state_dict` in nested dicts, such as `a.b`. Tensors that share memory are
-    written separately.
+    `key` is the path of the `state_dict` in nested dicts, such as `a.b`. Tensors that share memory
+    are written separately.
     Raises: DataError if the file is damaged, holds objects, or has no `state_dict` there;
     OutputError if `target` cannot be written.
     """

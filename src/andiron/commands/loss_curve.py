@@ -30,7 +30,9 @@ def losses_by_update(
         test_weights="last",
     )
     built = components.build(config)
-    groups = [dataclasses.replace(group, schedule=None) for group in built.optimizer.groups.values()]
+    groups = [
+        dataclasses.replace(group, schedule=None) for group in built.optimizer.groups.values()
+    ]
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=schedule, optimizer=optimizer)
     writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}

@@ -31,8 +31,8 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     """
     saved = checkpoint.load(folder)
     if "step" not in saved.state:
-        pattern = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {pattern}")
+        place = RunFolder(Path("<run folder>")).nonfinite
+        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {place}")
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
