@@ -69,7 +69,7 @@ def problems(
 ) -> list[str]:
     """The reasons why no command can run in this process, one line each."""
     lines = [
-        f"{_escaped(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
+        f"{_escape(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
         for argument in arguments
         if not _is_text(argument)
     ]
@@ -82,7 +82,7 @@ def problems(
         )
     else:
         if not _is_text(current):
-            lines.append(f"{_escaped(current)}: the current directory has no UTF-8 name; rename it")
+            lines.append(f"{_escape(current)}: the current directory has no UTF-8 name; rename it")
     os.umask(mask := os.umask(0o022))  # it can only be read by setting it
     if mask & 0o700:
         lines.append(
@@ -115,5 +115,5 @@ def _is_text(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()

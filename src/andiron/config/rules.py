@@ -86,7 +86,7 @@ def _match_problems(path: str, match: str | Options) -> Problems:
 
 @cache
 def _criteria() -> Signature:
-    """The criteria of `andiron.optim.Match`, each of which may be null."""
+    """The criteria of `andiron.optim.Match`; each may be null."""
     criteria = signature("andiron.optim.Match")
     parameters = criteria.parameters if criteria else {}
     return Signature(

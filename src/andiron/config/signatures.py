@@ -103,10 +103,10 @@ class Module(dict[str, Any]):
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
                 return _evaluate(self, value)
             case str() as imported:
-                return self._imported(imported)
+                return self._imported_type(imported)
         return Unchecked
 
-    def _imported(self, name: str) -> Any:
+    def _imported_type(self, name: str) -> Any:
         origin, _, attribute = name.rpartition(".")
         if name in IMPORTED:
             return IMPORTED[name]

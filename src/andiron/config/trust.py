@@ -89,7 +89,7 @@ Option = tuple[str, str, Any]  # an option's name, its place, and its node or va
 
 @dataclass(frozen=True)
 class Trust:
-    """What a record may name besides the list: trusted packages, and what the user names."""
+    """Names allowed besides the list: from trusted packages, or given by the user."""
 
     packages: tuple[str, ...] = ()
     said: frozenset[tuple[str, str]] = frozenset()  # place and target

@@ -30,7 +30,7 @@ def checked(schema: type[Schema], values: Options, prefix: str) -> Schema:
 def signature_problems(
     expected: Signature, values: Options, prefix: str, supplied: Collection[str] = ()
 ) -> Problems:
-    """A line for each option of `given` that does not fit or is missing, by its dotted name.
+    """A line for each option of `values` that does not fit or is missing, by its dotted name.
 
     `supplied` options come from elsewhere: they may be missing, and messages do not offer them.
     """

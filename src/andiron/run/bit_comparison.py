@@ -60,10 +60,10 @@ def compare(straight: Path, other: Path, stores: Stores = LocalStore) -> list[Di
     Raises: RunFolderError if a folder holds no finished run; DataError if a file is damaged.
     """
     one, two = finished(straight), finished(other)
-    expected, found = lines(one), lines(two)
+    expected, actual = lines(one), lines(two)
     differences = [
-        *_order_differences(expected, found, one.metrics.name),
-        *_logged_differences(expected, found),
+        *_order_differences(expected, actual, one.metrics.name),
+        *_logged_differences(expected, actual),
         *_logged_differences(curves(one), curves(two)),
     ]
     differences.sort(key=lambda difference: difference.updates or 0)  # stable: lines before curves
@@ -101,20 +101,20 @@ def finished(path: Path) -> RunFolder:
     return folder
 
 
-def _order_differences(expected: Logged, found: Logged, file: str) -> Iterator[Difference]:
+def _order_differences(expected: Logged, actual: Logged, file: str) -> Iterator[Difference]:
     """The first line that differs between two files with the same lines in another order."""
-    if expected.keys() != found.keys():
+    if expected.keys() != actual.keys():
         return  # each missing line is reported by itself
-    for places in zip(expected, found, strict=True):
+    for places in zip(expected, actual, strict=True):
         if places[0] != places[1]:
             ours, theirs = (f"{where.partition(': ')[2]}, update {at}" for at, where in places)
             yield Difference(file, "the line in this place", ours, theirs, min(places).updates)
             return
 
 
-def _logged_differences(expected: Logged, found: Logged) -> Iterator[Difference]:
-    for place in expected | found:
-        ours, theirs = expected.get(place, []), found.get(place, [])
+def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference]:
+    for place in expected | actual:
+        ours, theirs = expected.get(place, []), actual.get(place, [])
         if len(ours) != len(theirs):
             times = _described_count(len(ours)), _described_count(len(theirs))
             yield Difference(place.where, "what was logged", *times, place.updates)
@@ -141,26 +141,25 @@ def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
 def _read(path: Path) -> Values:
     if path.suffix == ".safetensors":
         return dict(sorted(serialization.load_tensors(path).items()))
-    flat = {".".join(key): each for key, each in leaves(manifest.read_json(path), opens_lists=True)}
-    return {
-        name: repr(value) for name, value in flat.items() if not f"{name}.".startswith(LEFT_OUT)
-    }
+    flat = leaves(manifest.read_json(path), opens_lists=True)
+    named = ((".".join(key), value) for key, value in flat)
+    return {name: repr(value) for name, value in named if not f"{name}.".startswith(LEFT_OUT)}
 
 
-def _file_differences(expected: dict[str, Path], found: dict[str, Path]) -> Iterator[Difference]:
-    for name in expected | found:
-        one, other = ("there" if name in paths else MISSING for paths in (expected, found))
+def _file_differences(expected: dict[str, Path], actual: dict[str, Path]) -> Iterator[Difference]:
+    for name in expected | actual:
+        one, other = ("there" if name in paths else MISSING for paths in (expected, actual))
         if one == other:
-            yield from _value_differences(name, _read(expected[name]), _read(found[name]))
+            yield from _value_differences(name, _read(expected[name]), _read(actual[name]))
         else:
             yield Difference(name, "the file", one, other)
 
 
 def _value_differences(
-    where: str, expected: Values, found: Values, updates: int | None = None
+    where: str, expected: Values, actual: Values, updates: int | None = None
 ) -> Iterator[Difference]:
-    for name in expected | found:
-        one, other = expected.get(name, MISSING), found.get(name, MISSING)
+    for name in expected | actual:
+        one, other = expected.get(name, MISSING), actual.get(name, MISSING)
         if _type_of(one) != _type_of(other):
             yield Difference(where, name, _type_of(one), _type_of(other), updates)
         elif isinstance(one, Tensor):
@@ -168,17 +167,17 @@ def _value_differences(
 
 
 def _tensor_differences(
-    where: str, name: str, expected: Tensor, found: Tensor
+    where: str, name: str, expected: Tensor, actual: Tensor
 ) -> Iterator[Difference]:
     """The first element that differs, of two tensors of the same type and shape."""
-    differing = (_bits(expected) != _bits(found)).any(dim=1).nonzero().flatten()
+    differing = (_bits(expected) != _bits(actual)).any(dim=1).nonzero().flatten()
     if len(differing):
         first = int(differing[0])
         what = (
             f"{name}[{first}], the first of {len(differing)} elements of {expected.numel()} that "
             "differ,"
         )
-        yield Difference(where, what, _element(expected, first), _element(found, first))
+        yield Difference(where, what, _element(expected, first), _element(actual, first))
 
 
 def _type_of(value: Any) -> str:

@@ -78,9 +78,9 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
 def _own_modules(package: str) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
     """
-    modules = [(name, getattr(each, "__dict__", {})) for name, each in [*sys.modules.items()]]
+    modules = [(name, getattr(module, "__dict__", {})) for name, module in [*sys.modules.items()]]
     files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
-    others = [each for each in files if not _is_installed(each[1], f"{package}{os.sep}")]
+    others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
     return {os.path.realpath(file): name for name, file in others if os.path.isfile(file)}
 
 

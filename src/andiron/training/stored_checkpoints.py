@@ -13,7 +13,7 @@ from andiron.run_folder import RunFolder
 def has_checkpoint(
     config: Train, folder: RunFolder, interrupter: Interrupter, trusted: Trust | None = None
 ) -> bool:
-    """Whether the run has a checkpoint, intact or damaged; imports torch only for a user's own store."""
+    """Whether a checkpoint exists, intact or damaged; imports torch only for a user's own store."""
     if store_of(config.checkpoint) is None:
         return folder.has_checkpoint()
     with interrupter.held_back():  # an exception within torch's import can abort the process

@@ -141,7 +141,7 @@ def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
-    """What remains of an interrupted run, and how to continue it."""
+    """The state of an interrupted run, and how to continue it."""
     if not run_record.holds_run(folder):
         return f"nothing was trained, and nothing is left in {folder.path}: start it again"
     try:
