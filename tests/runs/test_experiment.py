@@ -96,7 +96,7 @@ def test_everything_about_the_run_is_in_its_folder(folder):
     assert read(folder, "status.json")["status"] == "done"
 
 
-def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
+def test_overwriting_removes_exactly_the_files_of_a_run(folder):
     names = {path.name for path in folder.iterdir()}
     # missing after a run of one process that went well, and without optional writers
     names |= {"nonfinite", "profile", "metrics.csv", "wandb", "mlflow", "ranks"}
@@ -163,7 +163,7 @@ def test_the_config_alone_makes_the_same_weights_again(folder, tmp_path):
     ).read_bytes()
 
 
-def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(folder):
+def test_every_parameter_has_one_owner_under_its_saved_name(folder):
     (group,) = read(folder, "param_groups.json").values()
     weights = serialization.load_tensors(folder / "model.safetensors")
     assert {name: list(tensor.shape) for name, tensor in weights.items()} == group["parameters"]
@@ -239,7 +239,7 @@ def test_config_provenance_and_summary_are_pages_of_the_text_tab(folder):
     assert '"num_epochs": 3' in pages["config"] and '"git"' in pages["provenance"]
 
 
-def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_model(folder):
+def test_the_last_two_and_the_best_checkpoint_are_kept_the_last_as_model(folder):
     losses = {p["updates"]: p["loss"] for p in points(folder) if p["split"] == "valid"}
     kept = {f"step-{updates}" for updates in (42, 63, min(losses, key=losses.get))}
     assert {path.name for path in (folder / "checkpoints").glob("*-*")} == kept
@@ -280,7 +280,7 @@ def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path)
     assert a == b != c
 
 
-def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(folder, tmp_path):
+def test_a_failed_run_is_a_failure_in_tensorboard_and_closes_its_files(folder, tmp_path):
     config = Train.load(folder / "config.json")
     diverging = dataclasses.replace(
         config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None

@@ -161,7 +161,7 @@ def test_an_error_of_the_users_own_code_is_not_rewritten(command, here, files):
         command("hydra.run.dir=run", "+metrics.mine={_target_:own.Raises}")
 
 
-def test_a_run_is_there_again_where_its_replacement_fails_at_the_first_batch(command, here):
+def test_a_run_is_restored_if_its_replacement_fails_at_the_first_batch(command, here):
     assert command("hydra.run.dir=run", "num_epochs=1").code == 0
     before = {path: path.read_bytes() for path in (here / "run").rglob("*") if path.is_file()}
 

@@ -39,7 +39,7 @@ def own_run(here):
     return here / "run"
 
 
-def test_a_class_that_only_the_folder_names_is_refused_with_the_option_that_trusts_it(
+def test_a_class_named_only_by_the_folder_is_refused_with_the_trust_option(
     here, own_run
 ):
     for ended in (

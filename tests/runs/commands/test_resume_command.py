@@ -148,7 +148,7 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     assert files_of(here) == before
 
 
-def test_a_finished_run_resumed_for_more_epochs_equals_one_started_with_them(
+def test_a_finished_run_resumed_for_more_epochs_equals_a_longer_run(
     train_py, here, finished, three_epochs
 ):
     code, said, _ = train_py("resume=run", "num_epochs=3")
@@ -281,7 +281,7 @@ def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
     )
 
 
-def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(
+def test_a_changed_epoch_length_is_refused_if_the_schedule_depends_on_it(
     train_py, here, monkeypatch
 ):
     whole = train_run.train
@@ -395,7 +395,7 @@ def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py,
     assert json.loads((here / "run" / "summary.json").read_text())["epochs"] == 3
 
 
-def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_command(train_py, here):
+def test_the_same_command_repeats_no_finished_run_without_checkpoints(train_py, here):
     command = (*RUN, "restart=requeued", "~checkpoint")
     assert train_py(*command)[0] == 0
     before = files_of(here)
@@ -460,7 +460,7 @@ def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py
     assert files_of(here) == before
 
 
-def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(
+def test_a_finished_run_is_not_opened_if_its_options_add_no_work(
     train_py, here, finished
 ):
     before = files_of(here)
@@ -470,7 +470,7 @@ def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(
     assert files_of(here) == before
 
 
-def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(
+def test_an_allowed_option_that_cannot_be_trained_leaves_the_record(
     train_py, here, finished, three_epochs
 ):
     config = (here / "run" / "config.json").read_bytes()
@@ -551,7 +551,7 @@ def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     assert status(here / "run") == {}  # as it was found
 
 
-def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(
+def test_a_damaged_newest_checkpoint_is_reported_and_the_previous_one_used(
     train_py, here, finished, three_epochs
 ):
     weights = here / "run" / "checkpoints" / "step-10" / "model.safetensors"
@@ -632,7 +632,7 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     assert code == 0 and "nothing is left to do" in said
 
 
-def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_and_says_so(
+def test_the_same_command_restarts_a_run_without_checkpoints_and_says_so(
     train_py, here
 ):
     (here / "run").mkdir()

@@ -144,7 +144,7 @@ def test_where_there_are_no_locks_it_goes_without(tmp_path, holder, monkeypatch)
     LogFile(tmp_path / "experiment.log").close()
 
 
-def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later(
+def test_a_full_disk_neither_raises_nor_prints_and_is_logged_later(
     small_disk, log, capfd
 ):
     path = small_disk / "experiment.log"

@@ -107,7 +107,7 @@ def test_a_kill_while_an_earlier_kill_is_settled_loses_nothing(tmp_path):
         assert is_whole(folder, identity, before)
 
 
-def test_a_new_run_killed_at_any_moment_of_its_start_is_started_by_the_same_command(tmp_path):
+def test_the_same_command_restarts_a_run_killed_anywhere_in_its_start(tmp_path):
     def start(folder, *, overwrite=False):
         with claim.claimed(folder, overwrite=overwrite) as begins:
             run_record.write(folder, {folder.config: b"new", folder.hydra / "config.yaml": b"new"})
