@@ -62,7 +62,7 @@ EXAMPLES = (
 
 @functools.cache  # composing one takes 0.1 s
 def composed(*overrides, conf=CONF):
-    """The configuration of a command line, found to be sound."""
+    """The valid configuration of a command line."""
     with initialize_config_dir(str(conf), version_base="1.3"):
         config = compose("train", overrides=list(overrides))
     assert diagnosis.problems(config) == []
@@ -70,7 +70,7 @@ def composed(*overrides, conf=CONF):
 
 
 def train(*arguments, cwd):
-    """What `python train.py` prints on its standard output."""
+    """The standard output of `python train.py`."""
     ended = ran(ROOT / "train.py", *arguments, cwd=cwd)
     assert ended.code == 0, ended.errors
     return ended.output
@@ -253,7 +253,7 @@ def test_the_page_has_every_option_of_the_schema_and_no_other():
     assert set(page) - {"defaults", "hydra"} <= options
 
 
-def test_the_defaults_on_the_page_are_those_of_the_schema():
+def test_the_defaults_on_the_page_match_the_schema():
     page = OmegaConf.load(CONF / "train.yaml")
 
     for field in dataclasses.fields(Train):
@@ -307,7 +307,7 @@ def test_a_run_started_elsewhere_writes_only_its_folder_there(tmp_path):
     assert os.listdir(tmp_path) == ["here"]
 
 
-def test_experiments_open_with_what_they_came_to_or_that_they_were_not_run():
+def test_experiments_open_with_their_results_or_that_they_were_not_run():
     measured = re.compile(r"\d.*seeds?.*\d+ (s|min).*\bat [0-9a-f]{7}\b", flags=re.DOTALL)
     headers = {
         path.stem: path.read_text(encoding="utf-8").split("defaults:")[0]

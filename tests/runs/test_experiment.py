@@ -119,7 +119,7 @@ def test_provenance_has_the_command_the_seed_and_every_sample(folder):
     assert (provenance["seed"], sum(provenance["data"]["sizes"].values())) == (42, 1797)
 
 
-def test_a_checkpoints_files_are_those_of_its_manifest(folder):
+def test_a_checkpoints_files_match_its_manifest(folder):
     for saved in (folder / "checkpoints").glob("step-*"):
         contents = {
             path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"
@@ -186,7 +186,7 @@ def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folde
     assert epochs == [*each, ("test", 63, 3)]
 
 
-def test_the_summary_is_what_the_points_say(folder):
+def test_the_summary_agrees_with_the_points(folder):
     summary = read(folder, "summary.json")
     assert summary["directions"] == {"loss": "lowest", "accuracy": "highest"}
     for row in summary["metrics"]:
@@ -249,7 +249,7 @@ def test_the_last_two_and_the_best_checkpoint_are_kept_the_last_as_model(folder)
     assert (last.state["updates"], last.state["epoch"]) == (63, 3)
 
 
-def test_the_log_tells_of_data_and_epochs(folder):
+def test_the_log_reports_data_and_epochs(folder):
     text = (folder / "experiment.log").read_text()
     assert "data digits: 1295 train, 143 valid, 359 test, in memory on cpu" in text
     assert [f"epoch {epoch}/3" in text for epoch in (1, 2, 3)] == [True] * 3
@@ -308,7 +308,7 @@ def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
 
 
 def session_end(logdir):
-    """How the run's row in the HParams tab ends."""
+    """The end of the run's row in the HParams tab."""
     plugin = (
         EventAccumulator(str(logdir))
         .Reload()
@@ -329,7 +329,7 @@ def open_below(path):
     return [link for link in links if link.is_relative_to(path)]
 
 
-def test_validating_on_the_test_set_is_said(tmp_path):
+def test_validating_on_the_test_set_is_reported(tmp_path):
     folder = run(tmp_path / "run", "num_epochs=1", "data.valid=test")
     assert (
         "data.valid=test: validation runs on the test set"
@@ -343,7 +343,7 @@ def test_validating_on_the_test_set_is_said(tmp_path):
     }
 
 
-def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
+def test_hyperparameters_are_flat_without_repetitions(folder):
     flat = run_metadata.hyperparameters(Train.load(folder / "config.json"))
     assert flat == {
         "lr": 1e-3,
@@ -403,7 +403,7 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     )
 
 
-def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
+def test_a_run_starts_from_a_record_of_any_layout_that_it_declares(folder, tmp_path):
     trained = serialization.load_tensors(folder / "model.safetensors")
     config = Train.load(folder / "config.json")
     model = components.build(dataclasses.replace(config, start_from=str(folder))).model
