@@ -62,7 +62,7 @@ EXAMPLES = (
 
 @functools.cache  # composing one takes 0.1 s
 def composed(*overrides, conf=CONF):
-    """The configuration of a command line, found to be sound."""
+    """The valid configuration of a command line."""
     with initialize_config_dir(str(conf), version_base="1.3"):
         config = compose("train", overrides=list(overrides))
     assert diagnosis.problems(config) == []
@@ -70,7 +70,7 @@ def composed(*overrides, conf=CONF):
 
 
 def train(*arguments, cwd):
-    """What `python train.py` prints on its standard output."""
+    """The standard output of `python train.py`."""
     ended = ran(ROOT / "train.py", *arguments, cwd=cwd)
     assert ended.code == 0, ended.errors
     return ended.output
@@ -207,7 +207,7 @@ def test_every_schedule_starts_from_the_one_learning_rate(name):
     assert 0.125 in values(config.scheduler)
 
 
-def test_the_command_line_beats_the_experiment_and_the_experiment_the_groups_and_the_page(tmp_path):
+def test_the_command_line_overrides_the_experiment_which_overrides_groups(tmp_path):
     conf = shutil.copytree(CONF, tmp_path / "conf")
     (conf / "experiment" / "probe.yaml").write_text(
         "# @package _global_\ndefaults:\n  - override /optimizer: sgd\nnum_epochs: 77\nlr: "
@@ -253,7 +253,7 @@ def test_the_page_has_every_option_of_the_schema_and_no_other():
     assert set(page) - {"defaults", "hydra"} <= options
 
 
-def test_the_defaults_on_the_page_are_those_of_the_schema():
+def test_the_defaults_on_the_page_match_the_schema():
     page = OmegaConf.load(CONF / "train.yaml")
 
     for field in dataclasses.fields(Train):
@@ -268,7 +268,7 @@ def test_files_are_short_enough_to_be_read_at_a_glance():
     assert [path for path, lines in lengths.items() if lines > limits.get(path, 25)] == []
 
 
-def test_help_names_every_group_with_its_choices_every_option_and_three_examples(tmp_path):
+def test_help_lists_every_group_with_its_choices_options_and_examples(tmp_path):
     text = train("--help", cwd=tmp_path)
 
     for group, names in GROUPS.items():
@@ -296,7 +296,7 @@ def test_cfg_job_prints_the_configuration_of_a_run_and_starts_none(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_started_elsewhere_writes_its_folder_there_and_nothing_beside_it(tmp_path):
+def test_a_run_started_elsewhere_writes_only_its_folder_there(tmp_path):
     (tmp_path / "here").mkdir()
 
     train("num_epochs=1", "render=plain", cwd=tmp_path / "here")
@@ -307,7 +307,7 @@ def test_a_run_started_elsewhere_writes_its_folder_there_and_nothing_beside_it(t
     assert os.listdir(tmp_path) == ["here"]
 
 
-def test_experiments_open_with_what_they_came_to_or_that_they_were_not_run():
+def test_experiments_open_with_their_results_or_that_they_were_not_run():
     measured = re.compile(r"\d.*seeds?.*\d+ (s|min).*\bat [0-9a-f]{7}\b", flags=re.DOTALL)
     headers = {
         path.stem: path.read_text(encoding="utf-8").split("defaults:")[0]

@@ -96,7 +96,7 @@ def test_everything_about_the_run_is_in_its_folder(folder):
     assert read(folder, "status.json")["status"] == "done"
 
 
-def test_overwriting_would_remove_all_a_run_leaves_and_a_run_leaves_all_that_is_removed(folder):
+def test_overwriting_removes_exactly_the_files_of_a_run(folder):
     names = {path.name for path in folder.iterdir()}
     # missing after a run of one process that went well, and without optional writers
     names |= {"nonfinite", "profile", "metrics.csv", "wandb", "mlflow", "ranks"}
@@ -119,7 +119,7 @@ def test_provenance_has_the_command_the_seed_and_every_sample(folder):
     assert (provenance["seed"], sum(provenance["data"]["sizes"].values())) == (42, 1797)
 
 
-def test_a_checkpoints_files_are_those_of_its_manifest(folder):
+def test_a_checkpoints_files_match_its_manifest(folder):
     for saved in (folder / "checkpoints").glob("step-*"):
         contents = {
             path.name: path.read_bytes() for path in saved.iterdir() if path.name != "manifest.json"
@@ -163,7 +163,7 @@ def test_the_config_alone_makes_the_same_weights_again(folder, tmp_path):
     ).read_bytes()
 
 
-def test_every_parameter_has_one_owner_by_the_name_its_weights_are_saved_under(folder):
+def test_every_parameter_has_one_owner_under_its_saved_name(folder):
     (group,) = read(folder, "param_groups.json").values()
     weights = serialization.load_tensors(folder / "model.safetensors")
     assert {name: list(tensor.shape) for name, tensor in weights.items()} == group["parameters"]
@@ -186,7 +186,7 @@ def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folde
     assert epochs == [*each, ("test", 63, 3)]
 
 
-def test_the_summary_is_what_the_points_say(folder):
+def test_the_summary_agrees_with_the_points(folder):
     summary = read(folder, "summary.json")
     assert summary["directions"] == {"loss": "lowest", "accuracy": "highest"}
     for row in summary["metrics"]:
@@ -239,7 +239,7 @@ def test_config_provenance_and_summary_are_pages_of_the_text_tab(folder):
     assert '"num_epochs": 3' in pages["config"] and '"git"' in pages["provenance"]
 
 
-def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_model(folder):
+def test_the_last_two_and_the_best_checkpoint_are_kept_the_last_as_model(folder):
     losses = {p["updates"]: p["loss"] for p in points(folder) if p["split"] == "valid"}
     kept = {f"step-{updates}" for updates in (42, 63, min(losses, key=losses.get))}
     assert {path.name for path in (folder / "checkpoints").glob("*-*")} == kept
@@ -249,7 +249,7 @@ def test_the_last_two_checkpoints_and_the_best_are_there_and_the_last_is_the_mod
     assert (last.state["updates"], last.state["epoch"]) == (63, 3)
 
 
-def test_the_log_tells_of_data_and_epochs(folder):
+def test_the_log_reports_data_and_epochs(folder):
     text = (folder / "experiment.log").read_text()
     assert "data digits: 1295 train, 143 valid, 359 test, in memory on cpu" in text
     assert [f"epoch {epoch}/3" in text for epoch in (1, 2, 3)] == [True] * 3
@@ -280,7 +280,7 @@ def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path)
     assert a == b != c
 
 
-def test_a_run_that_fails_is_a_failure_in_tensorboard_and_leaves_no_file_open(folder, tmp_path):
+def test_a_failed_run_is_a_failure_in_tensorboard_and_closes_its_files(folder, tmp_path):
     config = Train.load(folder / "config.json")
     diverging = dataclasses.replace(
         config, optimizer={"_target_": "torch.optim.SGD"}, lr=1e9, scheduler=CONSTANT, render=None
@@ -308,7 +308,7 @@ def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
 
 
 def session_end(logdir):
-    """How the run's row in the HParams tab ends."""
+    """The end of the run's row in the HParams tab."""
     plugin = (
         EventAccumulator(str(logdir))
         .Reload()
@@ -329,7 +329,7 @@ def open_below(path):
     return [link for link in links if link.is_relative_to(path)]
 
 
-def test_validating_on_the_test_set_is_said(tmp_path):
+def test_validating_on_the_test_set_is_reported(tmp_path):
     folder = run(tmp_path / "run", "num_epochs=1", "data.valid=test")
     assert (
         "data.valid=test: validation runs on the test set"
@@ -343,7 +343,7 @@ def test_validating_on_the_test_set_is_said(tmp_path):
     }
 
 
-def test_hyperparameters_are_flat_and_leave_out_what_repeats(folder):
+def test_hyperparameters_are_flat_without_repetitions(folder):
     flat = run_metadata.hyperparameters(Train.load(folder / "config.json"))
     assert flat == {
         "lr": 1e-3,
@@ -403,7 +403,7 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     )
 
 
-def test_a_run_starts_from_any_record_laid_out_as_it_tells(folder, tmp_path):
+def test_a_run_starts_from_a_record_of_any_layout_that_it_declares(folder, tmp_path):
     trained = serialization.load_tensors(folder / "model.safetensors")
     config = Train.load(folder / "config.json")
     model = components.build(dataclasses.replace(config, start_from=str(folder))).model

@@ -41,7 +41,7 @@ from andiron.trained.exports import export
 """
 
 
-def test_commands_check_what_they_are_given_before_torch_is_imported():
+def test_commands_check_their_arguments_before_torch_is_imported():
     loaded = modules_after(CHECK_FIRST.strip().replace("\n", "; "))
     assert not loaded & {"torch", "numpy", "matplotlib", "tensorboard"}
 
@@ -52,7 +52,7 @@ def test_commands_without_a_configuration_do_not_import_hydra():
     assert not loaded & {"hydra", "omegaconf"}
 
 
-def test_a_run_of_one_process_imports_no_more_of_torch_distributed_than_torch():
+def test_a_single_process_run_imports_no_more_of_torch_distributed():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
     options = "['num_epochs=1', 'data=partial', 'hydra.run.dir=' + tempfile.mkdtemp()]"
     imports = "import pathlib, tempfile; from andiron.commands import train"
@@ -62,7 +62,7 @@ def test_a_run_of_one_process_imports_no_more_of_torch_distributed_than_torch():
     assert {name for name in alone - of_torch if name.startswith("torch.distributed")} == set()
 
 
-def test_what_a_run_does_not_need_is_not_imported():
+def test_unneeded_packages_are_not_imported():
     loaded = modules_after("import andiron.training.experiment, andiron.models.zoo")
 
     assert "torch" in loaded

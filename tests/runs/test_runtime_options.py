@@ -62,7 +62,7 @@ def test_channels_last_gives_the_same_numbers_to_rounding(tmp_path):
     assert batch.inputs.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_the_options_that_were_given_are_hyperparameters_and_the_others_are_not(tmp_path):
+def test_only_options_that_were_set_are_hyperparameters(tmp_path):
     _, built = trained(
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )

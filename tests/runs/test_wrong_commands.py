@@ -134,7 +134,7 @@ def files(here, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NOT_STARTED)
-def test_what_cannot_be_trained_is_refused_by_name(name, command, here, files):
+def test_an_untrainable_configuration_is_refused_by_name(name, command, here, files):
     arguments, words = NOT_STARTED[name]
     defaults = {"hydra.run.dir": "run", "num_epochs": "1"}
     if "-m" in arguments:
@@ -147,7 +147,7 @@ def test_what_cannot_be_trained_is_refused_by_name(name, command, here, files):
 
 
 @pytest.mark.parametrize("name", FAILED)
-def test_what_does_not_fit_the_first_batch_is_named(name, command, here, files):
+def test_a_part_that_does_not_fit_the_first_batch_is_named(name, command, here, files):
     arguments, words = FAILED[name]
 
     said = command("hydra.run.dir=run", *arguments)
@@ -161,7 +161,7 @@ def test_an_error_of_the_users_own_code_is_not_rewritten(command, here, files):
         command("hydra.run.dir=run", "+metrics.mine={_target_:own.Raises}")
 
 
-def test_a_run_is_there_again_where_its_replacement_fails_at_the_first_batch(command, here):
+def test_a_run_is_restored_if_its_replacement_fails_at_the_first_batch(command, here):
     assert command("hydra.run.dir=run", "num_epochs=1").code == 0
     before = {path: path.read_bytes() for path in (here / "run").rglob("*") if path.is_file()}
 
@@ -187,7 +187,7 @@ def test_the_version_is_andirons(arguments, command, here):
     assert command(*arguments).output == f"andiron {__version__}\n"
 
 
-def test_a_step_that_never_comes_is_told(command, here):
+def test_a_step_that_never_comes_is_reported(command, here):
     said = command("hydra.run.dir=run", "num_epochs=1", "scheduler=step")
 
     assert "scheduler.step_size=1000: the first step comes after all 21 updates" in said.output

@@ -356,7 +356,7 @@ def assert_begin(lines, beginnings):
 
 
 @pytest.mark.parametrize("name", CONFIG_MISTAKES)
-def test_a_mistake_in_the_configuration_is_told_line_by_line_and_leaves_nothing(
+def test_configuration_mistakes_are_listed_by_line_and_leave_no_files(
     name, command, here
 ):
     arguments, lines = CONFIG_MISTAKES[name]
@@ -369,7 +369,7 @@ def test_a_mistake_in_the_configuration_is_told_line_by_line_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("name", IN_REAL)
-def test_a_real_process_tells_a_mistake_in_the_configuration_without_a_traceback(name, here):
+def test_a_real_process_reports_configuration_mistakes_without_a_traceback(name, here):
     arguments, lines = CONFIG_MISTAKES[name]
 
     said = process(*arguments)
@@ -410,7 +410,7 @@ def test_a_real_process_that_cannot_go_on_says_why_without_a_traceback(name, her
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-def test_a_gpu_that_is_not_there_is_refused_with_what_is_there_and_a_way_out(command, here):
+def test_a_missing_gpu_is_refused_with_the_available_devices(command, here):
     said = command("hydra.run.dir=run", "device=cuda")
 
     assert said.errors.startswith(
@@ -420,7 +420,7 @@ def test_a_gpu_that_is_not_there_is_refused_with_what_is_there_and_a_way_out(com
     assert (said.code, status(here / "run")["status"]) == (1, "failed")
 
 
-def test_missing_mnist_offline_says_where_it_belongs_and_what_needs_no_download(
+def test_missing_mnist_offline_names_its_place_and_an_alternative(
     command, here, monkeypatch
 ):
     mnist = importlib.import_module("torchvision.datasets.mnist")
@@ -511,7 +511,7 @@ def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
     assert {name: (here / name).read_text() for name in files_below(here)} == before
 
 
-def test_a_mistake_in_the_configuration_leaves_what_else_lies_in_its_folder(command, here):
+def test_a_configuration_mistake_keeps_other_files_in_its_folder(command, here):
     (here / "run").mkdir()
     (here / "run" / "notes.txt").write_text("keep me")
 

@@ -1,1 +1,1 @@
-"""What every command shares: signals, streams, exit codes, the file it writes."""
+"""Shared by all commands: signals, streams, exit codes and output files."""

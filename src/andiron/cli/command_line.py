@@ -1,4 +1,4 @@
-"""What all commands with a configuration share: the log on the terminal, and the exit code."""
+"""Shared by all commands with a configuration: the log on the terminal, and the exit code."""
 
 import argparse
 import logging
@@ -64,7 +64,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 
 def count(text: str) -> int:
-    """The whole number, from 1 to `MOST`, in an argument; raises ValueError for argparse."""
+    """An argument as an integer from 1 to `MOST`; raises ValueError for argparse."""
     value = int(text)
     if not 1 <= value <= MOST:
         raise ValueError(text)
@@ -81,7 +81,7 @@ def ended(
     options: argparse.Namespace,
     interrupted: str = "interrupted",
 ) -> int:
-    """Calls `act`, whose errors are printed; the exit code is that which it returns, or 0."""
+    """Calls `act` and prints its errors; returns its exit code, 0 for None."""
     try:
         with errors.exits_refused():
             return act(options) or 0
@@ -94,7 +94,7 @@ def ended(
 
 
 def trusted(options: argparse.Namespace) -> Trust:
-    """What the user trusts: the packages of `--trust`, and what `conf/` names."""
+    """The trust of the user: packages of `--trust`, and classes that `conf/` names."""
     return trust.of_user([user_files.default_conf_dir()], options.trust)
 
 
@@ -117,7 +117,7 @@ def show_log() -> None:
 
 
 class Printer(logging.Handler):
-    """Prints messages: through `print`, so that a live display at the bottom stays there."""
+    """Prints messages with `print`, so that a live display stays at the bottom."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(errors.printable(record.getMessage()))

@@ -1,4 +1,4 @@
-"""Files and folders that a user names for the output of a command: the only place that opens them.
+"""Output files and folders that a user names for a command: the only place that opens them.
 
 A regular file is replaced once the new one is whole, or not at all. Pipes, character devices and
 the streams of this process are written to. Everything else is refused, and so are inputs of the
@@ -54,8 +54,8 @@ def write(path: Path, pieces: files.Pieces, inputs: Inputs = ()) -> None:
         with open(opened, "wb") as stream:
             stream.writelines(pieces)
     except OSError as error:
-        why = f"cannot be written ({error.strerror}); name another file"
-        raise errors.OutputError(f"{path}: {why}") from error
+        reason = f"cannot be written ({error.strerror}); name another file"
+        raise errors.OutputError(f"{path}: {reason}") from error
 
 
 def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "") -> None:
@@ -64,13 +64,13 @@ def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "")
     Raises: OutputError, and inside a run folder, unless that is allowed, with the `hint`.
     """
     real = Path(os.path.realpath(path))
-    nearest = next(each for each in (real, *real.parents) if os.path.lexists(each))
+    nearest = next(parent for parent in (real, *real.parents) if os.path.lexists(parent))
     run = None if is_inside_allowed else run_record.enclosing_run(real)
     if not nearest.is_dir():
         problem = "is not a folder" if nearest == real else f"{nearest} is not a folder"
     elif run is not None:
         problem = f"is inside the run folder {run}"
-    elif not _takes_files(nearest):
+    elif not _is_writable(nearest):
         problem = UNWRITABLE
     elif len(os.fsencode(max(real.parts, key=len))) > MOST_IN_NAME:
         problem = f"has a name of more than {MOST_IN_NAME} bytes"
@@ -80,7 +80,7 @@ def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "")
 
 
 def _problem(path: Path, inputs: Inputs) -> str | None:
-    """Why nothing is to be written to `path`."""
+    """Why `path` may not be written; None if it may."""
     descriptor, folder = _descriptor(path), Path(os.path.realpath(path.parent))
     status = None
     if descriptor is not None:
@@ -88,7 +88,7 @@ def _problem(path: Path, inputs: Inputs) -> str | None:
     elif os.path.lexists(path):
         status = path.lstat()
     kind = stat.S_IFREG if status is None else stat.S_IFMT(status.st_mode)
-    if status is not None and kind == stat.S_IFREG and _is_among(status, inputs):
+    if status is not None and kind == stat.S_IFREG and _is_input(status, inputs):
         return "is an input of this command"
     if descriptor is not None:
         return None
@@ -104,10 +104,10 @@ def _problem(path: Path, inputs: Inputs) -> str | None:
         return "is in the folder of a sweep, whose files are not replaced"
     is_replaced = kind == stat.S_IFREG
     can_write = status is None or os.access(path, os.W_OK)
-    return None if can_write and (not is_replaced or _takes_files(folder)) else UNWRITABLE
+    return None if can_write and (not is_replaced or _is_writable(folder)) else UNWRITABLE
 
 
-def _takes_files(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
@@ -118,9 +118,9 @@ def _descriptor(path: Path) -> int | None:
     return int(match[1]) if match else STREAMS.get(name)
 
 
-def _is_among(status: os.stat_result, inputs: Inputs) -> bool:
-    for each in inputs:
-        with suppress(OSError, ValueError):  # a text, or no name of a file
-            if os.path.samestat(status, os.fstat(0) if each == STDIN else os.stat(each)):
+def _is_input(status: os.stat_result, inputs: Inputs) -> bool:
+    for name in inputs:
+        with suppress(OSError, ValueError):  # not the name of a file
+            if os.path.samestat(status, os.fstat(0) if name == STDIN else os.stat(name)):
                 return True
     return False

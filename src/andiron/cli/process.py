@@ -1,4 +1,4 @@
-"""What every command needs of the process that it runs in, checked before anything else."""
+"""Checks of the process that a command runs in, made before anything else."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ from andiron.cli.signals import exit_code, outcome
 from andiron.config import flags
 
 EXIT_USAGE = 2
-# of torchrun and of mpirun: how many processes were started, and which of them this is
+# variables of torchrun and mpirun: the number of processes, and the rank of this one
 NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
@@ -23,32 +23,32 @@ Main = Callable[Arguments, int]
 def command(
     main: Main[Arguments], *, trains: bool = False, joins_others: bool = False
 ) -> Main[Arguments]:
-    """A main function whose surroundings are checked, and which ends if its result is lost.
+    """Wraps a main function: the process is checked first, and a lost result ends the command.
 
-    Ctrl-C ends it with a line, also while it imports. One that `joins_others` may be one of several
-    processes of torchrun; others would each do the same, in silence.
+    Ctrl-C ends it with one line, also during imports. Without `joins_others`, several processes of
+    torchrun are refused: each would silently do the same work.
     """
 
     @functools.wraps(main)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
+    def wrapper(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
         has_result = not trains or flags.prints_only(sys.argv[1:])
         try:
             with streams.lasting(has_result=has_result):
-                return _ended(lambda: main(*args, **kwargs), joins_others=joins_others)
+                return _run(lambda: main(*args, **kwargs), joins_others=joins_others)
         except streams.ResultLost as lost:
             return lost.exit_code
 
-    return checked
+    return wrapper
 
 
 # training continues where standard output cannot be written
 training_command = functools.partial(command, trains=True)
 
 
-def _ended(main: Callable[[], int], *, joins_others: bool) -> int:
-    found = problems(sys.argv[1:], os.environ, joins_others=joins_others)
-    if found:
-        print(f"error: {errors.ConfigError(found)}", file=sys.stderr)
+def _run(main: Callable[[], int], *, joins_others: bool) -> int:
+    lines = problems(sys.argv[1:], os.environ, joins_others=joins_others)
+    if lines:
+        print(f"error: {errors.ConfigError(lines)}", file=sys.stderr)
         return EXIT_USAGE
     try:
         return main()
@@ -57,8 +57,8 @@ def _ended(main: Callable[[], int], *, joins_others: bool) -> int:
         return exit_code(error)
 
 
-def several(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """The rank of this process and the number of processes, where torchrun started several."""
+def rank_and_size(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """The rank of this process and the world size, if torchrun started several processes."""
     size = _number(environment.get("WORLD_SIZE"))
     is_launched = all(name in environment for name in OF_TORCHRUN)
     return (_number(environment["RANK"]), size) if is_launched and size > 1 else None
@@ -67,41 +67,41 @@ def several(environment: Mapping[str, str]) -> tuple[int, int] | None:
 def problems(
     arguments: list[str], environment: Mapping[str, str], *, joins_others: bool = False
 ) -> list[str]:
-    """Why no command can run in this process: a line each."""
-    found = [
-        f"{_readable(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
+    """The reasons why no command can run in this process, one line each."""
+    lines = [
+        f"{_escape(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
         for argument in arguments
         if not _is_text(argument)
     ]
     try:
-        here = os.getcwd()
+        current = os.getcwd()
     except OSError as error:
-        found.append(
+        lines.append(
             f"the current directory cannot be used ({error.strerror}): it was removed, or may not "
             "be read; change to another"
         )
     else:
-        if not _is_text(here):
-            found.append(f"{_readable(here)}: the current directory has no UTF-8 name; rename it")
+        if not _is_text(current):
+            lines.append(f"{_escape(current)}: the current directory has no UTF-8 name; rename it")
     os.umask(mask := os.umask(0o022))  # it can only be read by setting it
     if mask & 0o700:
-        found.append(
+        lines.append(
             f"umask {mask:04o}: this process could not use the files and folders that it makes; "
             "run `umask 022` before it"
         )
-    is_joined = joins_others and several(environment) is not None
-    return found if is_joined else [*found, *_several_processes(environment)]
+    is_joined = joins_others and rank_and_size(environment) is not None
+    return lines if is_joined else [*lines, *_launcher_problems(environment)]
 
 
-def _several_processes(environment: Mapping[str, str]) -> list[str]:
-    """Each process would do the same as the others, in silence."""
-    numbers = [name for name in NUMBERS_OF_PROCESSES if _number(environment.get(name)) > 1]
+def _launcher_problems(environment: Mapping[str, str]) -> list[str]:
+    """Refuses to run in several processes: each would silently do the same work."""
+    sizes = [name for name in NUMBERS_OF_PROCESSES if _number(environment.get(name)) > 1]
     ranks = [name for name in RANKS if _number(environment.get(name)) > 0]
-    named = " ".join(f"{name}={environment[name]}" for name in (*numbers, *ranks))
-    if not named:
+    variables = " ".join(f"{name}={environment[name]}" for name in (*sizes, *ranks))
+    if not variables:
         return []
     return [
-        f"{named}: this is one of several processes, as torchrun or mpirun start them; only "
+        f"{variables}: this is one of several processes, as torchrun or mpirun start them; only "
         "train.py runs in several, started by torchrun: start this with python, or unset these "
         "variables"
     ]
@@ -112,8 +112,8 @@ def _number(text: str | None) -> int:
 
 
 def _is_text(text: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in text)
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _readable(text: str) -> str:
+def _escape(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""What signals do to a run: the first stops it where it can be resumed, a second Ctrl-C at once."""
+"""Signals that stop a run: the first so that it can be resumed, a second Ctrl-C immediately."""
 
 import os
 import signal
@@ -12,24 +12,24 @@ from andiron.cli import streams
 from andiron.interrupter import Interrupter
 
 # SIGHUP: the terminal or ssh session closed; SIGUSR1, SIGUSR2: a scheduler's time is nearly over;
-# SIGXCPU: the time of `ulimit -t` is
+# SIGXCPU: the CPU time of `ulimit -t` is over
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
-SECONDS_TO_START = 15  # half of that: a signal is held back no longer while Hydra composes
+SECONDS_TO_START = 15  # half of that: the longest that a signal waits for Hydra to compose
 NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
 
 
 class Signals:
-    """Passes signals to an interrupter; while no learner asks it, they raise Interrupted.
+    """Passes signals to an interrupter; they raise Interrupted while no learner polls it.
 
-    During its start the command ends once the configuration is known, or `SECONDS_TO_START` later.
+    A starting command ends once its configuration is composed, or after `SECONDS_TO_START`.
     """
 
     def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
-        self.until_exit = until_exit  # whether the process ends when they are heard no longer
-        self.last_words: Callable[[str], None] | None = None  # called before an exit at once
+        self.until_exit = until_exit  # whether the process exits after `heard`
+        self.last_words: Callable[[str], None] | None = None  # called before an immediate exit
         self._process = os.getpid()
         self._terminated_here = 0
 
@@ -39,7 +39,7 @@ class Signals:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handles signal `number`.
 
-        Raises: Interrupted for the first one, unless a learner asks the interrupter.
+        Raises: Interrupted for the first one, unless a learner polls the interrupter.
         """
         name = signal.Signals(number).name
         if os.getpid() != self._process:
@@ -62,30 +62,30 @@ class Signals:
             os._exit(128 + number)
 
     def _end_start(self, number: int, frame: FrameType | None) -> None:
-        """Ends a start that takes too long: of a launcher that is not Andiron's, for example."""
+        """Ends a start that takes too long, such as that of a launcher other than Andiron's."""
         if self.interrupter.is_starting and self.interrupter.asked:
             raise self.interrupter.asked
 
     def _in_worker(self, number: int) -> None:
-        """In a data worker: a signal to the whole group is for the parent, which still needs it."""
+        """In a data worker, ignores a signal to its process group: the parent still needs it."""
         if number == signal.SIGTERM:
             self._terminated_here += 1
             if self._terminated_here > 1:  # from the parent, at the end
                 os._exit(0)  # torch would take another code for a failure
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(SECONDS_SPARED)  # in case the parent did send it, and waits for the exit
+            signal.alarm(SECONDS_SPARED)  # in case the parent sent it, and waits for the exit
 
 
 @contextmanager
 def heard(signals: Signals) -> Iterator[None]:
-    """Within it the stopping signals go to `signals`; afterwards to their earlier handlers.
+    """Sends stopping signals to `signals` within the body, then restores the earlier handlers.
 
-    Where the process ends then, they are ignored instead, so that a second signal does not replace
-    its exit code; a second Ctrl-C ends it at once.
+    If the process exits then, they are ignored instead, so that a second signal does not replace
+    its exit code; a second Ctrl-C ends it immediately. Signals that such a process blocked are
+    delivered: `train.py` blocks them at its first line.
 
-    A signal that the process was started to ignore, as SIGHUP under nohup, stays ignored. Blocked
-    signals of a process that ends then are let through: `train.py` blocks them at its first line.
-    Raises: Interrupted with the exit code that the interrupter has.
+    A SIGHUP that the process was started to ignore, as under nohup, stays ignored.
+    Raises: Interrupted with the exit code of the interrupter.
     """
     before = {
         number: signal.signal(number, signals)
@@ -103,14 +103,14 @@ def heard(signals: Signals) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, _at_exit(number) if signals.until_exit else handler)
         if signals.until_exit and hasattr(signal, "alarm"):
-            signal.alarm(0)  # of `_end_start`: Python's exit would put its handler away
+            signal.alarm(0)  # set for `_end_start`, whose handler Python removes at exit
 
 
 @contextmanager
 def saved_before_launcher(signals: Signals) -> Iterator[None]:
-    """Within it SIGUSR1 and SIGUSR2 stop a job that a launcher such as submitit has started.
+    """Within the body SIGUSR1 and SIGUSR2 stop a job that a launcher such as submitit started.
 
-    Afterwards they go to the launcher's handlers again, which queue the job.
+    The launcher's handlers, which requeue the job, are then restored.
     """
     before = {
         number: signal.signal(number, signals)
@@ -125,7 +125,7 @@ def saved_before_launcher(signals: Signals) -> Iterator[None]:
 
 
 def _at_exit(number: signal.Signals) -> Any:
-    # Python puts back the default action of every signal that is not ignored as it exits
+    # at exit Python restores the default action of every signal that is not ignored
     return (lambda *_: os._exit(128 + number)) if number == signal.SIGINT else signal.SIG_IGN
 
 
@@ -135,5 +135,5 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 
 def outcome(error: KeyboardInterrupt) -> list[str]:
-    """What became of the run that was interrupted by `error`, if it was one."""
+    """The outcome of the run that `error` interrupted; empty if it interrupted none."""
     return [error.outcome] if isinstance(error, errors.Interrupted) and error.outcome else []

@@ -1,7 +1,7 @@
-"""Standard output and error of a command, and what becomes of it where they cannot be written.
+"""Standard output and error of a command, also where they cannot be written.
 
-Training continues: a full disk, a closed terminal or a reader that has gone costs what is printed,
-and nothing else, because a run has its own log. A command whose output is its result ends.
+Training continues: a full disk, a closed terminal or a vanished reader loses only printed text,
+because a run has its own log. A command whose output is its result ends.
 """
 
 import errno
@@ -18,7 +18,7 @@ EXIT_LOST, EXIT_NO_READER = 1, 141  # 128 + SIGPIPE, as a shell reports other pr
 
 
 class ResultLost(BaseException):
-    """Standard output could not be written; no `except Exception` continues the command."""
+    """Standard output cannot be written; no `except Exception` may continue the command."""
 
     def __init__(self, exit_code: int):
         super().__init__(exit_code)
@@ -26,9 +26,9 @@ class ResultLost(BaseException):
 
 
 class LastingStream:
-    """A text stream whose text is dropped where it cannot be written.
+    """A text stream that drops text that cannot be written.
 
-    With `has_result`, that raises ResultLost instead.
+    With `has_result`, it raises ResultLost instead.
     """
 
     def __init__(self, stream: Any, *, has_result: bool = False):
@@ -36,43 +36,43 @@ class LastingStream:
         self._has_result = has_result
 
     def write(self, text: str) -> int:
-        """Writes the text; what the encoding lacks is written as an escape."""
+        """Writes the text; characters that the encoding lacks are escaped."""
         try:
             self._stream.write(text)
         except UnicodeEncodeError:
             encoding = self._stream.encoding
             self.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
         except (OSError, ValueError) as error:  # ValueError: it was closed
-            self._failed(error)
+            self._handle_error(error)
         return len(text)
 
     def flush(self) -> None:
-        """Writes what is buffered."""
+        """Writes the buffered text."""
         try:
             self._stream.flush()
         except (OSError, ValueError) as error:
-            self._failed(error)
+            self._handle_error(error)
 
     def end(self) -> None:
-        """Writes what is buffered or discards it, so that nothing is left to fail at exit."""
+        """Writes or discards the buffered text, so that nothing can fail at exit."""
         try:
             self._stream.flush()
         except (OSError, ValueError) as error:
             self._discard()
-            self._failed(error)
+            self._handle_error(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _failed(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         if self._has_result or getattr(error, "errno", None) not in PASSING:
             self._discard()
         if not self._has_result:
             return
         if isinstance(error, BrokenPipeError):
             raise ResultLost(EXIT_NO_READER)
-        why = getattr(error, "strerror", None) or "it is closed"
-        message = f"error: standard output cannot be written ({why}); it is incomplete"
+        reason = getattr(error, "strerror", None) or "it is closed"
+        message = f"error: standard output cannot be written ({reason}); it is incomplete"
         print(message, file=sys.stderr)
         raise ResultLost(EXIT_LOST)
 
@@ -83,7 +83,7 @@ class LastingStream:
 
 @contextmanager
 def lasting(*, has_result: bool = False) -> Iterator[None]:
-    """Within it standard output and error never raise an error.
+    """Within the body standard output and error drop text that cannot be written.
 
     Raises: ResultLost, with `has_result`, if standard output cannot be written.
     """
@@ -105,10 +105,10 @@ def lasting(*, has_result: bool = False) -> Iterator[None]:
 
 
 def notify(text: str) -> None:
-    """Writes a line to standard error, for a signal handler: no print, which may be interrupted.
+    """Writes a line to standard error from a signal handler, where `print` is not reentrant.
 
-    A stream that cannot be written, or that nobody reads, is discarded from here on: otherwise a
-    run that is about to save its state would wait in its next print.
+    A stream that cannot be written, or that nobody reads, is discarded from now on: otherwise a
+    run that is about to save its state would block in its next print.
     """
     for descriptor, notice in ((1, ""), (2, text)):
         try:
@@ -129,7 +129,7 @@ def show_cursor(descriptor: int = 1) -> None:
 
 
 def discard(descriptor: int) -> None:
-    """Whatever is written to the descriptor goes nowhere from here on."""
+    """Redirects the descriptor to the null device."""
     with suppress(OSError):  # no descriptor is left
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, descriptor)
@@ -146,7 +146,7 @@ def _has_room(descriptor: int) -> bool:
 
 
 def _fill_closed_descriptors() -> None:
-    """Opens standard streams that are closed: else the next file would get their numbers."""
+    """Opens closed standard streams: otherwise the next file would get their descriptors."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

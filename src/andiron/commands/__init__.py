@@ -1,1 +1,1 @@
-"""What the commands do; the scripts only call them."""
+"""The commands; the scripts only call them."""

@@ -1,4 +1,4 @@
-"""Files of a run that were changed on purpose, put on record as they are now."""
+"""Records new checksums for files of a run that were changed on purpose."""
 
 import argparse
 import sys
@@ -25,6 +25,6 @@ def main() -> int:
     except (errors.AndironError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    listed = "\n".join(f"accepted: {name}" for name in changed)
-    print(errors.printable(listed) or "nothing was changed")
+    lines = "\n".join(f"accepted: {name}" for name in changed)
+    print(errors.printable(lines) or "nothing was changed")
     return EXIT_DONE

@@ -16,7 +16,7 @@ FEWEST_POINTS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Learning rates from `first` to `last` in so many updates, by a constant factor."""
+    """Learning rates from `first` to `last` in `updates` steps of a constant factor."""
 
     first: float
     last: float
@@ -26,7 +26,7 @@ class Range:
         return self.first * math.pow(self.last / self.first, updates / max(self.updates - 1, 1))
 
 
-def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
+def find_lr(config: Train, run_dir: Path, span: Range) -> None:
     """Runs the test; writes find_lr.json, find_lr.png and a TensorBoard curve into `run_dir`.
 
     Source: Smith 2017, arXiv:1506.01186, section 3.3.
@@ -39,12 +39,12 @@ def find_lr(config: Train, run_dir: Path, tried: Range) -> None:
             raise errors.OutputError(f"{path}: exists already; choose another hydra.run.dir")
     from andiron.commands import loss_curve  # imports torch
 
-    losses = loss_curve.losses_by_update(config, run_dir, tried, tried.updates)
-    rates = [tried(number) for number in range(len(losses))]
+    losses = loss_curve.losses_by_update(config, run_dir, span, span.updates)
+    rates = [span(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
         raise errors.ConfigError(
             [
-                f"--first={tried.first}: the loss diverged after {len(losses)} updates; start lower"
+                f"--first={span.first}: the loss diverged after {len(losses)} updates; start lower"
             ]
         )
     best = loss_curve.suggestion(rates, losses)
@@ -71,14 +71,14 @@ def main(conf_dir: Path | None = None) -> int:
     updates = "number of updates, each with its own learning rate"
     parser.add_argument("--updates", type=int, default=200, help=updates)
     options, overrides = parser.parse_known_args(sys.argv[1:])
-    tried = Range(**vars(options))
-    if not 0 < tried.first < tried.last or tried.updates < FEWEST_POINTS:
+    span = Range(**vars(options))
+    if not 0 < span.first < span.last or span.updates < FEWEST_POINTS:
         parser.error(
-            f"--first {tried.first} --last {tried.last} --updates {tried.updates}: should be "
+            f"--first {span.first} --last {span.last} --updates {span.updates}: should be "
             f"0 < first < last, and at least {FEWEST_POINTS} updates"
         )
     return command_line.main(
-        lambda config, run_dir, record: find_lr(config, run_dir, tried),
+        lambda config, run_dir, record: find_lr(config, run_dir, span),
         conf_dir,
         command_line.in_folder(overrides, "find_lr"),
     )

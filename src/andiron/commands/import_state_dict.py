@@ -1,4 +1,4 @@
-"""Weights saved by torch, converted to safetensors without running anything in the file."""
+"""Converts weights saved by torch to safetensors without running code from the file."""
 
 import argparse
 import functools
@@ -25,32 +25,32 @@ UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
     TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
 )  # fmt: skip
-MOST_COPIES = 8  # tensors may share memory and are written apart
+MOST_COPIES = 8  # tensors that share memory are written separately
 SMALL_BYTES = 16 * 2**20
 
 
 def import_state_dict(
     source: Path, target: Path, *, key: str | None = None, rename: Mapping[str, str] | None = None
 ) -> tuple[int, list[str]]:
-    """Writes the tensors of a `state_dict` as safetensors: their number, and the entries left out.
+    """Writes a `state_dict` as safetensors; returns the number of tensors and the entries left out.
 
-    `key` says where in nested dicts the `state_dict` is, as in `a.b`. Tensors that share memory are
-    written separately.
+    `key` is the path of the `state_dict` in nested dicts, such as `a.b`. Tensors that share memory
+    are written separately.
     Raises: DataError if the file is damaged, holds objects, or has no `state_dict` there;
     OutputError if `target` cannot be written.
     """
     named_output.check(target, [source])
-    content = _selected(_loaded(source), key, source)
+    content = _select(_load(source), key, source)
     tensors = {
         name: value
         for name, value in content.items()
         if isinstance(value, Tensor) and isinstance(name, str)
     }
     left_out = [
-        f"{name} ({_kind(value)})" for name, value in content.items() if name not in tensors
+        f"{name} ({_type_name(value)})" for name, value in content.items() if name not in tensors
     ]
     if not tensors:
-        others = [".".join(above) for above in _holders_of_tensors(content)]
+        others = [".".join(above) for above in _dicts_with_tensors(content)]
         hint = f"there are tensors under {', '.join(others)}: name one with --key"
         holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
@@ -62,22 +62,22 @@ def import_state_dict(
     return len(tensors), left_out
 
 
-def _loaded(path: Path) -> Any:
+def _load(path: Path) -> Any:
     if path.suffix == ".safetensors":
         return serialization.load_tensors(path)
     try:
         is_mapped = _is_zip(path)  # the format before torch 1.6 cannot be mapped
-        with warnings.catch_warnings(action="ignore"):  # of sparse tensors, which are refused
+        with warnings.catch_warnings(action="ignore"):  # about sparse tensors, which are refused
             return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
     except UNPICKLING_ERRORS as error:
         raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
     except OSError as error:
-        why = "no such file" if not path.exists() else error.strerror or error
-        raise errors.DataError(f"{path}: {why}") from error
+        reason = "no such file" if not path.exists() else error.strerror or error
+        raise errors.DataError(f"{path}: {reason}") from error
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether a regular file is a zip archive, stored as torch stores it: a small file stays small.
+    """Whether a regular file is a zip archive, uncompressed as torch writes it.
 
     Raises: OSError; ValueError for a pipe, a device, a folder or a compressed archive.
     """
@@ -91,9 +91,9 @@ def _is_zip(path: Path) -> bool:
 
 
 def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuses tensors that would take more space, written apart, than their file can hold.
+    """Refuses tensors that, written separately, would take far more space than their file.
 
-    Raises: DataError naming the first that is larger than its memory, or has none.
+    Raises: DataError naming the first tensor that is larger than its storage, or has none.
     """
     for name, tensor in tensors.items():
         if tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested:
@@ -113,24 +113,23 @@ def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
         )
 
 
-def _holders_of_tensors(content: Mapping[Any, Any]) -> list[tuple[str, ...]]:
-    """The places of the dicts inside that hold tensors; each dict once, however often it is named.
-    """
-    found, known = [], {id(content)}
+def _dicts_with_tensors(content: Mapping[Any, Any]) -> list[tuple[str, ...]]:
+    """The paths of the inner dicts that hold tensors; a shared dict is listed once."""
+    paths, seen = [], {id(content)}
     waiting: list[tuple[tuple[str, ...], Mapping[Any, Any]]] = [((), content)]
     while waiting:
-        above, holder = waiting.pop(0)
-        if above and any(isinstance(value, Tensor) for value in holder.values()):
-            found.append(above)
-        for name, value in holder.items():
-            if isinstance(value, Mapping) and id(value) not in known:
-                known.add(id(value))
+        above, node = waiting.pop(0)
+        if above and any(isinstance(value, Tensor) for value in node.values()):
+            paths.append(above)
+        for name, value in node.items():
+            if isinstance(value, Mapping) and id(value) not in seen:
+                seen.add(id(value))
                 waiting.append(((*above, str(name)), value))
-    return found
+    return paths
 
 
 def _remedy(message: str) -> str:
-    """What to do about a file that torch refused with this message."""
+    """The problem and remedy of a file that torch refused with this message."""
     kind = re.search(r"GLOBAL (\S+)", message)
     if kind:
         return (
@@ -145,7 +144,7 @@ def _remedy(message: str) -> str:
     return f"not a whole file of torch.save ({first_sentence}); restore it from a copy"
 
 
-def _selected(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
+def _select(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
     content, above = loaded, ""
     for part in key.split(".") if key else []:
         inner = content if isinstance(content, Mapping) else {}
@@ -158,11 +157,11 @@ def _selected(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
         content, above = inner[part], f"{above}.{part}".lstrip(".")
     if not isinstance(content, Mapping):
         place = f" under {key!r}" if key else ""
-        raise errors.DataError(f"{path}: holds {_kind(content)}{place}, not a state_dict")
+        raise errors.DataError(f"{path}: holds {_type_name(content)}{place}, not a state_dict")
     return content
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     if isinstance(value, Tensor):
         return "a tensor whose name is not a string"
     return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"
@@ -182,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rename", action="append", default=[], metavar="REGEX=NEW", help=rename)
     options = parser.parse_args(arguments)
     try:
-        renames = dict(_pair(text) for text in options.rename)
+        renames = dict(_split_rename(text) for text in options.rename)
         number, left_out = import_state_dict(
             options.source, options.target, key=options.key, rename=renames
         )
@@ -195,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return EXIT_DONE
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _split_rename(text: str) -> tuple[str, str]:
     pattern, equals, new = text.rpartition("=")
     if not equals:
         raise errors.DataError(f"--rename {text!r} has no '='; write REGEX=NEW")

@@ -24,25 +24,27 @@ DIVERGED = 3.0  # times the smallest smoothed loss
 def losses_by_update(
     config: Train, run_dir: Path, schedule: Callable[[int], float], updates: int
 ) -> list[float]:
-    """The loss of each of so many updates with this learning rate, or until it has diverged."""
+    """The losses of `updates` updates under this schedule; fewer if the loss diverges."""
     config = dataclasses.replace(
         config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1,
         test_weights="last",
     )
     built = components.build(config)
-    groups = [dataclasses.replace(each, schedule=None) for each in built.optimizer.groups.values()]
+    groups = [
+        dataclasses.replace(group, schedule=None) for group in built.optimizer.groups.values()
+    ]
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=schedule, optimizer=optimizer)
     writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}
     with configured_learner.learner(config, built, run_dir, writers) as learner:
-        return _until_diverged(learner, built.train, updates)
+        return _train_until_diverged(learner, built.train, updates)
 
 
-def _until_diverged(learner: Learner, train: DataLoader, updates: int) -> list[float]:
-    """The loss of each update until there are so many, or the smoothed loss has diverged."""
+def _train_until_diverged(learner: Learner, train: DataLoader, updates: int) -> list[float]:
+    """The losses of `updates` updates, or until the smoothed loss diverges."""
     losses: list[float] = []
     with learner.training(train):
-        for batches in _endless(learner, train):
+        for batches in _endless_batches(learner, train):
             if learner.updates == updates or not learner.update(batches, train):
                 break
             losses.append(learner.metric_log.latest["train"]["loss"])
@@ -52,15 +54,15 @@ def _until_diverged(learner: Learner, train: DataLoader, updates: int) -> list[f
     return losses
 
 
-def _endless(learner: Learner, train: DataLoader) -> Iterator[list[Any]]:
-    """Groups of batches for one update after another, epoch after epoch."""
+def _endless_batches(learner: Learner, train: DataLoader) -> Iterator[list[Any]]:
+    """The batches of each update, epoch after epoch without end."""
     while True:
         yield from learner.batches_of_epoch(train)
         learner.position.next_epoch()
 
 
 def smoothed(losses: Sequence[float]) -> list[float]:
-    """The bias-corrected exponential mean of the losses up to each."""
+    """The bias-corrected exponential moving average of the losses."""
     mean, curve = 0.0, []
     for number, loss in enumerate(losses, 1):
         mean = SMOOTHING * mean + (1 - SMOOTHING) * loss

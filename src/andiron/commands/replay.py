@@ -1,4 +1,4 @@
-"""The non-finite update that ended a run, computed again from the folder that the run left."""
+"""Recomputes the non-finite update that ended a run, from the state that the run saved."""
 
 import argparse
 import dataclasses
@@ -24,15 +24,15 @@ EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 @errors.exits_refused()
 def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
-    """Prints where the update goes wrong; whether its gradients are bit for bit those of the run.
+    """Prints where the update fails; returns whether its gradients equal the run's bit for bit.
 
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
     of the run cannot be used.
     """
     saved = checkpoint.load(folder)
     if "step" not in saved.state:
-        below = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {below}")
+        place = RunFolder(Path("<run folder>")).nonfinite
+        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {place}")
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
@@ -48,11 +48,11 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
             raise state_format.wrong(file, "step", [step.epoch, start + 1, end], allowed)
         numbers = range(start, end)
         batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
-        bad_modules = _watched(learner.model)
+        bad_modules = _watch_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
-        found = nonfinite.diagnosis(step, learner.model, gradients, batches)
-        print(errors.printable(f"{step}\n{found}"))
+        diagnosis = nonfinite.diagnosis(step, learner.model, gradients, batches)
+        print(errors.printable(f"{step}\n{diagnosis}"))
     first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
     print(errors.printable(first) or "every module's output is finite")
     replayed = nonfinite.fingerprint(gradients)
@@ -60,8 +60,8 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     return bool(replayed == recorded["gradients"])
 
 
-def _watched(model: nn.Module) -> list[str]:
-    """Filled as the submodules compute: the names of those with a non-finite output, in order."""
+def _watch_outputs(model: nn.Module) -> list[str]:
+    """Hooks the submodules; the list then fills with those whose output is non-finite, in order."""
     names: list[str] = []
     for name, module in model.named_modules():
 

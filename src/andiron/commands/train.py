@@ -16,22 +16,22 @@ from andiron.plain import wings
 def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     """Runs `python train.py`; returns the exit code.
 
-    With `until_exit` the process ends with it. A signal is answered from here on.
+    With `until_exit` the process exits afterwards. Signals are handled from here on.
     """
-    several = process.several(os.environ)
-    arguments, interrupter = sys.argv[1:], SharedInterrupter() if several else Interrupter()
+    shared = process.rank_and_size(os.environ)
+    arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
     interrupter.start()
     signals = Signals(interrupter, until_exit=until_exit)
     with heard(signals):
-        if several:
+        if shared:
             from andiron.training import ranks
 
-            return ranks.main(arguments, conf_dir, signals, *several)
-        flags = {each for each in arguments if each.startswith("-")}
+            return ranks.main(arguments, conf_dir, signals, *shared)
+        flags = {argument for argument in arguments if argument.startswith("-")}
         if flags and flags <= SWEEPS and hasattr(os, "fork"):
             if early_start := wings.optional("sweep.early_start"):
                 early_start.start(arguments)
-        from andiron.cli import command_line  # they import Hydra
+        from andiron.cli import command_line  # both import Hydra
         from andiron.training import train_run
 
         train = train_run.Training(arguments, signals)
@@ -39,5 +39,5 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
 
 
 def script(conf_dir: Path | None = None) -> int:
-    """`main` for a process that ends with it, and that may have blocked signals until now."""
+    """`main` for a process that exits afterwards, and that may have blocked signals until now."""
     return main(conf_dir, until_exit=True)

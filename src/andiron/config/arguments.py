@@ -24,17 +24,17 @@ MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
 
 def in_order(arguments: list[str]) -> list[str]:
-    """The overrides, then the flags: Hydra reads none behind a flag that stands among them.
+    """The overrides, then the flags: Hydra does not read overrides that follow a flag.
 
     Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
     """
     options, unknown = _parser().parse_known_intermixed_args(arguments)
-    found = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
+    problems = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
     if options.experimental_rerun is not None:
         why = "would read a pickle; resume=<run folder> resumes a run, scripts/rerun.py repeats one"
-        found.append(f"--experimental-rerun={options.experimental_rerun}: {why}")
-    if found:
-        raise errors.ConfigError(found)
+        problems.append(f"--experimental-rerun={options.experimental_rerun}: {why}")
+    if problems:
+        raise errors.ConfigError(problems)
     overrides, flags = list(options.overrides), []
     for argument in arguments:  # overrides keep their order, so the first left is the next
         is_next = bool(overrides) and argument == overrides[0]
@@ -52,17 +52,17 @@ def parsed(arguments: list[str]) -> Namespace:
 
 
 def in_this_process(arguments: list[str]) -> list[str]:
-    """The arguments of a command whose sweeps need no process for each job."""
+    """The arguments of a command that runs the jobs of a sweep in this process."""
     return ["hydra/launcher=basic", *arguments] if parsed(arguments).multirun else arguments
 
 
 def asks_version(arguments: list[str]) -> bool:
     """Whether `--version` is among them; Hydra's parser takes its first letters too."""
-    return any(len(each) > 2 and "--version".startswith(each) for each in arguments)
+    return any(len(argument) > 2 and "--version".startswith(argument) for argument in arguments)
 
 
 def parsed_override(text: str) -> Override | None:
-    """What an argument overrides; None if it cannot be read."""
+    """The argument as an override; None if it is not valid."""
     try:
         return OverridesParser.create().parse_override(text)
     except (HydraException, RecursionError):
@@ -70,35 +70,38 @@ def parsed_override(text: str) -> Override | None:
 
 
 def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
-    """Refuses what Hydra would take silently, and not as it was meant.
+    """Refuses overrides that Hydra would silently misread.
 
-    A run in no folder would be in the current one; of a choice named twice the second would replace
-    the first; the jobs of an endless sweep would fill the memory. `groups` gives the names of the
-    config groups.
+    A run without a folder would use the current one; a repeated choice would replace the first; an
+    endless sweep would fill the memory. `groups` returns the names of the config groups.
     Raises: ConfigError with every such override.
     """
     overrides = list(filter(None, map(parsed_override, parsed(arguments).overrides)))
-    twice = [each for each in overrides if _repeats(each)]
-    known = groups() if twice else ()
-    found = [f"{each.input_line}: {why}" for each in overrides if (why := _misread(each))]
-    found += [
-        f"{each.input_line}: names a choice twice, which is made once; leave one out"
-        for each in twice
-        if str(each.key_or_group) in known
+    twice = [override for override in overrides if _has_repeats(override)]
+    choices = groups() if twice else ()
+    problems = [
+        f"{override.input_line}: {reason}"
+        for override in overrides
+        if (reason := _misreading(override))
     ]
-    names = [str(each.key_or_group) for each in overrides]
+    problems += [
+        f"{override.input_line}: names a choice twice, which is made once; leave one out"
+        for override in twice
+        if str(override.key_or_group) in choices
+    ]
+    names = [str(override.key_or_group) for override in overrides]
     if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
-        found.append("sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out")
+        problems += ["sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out"]
     if not parsed(arguments).multirun:
-        why = "is said of a sweep; give -m too, or leave it out"
-        found += [f"{name}=...: {why}" for name in OF_A_SWEEP if name in names]
-    if found:
-        raise errors.ConfigError(found)
+        reason = "applies to sweeps only; add -m, or leave it out"
+        problems += [f"{name}=...: {reason}" for name in OF_A_SWEEP if name in names]
+    if problems:
+        raise errors.ConfigError(problems)
     if optuna_package.CHOICE in parsed(arguments).overrides:
         optuna_package.check()  # before Hydra finds two sweepers of that name
 
 
-def _misread(override: Override) -> str:
+def _misreading(override: Override) -> str:
     """Why Hydra would misread an override; empty if it does not."""
     option, value = str(override.key_or_group), override.value()
     if not _length(value) <= MOST_JOBS:  # or NaN
@@ -123,7 +126,7 @@ def _is_folder(value: object) -> bool:
     return bool(text.strip()) and "\0" not in text and not isinstance(value, list | dict)
 
 
-def _repeats(override: Override) -> bool:
+def _has_repeats(override: Override) -> bool:
     value = None if override.is_sweep_override() else override.value()
     texts = list(map(str, value)) if isinstance(value, list) else []
     return len({*texts}) < len(texts)

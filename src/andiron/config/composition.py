@@ -64,7 +64,7 @@ def checked_job(config: DictConfig) -> schema.Train:
 
 
 def config_dirs() -> list[Path]:
-    """The folders that the run under way is composed from; none without a composition."""
+    """The config folders of the current composition; empty without one."""
     if not HydraConfig.initialized():
         return []
     sources = HydraConfig.get().runtime.config_sources
@@ -87,7 +87,7 @@ def quoted(text: str) -> str:
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked) -> None:
     """Calls `task(config, run_dir, hydra_record)` for the composed run, or for each run of a sweep.
 
-    `hydra_record` is Hydra's own account of the composition, by file name. `check` turns what
+    `hydra_record` holds Hydra's own record of the composition, by file name. `check` turns what
     Hydra composed into the configuration. A failed run of a sweep does not stop the others.
     Raises: ConfigError with every mistake in the command line or the configuration; the error of
     a single run; SweepError for a sweep with failed runs.
@@ -97,33 +97,33 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     user_dirs = diagnosis.user_dirs(arguments)
     command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
-    composed = Composed(task, check, as_called)
+    hydra_task = Composed(task, check, as_called)
     try:
-        _call_hydra(conf_dir, arguments, composed)
+        _call_hydra(conf_dir, arguments, hydra_task)
     except errors.AndironError as error:  # of a job in another process, or of a launcher
-        if not composed.failures:
-            composed.failures.append(error)
+        if not hydra_task.failures:
+            hydra_task.failures.append(error)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        if not composed.failures:
-            raise _explained(error, arguments, conf_dir) from error
+        if not hydra_task.failures:
+            raise _user_error(error, arguments, conf_dir) from error
     finally:
         sys.argv = as_called
-    if len(composed.failures) == 1:
-        raise composed.failures[0]
-    if composed.failures:
-        raise errors.SweepError("\n".join(map(str, composed.failures)))
+    if len(hydra_task.failures) == 1:
+        raise hydra_task.failures[0]
+    if hydra_task.failures:
+        raise errors.SweepError("\n".join(map(str, hydra_task.failures)))
 
 
 class Composed:
-    """What Hydra calls with the composition of a run, or of each run of a sweep.
+    """The function that Hydra calls with each composed run.
 
-    A launcher may call it in another process, where it is a copy.
+    A launcher may call a copy of it in another process.
     """
 
     def __init__(self, task: Task, check: Check, command: list[str]):
         self.task = task
         self.check = check
-        self.command = command  # for the record of the run
+        self.command = command  # recorded with the run
         self.process = os.getpid()
         self.failures: list[Exception] = []
 
@@ -136,7 +136,7 @@ class Composed:
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
             try:
-                with _removed_if_empty(run_dir), errors.exits_refused():
+                with _remove_if_empty(run_dir), errors.exits_refused():
                     return self.task(self.check(config), run_dir, _hydra_record(config))
             except errors.Interrupted as error:
                 if self.process != os.getpid():  # the launcher's handler may queue the job again
@@ -145,21 +145,21 @@ class Composed:
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
             if HydraConfig.get().mode is RunMode.MULTIRUN:
-                self.failures.append(_named(error, run_dir))
+                self.failures.append(_job_error(error, run_dir))
                 raise self.failures[-1] from error
             self.failures.append(error)
             return None
 
 
 def register_resolvers() -> None:
-    """Makes known what conf/hydra/output calls."""
+    """Registers the resolvers that conf/hydra/output uses."""
     OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
     OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
     OmegaConf.register_new_resolver("andiron.sweep_folder", sweep_folder, replace=True)
 
 
-def _explained(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
-    """What the user can do about an error of Hydra's."""
+def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
+    """An error of Hydra, as one that says what the user can do."""
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
@@ -179,20 +179,20 @@ def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None
     overrides = command_arguments.parsed(arguments).overrides
     flags = {*arguments} - {*overrides}
     parsed = filter(None, map(command_arguments.parsed_override, overrides))
-    if flags <= SWEEPS and (flags or not any(each.is_sweep_override() for each in parsed)):
+    if flags <= SWEEPS and (flags or not any(override.is_sweep_override() for override in parsed)):
         with hydra.initialize_config_dir(str(conf_dir), job_name="train", version_base="1.3"):
-            one: Any = GlobalHydra.instance().hydra
+            instance: Any = GlobalHydra.instance().hydra
             if flags:
-                one.multirun("train", job, [*overrides, "hydra.mode=MULTIRUN"])
+                instance.multirun("train", job, [*overrides, "hydra.mode=MULTIRUN"])
                 return
             with suppress(AssertionError):  # before the job: a file sets hydra.mode=MULTIRUN
-                one.run("train", job, overrides)
+                instance.run("train", job, overrides)
                 return
     hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(job)()
 
 
 def name_suffix(name: object) -> str:
-    """What the name of a run adds to its folder's, in conf/hydra/output; nothing for a wrong one.
+    """The suffix of a run's folder name, for conf/hydra/output; empty for an invalid name.
 
     >>> name_suffix("baseline"), name_suffix(None), name_suffix("../else")
     ('-baseline', '', '')
@@ -206,13 +206,13 @@ def sweep_folder(name: object, otherwise: str) -> str:
 
 
 def debug_folder(debug: object) -> str:
-    """What conf/hydra/output puts above the date of a run with debug=true."""
+    """The folder above the date of a run with debug=true, for conf/hydra/output."""
     return "debug/" if debug is True else ""
 
 
 @contextmanager
-def _removed_if_empty(run_dir: Path) -> Iterator[None]:
-    """After an error, removes the folder that Hydra made if nothing is in it."""
+def _remove_if_empty(run_dir: Path) -> Iterator[None]:
+    """After an error, removes the folder that Hydra made if it is empty."""
     try:
         yield
     except BaseException:
@@ -221,13 +221,13 @@ def _removed_if_empty(run_dir: Path) -> Iterator[None]:
         raise
 
 
-def _named(error: Exception, run_dir: Path) -> errors.SweepError:
+def _job_error(error: Exception, run_dir: Path) -> errors.SweepError:
     """The error of one run of a sweep, with the folder and the overrides of that run."""
     overrides = " ".join(map(str, HydraConfig.get().overrides.task))
     kind = errors.DivergedError if isinstance(error, errors.NonFiniteError) else errors.SweepError
-    named = kind(f"{run_dir} ({overrides}): {errors.reason(error)}")
-    named.__cause__ = error
-    return named
+    job_error = kind(f"{run_dir} ({overrides}): {errors.reason(error)}")
+    job_error.__cause__ = error
+    return job_error
 
 
 def _hydra_record(config: DictConfig) -> dict[str, str]:

@@ -22,66 +22,67 @@ Groups = dict[str, list[str]]  # the choices of every config group
 
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
-    """The mistakes in the overrides among `arguments`, one line each; else Hydra's own message.
+    """The mistakes in the overrides among `arguments`, one line each, or Hydra's own message.
 
     Each override is checked alone first: its syntax and its group. The valid ones are then composed
-    with unknown keys allowed, so that the schema reports all of those in its own words.
+    with unknown keys allowed, so that the schema reports all of them.
     """
     options = command_arguments.parsed(arguments)
-    searched = [folder for folder in user_dirs(arguments) if folder.is_dir()]
-    known = groups(conf_dir, *searched)
-    found, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in searched]
-    wrong = set[str]()  # groups without the choice; nobody knows the options of that
+    folders = [folder for folder in user_dirs(arguments) if folder.is_dir()]
+    choices = groups(conf_dir, *folders)
+    lines, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in folders]
+    wrong = set[str]()  # groups with an unknown choice, whose options are unknown
     searches = any(text.startswith("hydra/sweeper=") for text in options.overrides)
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)
-        except HydraException as unreadable:
-            why = str(unreadable).splitlines()[0]
-            found.append(f"{text}: cannot be read as option=value: {why}")
+        except HydraException as syntax_error:
+            reason = str(syntax_error).splitlines()[0]
+            lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue
-        group_problem = _group_problem(override, known)
+        group_problem = _group_problem(override, choices)
         complaint = _sweep_problem(override, searches) or group_problem
         if complaint:
-            found.append(complaint)
+            lines.append(complaint)
             wrong |= {override.key_or_group} if group_problem else set()
         elif not str(override.key_or_group).startswith("hydra"):
-            valid.append(_forced(override, known))
-    files = _unreadable(error, searched)
+            valid.append(_with_first_value(override, choices))
+    files = _file_problems(error, folders)
     if files:  # nothing can be composed with them
-        return found + files
+        return lines + files
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
-    return (found + _schema_problems(valid, conf_dir)) or [_flags(options) + _message(error)]
+    lines += _schema_problems(valid, conf_dir)
+    return lines or [_location_flags(options) + _message(error)]
 
 
-def _flags(options: Namespace) -> str:
-    """The flags that say where the configuration is, before a message that may be about them."""
+def _location_flags(options: Namespace) -> str:
+    """The flags that locate the configuration, as a prefix of a message that may be about them."""
     names = "config_dir", "config_name", "config_path"
-    given = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
-    return "".join(f"{flag}={value}: " for flag, value in given.items() if value is not None)
+    values = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
+    return "".join(f"{flag}={value}: " for flag, value in values.items() if value is not None)
 
 
-def _unreadable(error: Exception, folders: list[Path]) -> list[str]:
-    """What is wrong with a file that cannot be read as YAML, if `error` comes from one."""
+def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
+    """The problems of files that are not readable as YAML, if `error` comes from one."""
     if isinstance(error, yaml.MarkedYAMLError):
         return [_message(error)]
-    found: list[str] = []
+    lines: list[str] = []
     if not isinstance(error, UnicodeDecodeError | RecursionError):
-        return found
+        return lines
     for path in sorted(file for folder in folders for file in folder.rglob("*.yaml")):
         try:
             if path.is_file():
                 OmegaConf.load(path)
-        except (UnicodeDecodeError, RecursionError) as unreadable:
-            if isinstance(unreadable, type(error)):
-                found.append(f"{path}: cannot be read: {unreadable}")
+        except (UnicodeDecodeError, RecursionError) as problem:
+            if isinstance(problem, type(error)):
+                lines.append(f"{path}: cannot be read: {problem}")
         except (OSError, yaml.YAMLError, OmegaConfBaseException):
-            continue  # not what this error is about
-    return found
+            continue  # not the cause of this error
+    return lines
 
 
 def user_dirs(arguments: list[str]) -> list[Path]:
-    """The folder of `--config-dir`, whose files count beside those of `conf/`."""
+    """The folder of `--config-dir`, if given; its files are used beside those of `conf/`."""
     options = command_arguments.parsed(arguments)
     return [Path(options.config_dir).absolute()] if options.config_dir else []
 
@@ -98,10 +99,12 @@ def problems(config: DictConfig) -> list[str]:
     for option in missing:
         OmegaConf.update(filled, option, None)
     try:
-        found = schema.problems(plain(filled))
+        by_option = schema.problems(plain(filled))
     except OmegaConfBaseException as error:
         return [_message(error)]
-    lines = {option: line for option, line in found.items() if not _repeats(raw.get(option))}
+    lines = {
+        option: line for option, line in by_option.items() if not _is_interpolation(raw.get(option))
+    }
     lines |= {option: f"{option}: no value; give one as {option}=..." for option in missing}
     return list(lines.values())
 
@@ -112,7 +115,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
 
 
-def _repeats(value: Any) -> bool:
+def _is_interpolation(value: Any) -> bool:
     """Whether a value is written as an interpolation of another option."""
     return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
 
@@ -120,14 +123,14 @@ def _repeats(value: Any) -> bool:
 def groups(*conf_dirs: Path) -> Groups:
     """The choices of every config group, by group name."""
     files = [file for folder in conf_dirs for file in folder.glob("*/*.yaml")]
-    found: Groups = {}
+    choices: Groups = {}
     for group, option in sorted((file.parent.name, file.stem) for file in files):
-        found.setdefault(group, []).append(option)
-    return found
+        choices.setdefault(group, []).append(option)
+    return choices
 
 
 def _sweep_problem(override: Override, searches: bool) -> str | None:
-    """Why an override cannot be swept over; `searches` where a sweeper was chosen."""
+    """Why an override cannot be swept over; `searches` if a sweeper is chosen."""
     if override.is_interval_sweep() and not searches:
         remedy = "give values, such as lr=0.1,0.2 with -m, or choose hydra/sweeper=optuna"
         return f"{override.input_line}: an interval needs a sweeper that searches it; {remedy}"
@@ -144,14 +147,14 @@ def _first_value(override: Override) -> str:
     return next(override.sweep_string_iterator(), "null") if override.is_sweep_override() else ""
 
 
-def _group_problem(override: Override, known: Groups) -> str | None:
+def _group_problem(override: Override, choices: Groups) -> str | None:
     group = override.key_or_group
-    if group not in known or override.is_delete():
+    if group not in choices or override.is_delete():
         return None
     for option in ("null" if value is None else str(value) for value in _values(override)):
-        if option not in known[group]:
-            hint = errors.nearest(option, known[group])
-            there = f"available: {', '.join(known[group])}"
+        if option not in choices[group]:
+            hint = errors.nearest(option, choices[group])
+            there = f"available: {', '.join(choices[group])}"
             instead = f"; ~{group} leaves it out" if option == "null" else ""
             return f"{group}={option}: no such {group}{hint}; {there}{instead}"
     return None
@@ -166,8 +169,8 @@ def _values(override: Override) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _forced(override: Override, known: Groups) -> str:
-    """The override with its first value, forced to add a key that is not there."""
+def _with_first_value(override: Override, choices: Groups) -> str:
+    """The override with its first value, with `++` if its key may not exist."""
     if override.is_delete():
         return str(override.input_line)
     if override.is_sweep_override():
@@ -175,7 +178,7 @@ def _forced(override: Override, known: Groups) -> str:
     else:
         value = override.get_value_element_as_str()
     key = override.get_key_element()
-    return f"{key if override.key_or_group in known else '++' + key.lstrip('+')}={value}"
+    return f"{key if override.key_or_group in choices else '++' + key.lstrip('+')}={value}"
 
 
 def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:

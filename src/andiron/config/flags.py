@@ -13,9 +13,9 @@ PRINTING = ("-h", "-c", "-i", "-sc", "--help", "--hydra-help", "--version", "--c
 
 def prints_only(arguments: Sequence[str]) -> bool:
     """Whether a flag, or the first letters of one, asks for information instead of a run."""
-    given = [each.partition("=")[0] for each in arguments]
+    names = [argument.partition("=")[0] for argument in arguments]
     return any(
-        flag == each or (len(each) > 2 and flag.startswith(each))
-        for each in given
+        flag == name or (len(name) > 2 and flag.startswith(name))
+        for name in names
         for flag in PRINTING
     )

@@ -1,7 +1,7 @@
-"""The options of other libraries' classes, whose constructors carry no ranges, and who brings them.
+"""The option ranges of other libraries' classes, whose constructors have none, and their packages.
 
-A class that is listed takes these arguments from a configuration and no others. One that is not
-listed takes any that its constructor has, which is checked when it is built.
+A listed class takes only these arguments from a configuration. An unlisted class takes any argument
+of its constructor, which is checked when the object is built.
 """
 
 from typing import Annotated, Any, Literal
@@ -56,7 +56,7 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
     },
     "lion_pytorch.Lion": {"betas": Betas, **DECAY},
     "schedulefree.AdamWScheduleFree": {
-        "betas": tuple[Proportion, Fraction],  # it divides by the first
+        "betas": tuple[Proportion, Fraction],  # the optimizer divides by the first
         "eps": NonNegative, **DECAY, "warmup_steps": Index, "r": NonNegative,
         "weight_lr_power": NonNegative,
     },
@@ -68,7 +68,7 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-# modules that not every user has, and the package that brings each
+# optional modules, and the package that provides each
 EXTRAS = {
     "lion_pytorch": "lion-pytorch",
     "schedulefree": "schedulefree",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
-Differences = Mapping[Path, tuple[Any, Any]]  # both values; MISSING where there is none
+Differences = Mapping[Path, tuple[Any, Any]]  # both values, or MISSING
 MISSING = object()
 
 
@@ -21,16 +21,16 @@ def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterato
 
     With `opens_lists`, the items of lists too, by their position.
     """
-    inner = dict(enumerate(value)) if opens_lists and isinstance(value, list) else value
-    if isinstance(inner, Mapping) and inner:
-        for name, each in inner.items():
-            yield from leaves(each, (*path, str(name)), opens_lists=opens_lists)
+    items = dict(enumerate(value)) if opens_lists and isinstance(value, list) else value
+    if isinstance(items, Mapping) and items:
+        for name, inner in items.items():
+            yield from leaves(inner, (*path, str(name)), opens_lists=opens_lists)
     elif path:
         yield path, value
 
 
 def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
-    """The value that has these leaves; of two that exclude each other, the later one."""
+    """The nested value with these leaves; a later leaf replaces a conflicting one."""
     root: dict[str, Any] = {}
     for (*above, name), value in flat.items():
         node = root
@@ -49,9 +49,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Difference
     return {path: (one, other) for path, (one, other) in sides.items() if one != other}
 
 
-def by_name(found: Differences) -> dict[str, list[Any]]:
-    """The differences as JSON: by dotted name, both values, null for none."""
+def by_name(changes: Differences) -> dict[str, list[Any]]:
+    """The differences as JSON: both values by dotted name, null if missing."""
     return {
         ".".join(path): [None if side is MISSING else side for side in sides]
-        for path, sides in found.items()
+        for path, sides in changes.items()
     }

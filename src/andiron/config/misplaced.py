@@ -1,4 +1,4 @@
-"""The right place of an option that was given at a wrong one: `optimizer.lr` is `lr`."""
+"""The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from andiron.config import node_checks
 from andiron.config.signatures import Signature, signature
 from andiron.config.violations import UNKNOWN, Options, Problems
 
-OTHER_NAMES = {  # by names that other codebases use
+OTHER_NAMES = {  # by their names in other codebases
     "learning_rate": "lr", "epochs": "num_epochs", "max_epochs": "num_epochs",
     "steps": "num_updates", "max_steps": "num_updates", "num_steps": "num_updates",
     "bs": "batch_size", "train_batch_size": "batch_size", "workers": "num_workers",
@@ -17,22 +17,22 @@ OTHER_NAMES = {  # by names that other codebases use
 }  # fmt: skip
 
 
-def corrected(found: Problems, options: Signature, plain: Options) -> Problems:
-    """The problems; each unknown option whose name is known elsewhere is given its right place.
+def corrected(problems: Problems, options: Signature, plain: Options) -> Problems:
+    """The problems, with the right place of each unknown option whose name is valid elsewhere.
 
-    `options` are those of a run, which come before the arguments of what `plain` chooses.
+    `options` are the options of a run; they precede the arguments of the nodes in `plain`.
     """
-    unknown = [option for option, line in found.items() if line.startswith(f"{option}{UNKNOWN}")]
+    unknown = [option for option, line in problems.items() if line.startswith(f"{option}{UNKNOWN}")]
     if not unknown:
-        return found
+        return problems
     places = {name: [name] for name in options.parameters}
-    for name, place in _arguments(plain):
+    for name, place in _node_arguments(plain):
         if name not in options.parameters:
             places.setdefault(name, []).append(place)
     right = {option: _right_places(option, places) for option in unknown}
-    hints = {option: f"; did you mean {' or '.join(map(repr, found))}?"
-             for option, found in right.items() if found}  # fmt: skip
-    return found | {option: f"{option}{UNKNOWN}{hint}" for option, hint in hints.items()}
+    hints = {option: f"; did you mean {' or '.join(map(repr, names))}?"
+             for option, names in right.items() if names}  # fmt: skip
+    return problems | {option: f"{option}{UNKNOWN}{hint}" for option, hint in hints.items()}
 
 
 def _right_places(option: str, places: dict[str, list[str]]) -> list[str]:
@@ -40,15 +40,15 @@ def _right_places(option: str, places: dict[str, list[str]]) -> list[str]:
     return places.get(name) or places.get(OTHER_NAMES.get(name, ""), [])
 
 
-def _arguments(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _node_arguments(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """The arguments of every node at any depth, each with its dotted place."""
     if not isinstance(value, dict):
         return
     target = value.get("_target_")
-    takes = signature(target) if isinstance(target, str) else None
+    expected = signature(target) if isinstance(target, str) else None
     supplied = node_checks.SUPPLIED.get(path.partition(".")[0], set())
-    for name in takes.parameters if takes else ():
+    for name in expected.parameters if expected else ():
         if name not in supplied:
             yield name, f"{path}.{name}"
     for name, inner in value.items():
-        yield from _arguments(inner, f"{path}.{name}" if path else str(name))
+        yield from _node_arguments(inner, f"{path}.{name}" if path else str(name))

@@ -1,4 +1,4 @@
-"""What is wrong with the nodes of a configuration: each a `_target_` and its arguments."""
+"""Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from andiron.config.foreign_ranges import FOREIGN_RANGES
 from andiron.config.signatures import signature
 from andiron.config.violations import Options, Problems
 
-FACTS = {  # of the data, which a run knows once it has read them: `Splits.offered`
+FACTS = {  # about the data, known once it is read: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
     "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
     "target_mean", "target_std", "category_counts",
 }  # fmt: skip
-SUPPLIED = {  # by group: the arguments that the run fills in where a node leaves them out or null
+SUPPLIED = {  # by group: arguments that the run fills in where a node omits them or sets null
     "model": FACTS,
     "task": FACTS | {"network", "loss"},
     "metrics": FACTS | {"name"},
@@ -27,12 +27,12 @@ SUPPLIED = {  # by group: the arguments that the run fills in where a node leave
 
 
 def is_shipped(target: str) -> bool:
-    """Whether a target is Andiron's, or another library's whose ranges Andiron knows."""
+    """Whether a target is Andiron's, or another library's with known ranges."""
     return target.startswith("andiron.") or target in FOREIGN_RANGES
 
 
 def problems(path: str, node: Any) -> Problems:
-    """Everything that is wrong with the node at `path`, and with the nodes inside it, by option."""
+    """The problems of the node at `path` and of the nodes inside it, by option."""
     if not isinstance(node, dict):
         return {path: f"{path}={node}: should be an object"}
     target = node.get("_target_")
@@ -45,38 +45,38 @@ def problems(path: str, node: Any) -> Problems:
     place, places = trust.place_of(path), trust.places_of(target)
     if places and place not in places:
         option, there = f"{path}._target_", trust.listed_at(place)
-        why = f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
-        return {option: f"{option}={target}: {why}"}
+        reason = f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
+        return {option: f"{option}={target}: {reason}"}
     own = ("_target_", "_partial_")
     arguments = {key: value for key, value in node.items() if key not in own}
     return argument_problems(target, arguments, path) | inner_problems(path, arguments)
 
 
 def argument_problems(target: str, arguments: Options, path: str) -> Problems:
-    """What is wrong with the arguments of a target, as far as its source tells."""
-    takes = signature(target)
-    if takes is None:
+    """The problems of a target's arguments, as far as its source shows."""
+    expected = signature(target)
+    if expected is None:
         return {}
     supplied = SUPPLIED.get(path.partition(".")[0], set())
-    given = {
+    values = {
         name: value
         for name, value in arguments.items()
         if value is not None or name not in supplied
     }
     if not is_shipped(target):  # a node inside it is built first, and may become anything
-        given = {name: value for name, value in given.items() if not _is_node(value)}
-    return violations.found(takes, given, f"{path}.", supplied)
+        values = {name: value for name, value in values.items() if not _is_node(value)}
+    return violations.signature_problems(expected, values, f"{path}.", supplied)
 
 
 def inner_problems(path: str, value: Any) -> Problems:
-    """What is wrong with the nodes inside a value, at any depth."""
+    """The problems of the nodes inside a value, at any depth."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    found: Problems = {}
+    lines: Problems = {}
     for key, inner in items:
         if isinstance(inner, dict | list):
             check = problems if _is_node(inner) else inner_problems
-            found |= check(f"{path}.{key}", inner)
-    return found
+            lines |= check(f"{path}.{key}", inner)
+    return lines
 
 
 def _is_node(value: Any) -> bool:

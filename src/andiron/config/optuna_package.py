@@ -1,4 +1,4 @@
-"""Whether what `hydra/sweeper=optuna` needs is installed; nothing of it is imported."""
+"""Checks the packages that `hydra/sweeper=optuna` needs, without importing them."""
 
 from andiron import errors
 
@@ -9,27 +9,27 @@ INSTALL = "pip install andiron[optuna]"
 
 
 def check(chosen: str = CHOICE) -> None:
-    """Refuses what was chosen where optuna is missing, of another version, or another sweeper's.
+    """Refuses `chosen` if optuna is missing or of another version, or another plugin has its name.
 
     Raises: ConfigError.
     """
     foreign, optuna = _version(FOREIGN), _version("optuna")
     if foreign is not None:
-        # two plugins cannot have one name, and this one needs optuna 2, whose storage fails with
-        # the SQLAlchemy of today
-        why = f"{FOREIGN} {foreign} has the same name, and needs optuna 2"
+        # two plugins cannot share a name, and that one needs optuna 2, whose storage fails with
+        # current SQLAlchemy
+        reason = f"{FOREIGN} {foreign} has the same name, and needs optuna 2"
         remedy = f"pip uninstall {FOREIGN}; {INSTALL}"
     elif optuna is None:
-        why, remedy = "optuna is not installed", INSTALL
+        reason, remedy = "optuna is not installed", INSTALL
     elif optuna.partition(".")[0] not in MAJORS:
-        why, remedy = f"needs optuna {' or '.join(MAJORS)}, and {optuna} is installed", INSTALL
+        reason, remedy = f"needs optuna {' or '.join(MAJORS)}, and {optuna} is installed", INSTALL
     else:
         return
-    raise errors.ConfigError([f"{chosen}: {why}; {remedy}"])
+    raise errors.ConfigError([f"{chosen}: {reason}; {remedy}"])
 
 
 def _version(package: str) -> str | None:
-    from importlib import metadata  # here: few commands search, and it imports for some time
+    from importlib import metadata  # here: few commands search, and the import is slow
 
     try:
         return metadata.version(package)

@@ -1,4 +1,4 @@
-"""The rules of parameter groups, checked before there is a model to apply them to."""
+"""The rules of parameter groups, checked before the model is built."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -27,70 +27,70 @@ class ParamGroup:
     clip: Clip | None = None
     gradients: dict[str, Node] | None = None  # transformations by name, in order
     every: Count = 1
-    frozen: bool | Horizon = False  # for good, or until then
+    frozen: bool | Horizon = False  # always, or until then
 
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
 
 
 def options(rule: Options) -> dict[str, Any]:
-    """The entries of a rule that are no settings of a group: options of the group's optimizer."""
+    """The entries of a rule that are not group settings: options of the group's optimizer."""
     return {name: value for name, value in rule.items() if name not in SETTINGS}
 
 
 def problems(plain: Options) -> Problems:
     """The mistakes in `param_groups` of a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
-    found: Problems = {}
+    lines: Problems = {}
     for name, rule in groups.items() if isinstance(groups, Mapping) else ():
         path = f"param_groups.{name}"
         if not isinstance(rule, Mapping):
-            found[path] = f"{path}={rule}: should be an object with a match"
+            lines[path] = f"{path}={rule}: should be an object with a match"
         elif "_target_" in rule:
-            found |= node_checks.problems(path, rule)
+            lines |= node_checks.problems(path, rule)
         else:
-            found |= _rule_problems(path, rule) | _option_problems(path, rule, plain)
-    return found
+            lines |= _rule_problems(path, rule) | _option_problems(path, rule, plain)
+    return lines
 
 
 def _rule_problems(path: str, rule: Options) -> Problems:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
-    found = violations.found(fields_of(ParamGroup), settings, prefix=f"{path}.")
+    lines = violations.signature_problems(fields_of(ParamGroup), settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
-        if settings.get(name) is not None and f"{path}.{name}" not in found:
-            found |= _match_problems(f"{path}.{name}", settings[name])
-    found |= node_checks.inner_problems(path, settings)
+        if settings.get(name) is not None and f"{path}.{name}" not in lines:
+            lines |= _match_problems(f"{path}.{name}", settings[name])
+    lines |= node_checks.inner_problems(path, settings)
     lr, lr_scale, frozen = map(settings.get, ("lr", "lr_scale", "frozen"))
     if lr is not None and lr_scale is not None:
-        why = f"lr_scale={lr_scale} is given too; give one of the two"
-        found[f"{path}.lr"] = f"{path}.lr={lr}: {why}"
+        reason = f"lr_scale={lr_scale} is given too; give one of the two"
+        lines[f"{path}.lr"] = f"{path}.lr={lr}: {reason}"
     if frozen is True and settings.get("optimizer"):
-        why = "a frozen group needs no optimizer; remove one of the two"
-        found[f"{path}.frozen"] = f"{path}.frozen=True: {why}"
-    return found
+        reason = "a frozen group needs no optimizer; remove one of the two"
+        lines[f"{path}.frozen"] = f"{path}.frozen=True: {reason}"
+    return lines
 
 
 def _match_problems(path: str, match: str | Options) -> Problems:
     criteria = {"name": match} if isinstance(match, str) else match
-    found = violations.found(_criteria(), criteria, prefix=f"{path}.")
+    lines = violations.signature_problems(_criteria(), criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
         names = ", ".join(_criteria().parameters)
-        why = "names no criterion, and would claim every parameter"
-        found[path] = f"{path}={match}: {why}; give one of {names}"
+        reason = "names no criterion, and would claim every parameter"
+        lines[path] = f"{path}={match}: {reason}; give one of {names}"
     try:
         patterns.compiled(criteria.get("name") or "")
     except ValueError as error:
-        found.setdefault(f"{path}.name", f"{path}.name={error}")
-    return found
+        lines.setdefault(f"{path}.name", f"{path}.name={error}")
+    return lines
 
 
 @cache
 def _criteria() -> Signature:
-    """The criteria of `andiron.optim.Match`, each of which may be null."""
-    found = signature("andiron.optim.Match")
-    kinds = {name: each.kind for name, each in found.parameters.items()} if found else {}
+    """The criteria of `andiron.optim.Match`; each may be null."""
+    criteria = signature("andiron.optim.Match")
+    parameters = criteria.parameters if criteria else {}
     return Signature(
-        {name: Parameter(kind | None) for name, kind in kinds.items()}
+        {name: Parameter(parameter.kind | None) for name, parameter in parameters.items()}
     )
 
 

@@ -21,14 +21,14 @@ from andiron.disk import files
 from andiron.plain.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Device, Index, Positive, RunName
 
-Node = dict[str, Any]  # one `_target_` and its arguments, held to the signature of the target
+Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature
 Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
-OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options, given beside -m
-INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # no part of a run
-# how a run is started and shown, which says nothing of what is trained
+OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
+INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
+# options of how a run is started and shown, not of what is trained
 APART = frozenset((*INSTRUCTIONS, "render", "restart"))
 DEFAULT_WRITERS = {
     "tensorboard": {"_target_": "andiron.writers.TensorBoardWriter"},
@@ -80,7 +80,7 @@ class Train(LearnerOptions):
     )
     peer_timeout: Positive = option(
         600.0,
-        "seconds after which a process of the run that does not answer ends it",
+        "seconds to wait for an unresponsive process before the run ends",
         resume="free",
     )
     num_workers: Index = option(
@@ -128,7 +128,7 @@ class Train(LearnerOptions):
     )
     objective: str | list[str] | None = option(
         None,
-        "metric that ranks the runs of a sweep: valid/accuracy; null: that of checkpoint",
+        "metric that ranks the runs of a sweep: valid/accuracy; null: the checkpoint's",
         resume="free",
     )
     interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(
@@ -140,7 +140,7 @@ class Train(LearnerOptions):
         files.write(path, self.as_json())
 
     def as_json(self) -> bytes:
-        """The content of config.json, without what was said to the command alone."""
+        """The content of config.json, without the instructions to the command."""
         plain = dataclasses.asdict(self)
         recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
         return files.as_indented_json(recorded)
@@ -149,76 +149,76 @@ class Train(LearnerOptions):
     def load(cls, path: Path, trust: Trust = LIST_ALONE) -> "Train":
         """The configuration in the JSON file at `path`; missing fields take their defaults.
 
-        The file is data: it names only what `trust` allows, and its instructions are left out.
-        Raises: ConfigError naming every unknown, missing or wrong value, and every name refused.
+        The file is untrusted: it may name only what `trust` allows; instructions are left out.
+        Raises: ConfigError naming every unknown, missing or wrong value, and every refused name.
         """
         try:
             plain = files.read_json(Path(path))
         except ValueError as error:
             raise errors.ConfigError([f"{path}: not JSON: {error}"]) from error
         if not isinstance(plain, dict):
-            what = f"holds {type(plain).__name__}, not an object of options"
-            raise errors.ConfigError([f"{path}: {what}"])
+            reason = f"holds {type(plain).__name__}, not an object of options"
+            raise errors.ConfigError([f"{path}: {reason}"])
         trust.check(plain)
         recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
-        found = problems(recorded)
-        if found:
-            raise errors.ConfigError(f"{path}: {problem}" for problem in found.values())
+        lines = problems(recorded)
+        if lines:
+            raise errors.ConfigError(f"{path}: {line}" for line in lines.values())
         return cls(**recorded)
 
 
 def with_absolute_paths(config: Train) -> Train:
-    """The configuration with every path made absolute against the current directory."""
+    """The configuration with paths made absolute against the current directory."""
     start_from = config.start_from and os.path.abspath(config.start_from)
     return dataclasses.replace(config, data=_absolute(config.data), start_from=start_from)
 
 
 def _absolute(node: Node) -> Node:
-    """The node of a data set with its paths, and those of nodes inside it, made absolute."""
-    made = {name: _absolute(value) for name, value in node.items() if isinstance(value, dict)}
+    """The node of a data set with absolute paths, also in the nodes inside it."""
+    absolute = {name: _absolute(value) for name, value in node.items() if isinstance(value, dict)}
     for name in PATH_ARGUMENTS:
         if isinstance(node.get(name), str):
-            made[name] = os.path.abspath(node[name])
-    return node | made
+            absolute[name] = os.path.abspath(node[name])
+    return node | absolute
 
 
 def resume_policy() -> dict[str, Resume]:
-    """For each option whether a resumed run may change it: free, ask (if allowed), or never."""
+    """Whether a resumed run may change each option: free, ask (if allowed), or never."""
     return {field.name: field.metadata["resume"] for field in dataclasses.fields(Train)}
 
 
 def hyperparameters(config: Train) -> dict[str, Any]:
-    """The options that distinguish one run from another, those that are rarely set only if set."""
-    found = {}
+    """The options that distinguish runs; rarely set options only if they are set."""
+    options = {}
     for field in dataclasses.fields(Train):
-        value, counted = getattr(config, field.name), field.metadata["hparam"]
-        if counted is True or (counted and value != field.default):
-            found[field.name] = value
-    return found
+        value, hparam = getattr(config, field.name), field.metadata["hparam"]
+        if hparam is True or (hparam and value != field.default):
+            options[field.name] = value
+    return options
 
 
 def problems(plain: Options) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
-    found = _length_problems(plain) | violations.found(fields_of(Train), plain, prefix="")
+    lines = _length_problems(plain) | violations.signature_problems(fields_of(Train), plain, "")
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
         chosen = plain.get(group)
         if not isinstance(chosen, dict):
             continue
         if group in NODE_GROUPS:
-            found |= node_checks.problems(group, chosen)
+            lines |= node_checks.problems(group, chosen)
             continue
         for name, node in chosen.items():
             path = f"{group}.{name}"
             if isinstance(node, dict) and node and "_target_" not in node:
-                why = f"has options but no _target_; give {group}={name} too, or a _target_"
-                found[path] = f"{path}: {why}"
+                reason = f"has options but no _target_; give {group}={name} too, or a _target_"
+                lines[path] = f"{path}: {reason}"
             else:
-                found |= node_checks.problems(path, node)
-    return misplaced.corrected(found | rules.problems(plain), fields_of(Train), plain)
+                lines |= node_checks.problems(path, node)
+    return misplaced.corrected(lines | rules.problems(plain), fields_of(Train), plain)
 
 
 def _length_problems(plain: Options) -> Problems:
-    """A run is as long as num_epochs or num_updates says; the default of num_epochs gives way."""
+    """Requires one of num_epochs and num_updates; num_updates replaces a default num_epochs."""
     default = LearnerOptions().num_epochs
     num_epochs, num_updates = plain.get("num_epochs", default), plain.get("num_updates")
     if num_epochs is None and num_updates is None:

@@ -1,4 +1,4 @@
-"""What the callable behind a `_target_` takes, read from its source: nothing is imported or run.
+"""The arguments of a `_target_`, read from its source: nothing is imported or run.
 
 >>> signature("andiron.models.MLP").parameters["input_shape"].is_required
 True
@@ -42,7 +42,7 @@ class _UncheckedType(type):
 
 
 class Unchecked(metaclass=_UncheckedType):
-    """The type of an argument whose annotation names classes, such as Tensor: any value passes."""
+    """The type of an argument whose annotation names a class, such as Tensor: any value passes."""
 
     in_configuration: Any = Any
 
@@ -64,7 +64,7 @@ class _Array(list[Any]):
         return ranges.Nodes if item in (ranges.Node, _Callable) else list[item]
 
 
-IMPORTED = {  # what annotations may take from these modules
+IMPORTED = {  # names that annotations may take from these modules
     **{module.__name__: module for module in (typing, pydantic, improvement, options, ranges)},
     "collections.abc": types.SimpleNamespace(
         Callable=_Callable, Iterable=_Array, Mapping=dict, Sequence=_Array
@@ -74,7 +74,7 @@ IMPORTED = {  # what annotations may take from these modules
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument: its type for pydantic, and whether a class of Andiron's own insists on it."""
+    """One argument: its type for pydantic, and whether a class of Andiron requires it."""
 
     kind: Any
     is_required: bool = False
@@ -82,14 +82,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments of a callable by name; an open-ended one takes any others too."""
+    """The arguments of a callable by name; an open-ended callable takes any others too."""
 
     parameters: dict[str, Parameter]
     is_open_ended: bool = False
 
 
 class Module(dict[str, Any]):
-    """A parsed source file; as a dict, the types that the names in its annotations mean."""
+    """A parsed source file; as a dict, it maps the names in annotations to types."""
 
     def __init__(self, name: str, definitions: "Definitions"):
         super().__init__(BUILTINS)
@@ -101,12 +101,12 @@ class Module(dict[str, Any]):
             case ast.ClassDef() if self.is_own:
                 return ranges.Node  # a configuration can only give such an object as a node
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-                return _evaluated(self, value)
+                return _evaluate(self, value)
             case str() as imported:
-                return self._imported(imported)
+                return self._imported_type(imported)
         return Unchecked
 
-    def _imported(self, name: str) -> Any:
+    def _imported_type(self, name: str) -> Any:
         origin, _, attribute = name.rpartition(".")
         if name in IMPORTED:
             return IMPORTED[name]
@@ -119,11 +119,11 @@ class Module(dict[str, Any]):
 
 @cache
 def signature(target: str) -> Signature | None:
-    """The arguments of the class or function at a dotted name; None where its source tells none."""
+    """The arguments of the class or function at a dotted name; None if its source is not read."""
     if target in FOREIGN_RANGES:
         return Signature({name: Parameter(kind) for name, kind in FOREIGN_RANGES[target].items()})
-    found = None if target.partition(".")[0] in FOREIGN_PACKAGES else _located(target)
-    return found and _signature(*found)
+    definition = None if target.partition(".")[0] in FOREIGN_PACKAGES else _locate(target)
+    return definition and _signature(*definition)
 
 
 @cache
@@ -139,31 +139,31 @@ def fields_of(schema: type) -> Signature:
 
 
 def class_constant(target: str, name: str) -> Any:
-    """The plain value that a class, or the first base that has one, gives to a name; else None."""
-    return _constant(_located(target), name)
+    """The literal value of a class attribute, possibly of a first base; None without one."""
+    return _constant(_locate(target), name)
 
 
-def _constant(found: "Located | None", name: str) -> Any:
-    match found:
+def _constant(definition: "Located | None", name: str) -> Any:
+    match definition:
         case module, ast.ClassDef(bases=bases, body=body):
             match dict(_definitions(body)).get(name):
-                case ast.Assign(value=ast.Constant(got)) | ast.AnnAssign(value=ast.Constant(got)):
-                    return got
-            return _constant(_named(module, bases[0]), name) if bases else None
+                case ast.Assign(value=ast.Constant(raw)) | ast.AnnAssign(value=ast.Constant(raw)):
+                    return raw
+            return _constant(_definition_of(module, bases[0]), name) if bases else None
     return None
 
 
-Definitions = dict[str, ast.stmt | str]  # of what is imported, its dotted name
-Located = tuple[Module, ast.stmt]  # a statement, and where it stands
+Definitions = dict[str, ast.stmt | str]  # for an imported name, its dotted name
+Located = tuple[Module, ast.stmt]  # a statement, and its module
 
 
-def _located(target: str) -> Located | None:
-    """The definition at a dotted name: of a module, or of a class in one."""
+def _locate(target: str) -> Located | None:
+    """The definition at a dotted name, in a module or in a class."""
     parent, _, name = target.rpartition(".")
     module = _module(parent) if parent else None
     if module is not None:
         return _definition(module, name)
-    owner = _located(parent) if parent else None
+    owner = _locate(parent) if parent else None
     return owner and _method(*owner, name)
 
 
@@ -174,14 +174,14 @@ def _module(name: str) -> Module | None:
         return None
     try:
         tree = ast.parse(Path(str(spec.origin)).read_bytes())
-    except (OSError, SyntaxError, ValueError):  # whoever imports it is told
+    except (OSError, SyntaxError, ValueError):  # importing it reports the error
         return None
     return Module(name, dict(_definitions(tree.body, str(spec.parent))))
 
 
 @cache
 def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Where the source of a module is, found without importing any parent."""
+    """The place of a module's source, found without importing any parent."""
     parent, _, _ = name.rpartition(".")
     outer = _spec(parent) if parent else None
     folders = outer.submodule_search_locations if outer else None
@@ -202,9 +202,9 @@ def _definitions(body: list[ast.stmt], package: str = "") -> Iterator[tuple[str,
             case ast.ImportFrom(module, names, level):
                 outer = package.rsplit(".", level - 1)[0] if level else ""
                 origin = f"{outer}.{module or ''}".strip(".")
-                yield from ((each.asname or each.name, f"{origin}.{each.name}") for each in names)
+                yield from ((item.asname or item.name, f"{origin}.{item.name}") for item in names)
             case ast.Import(names):
-                yield from ((each.asname or each.name, each.name) for each in names)
+                yield from ((item.asname or item.name, item.name) for item in names)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield name, statement
             case ast.If() | ast.Try():
@@ -212,16 +212,16 @@ def _definitions(body: list[ast.stmt], package: str = "") -> Iterator[tuple[str,
 
 
 def _definition(module: Module, name: str) -> Located | None:
-    """Where a name of a module is defined: imports from one module to another are followed."""
-    found = module.definitions.get(name)
-    if isinstance(found, str):
-        return _located(found)
-    return None if found is None else (module, found)
+    """The definition of a name of a module; imports from other modules are followed."""
+    statement = module.definitions.get(name)
+    if isinstance(statement, str):
+        return _locate(statement)
+    return None if statement is None else (module, statement)
 
 
 def _method(module: Module, owner: ast.stmt, name: str) -> Located | None:
-    found = isinstance(owner, ast.ClassDef) and dict(_definitions(owner.body)).get(name)
-    return (module, found) if isinstance(found, ast.FunctionDef) else None
+    statement = isinstance(owner, ast.ClassDef) and dict(_definitions(owner.body)).get(name)
+    return (module, statement) if isinstance(statement, ast.FunctionDef) else None
 
 
 def _signature(module: Module, statement: ast.stmt) -> Signature | None:
@@ -229,7 +229,7 @@ def _signature(module: Module, statement: ast.stmt) -> Signature | None:
         return _arguments(module, statement.args)
     if not isinstance(statement, ast.ClassDef):
         return None
-    if any("dataclass" in ast.unparse(each).partition("(")[0] for each in statement.decorator_list):
+    if any("dataclass" in ast.unparse(node).partition("(")[0] for node in statement.decorator_list):
         return Signature(dict(_fields(module, statement)))
     constructor = _method(module, statement, "__init__")
     if constructor is not None:
@@ -237,11 +237,11 @@ def _signature(module: Module, statement: ast.stmt) -> Signature | None:
     bases = [base for base in statement.bases if _last_name(base) not in NOTHING_TO_READ]
     if not bases:
         return Signature({})
-    inherited = _named(module, bases[0])
+    inherited = _definition_of(module, bases[0])
     return inherited and _signature(*inherited)
 
 
-def _named(module: Module, expression: ast.expr) -> Located | None:
+def _definition_of(module: Module, expression: ast.expr) -> Located | None:
     return _definition(module, expression.id) if isinstance(expression, ast.Name) else None
 
 
@@ -251,43 +251,43 @@ def _last_name(expression: ast.expr) -> str:
 
 def _arguments(module: Module, arguments: ast.arguments) -> Signature:
     by_place = [*arguments.posonlyargs, *arguments.args]
-    receiver = [each for each in by_place[:1] if each.arg in ("self", "cls")]
+    receiver = [argument for argument in by_place[:1] if argument.arg in ("self", "cls")]
     required = len(by_place) - len(arguments.defaults)
     defaults = [*[None] * required, *arguments.defaults, *arguments.kw_defaults]
     parameters = {
-        each.arg: _parameter(module, each.annotation, default)
-        for each, default in zip([*by_place, *arguments.kwonlyargs], defaults)
-        if each not in receiver
+        argument.arg: _parameter(module, argument.annotation, default)
+        for argument, default in zip([*by_place, *arguments.kwonlyargs], defaults)
+        if argument not in receiver
     }
     return Signature(parameters, is_open_ended=arguments.kwarg is not None)
 
 
 def _fields(module: Module, statement: ast.ClassDef) -> Iterator[tuple[str, Parameter]]:
-    """The fields of a dataclass, those of its bases first."""
+    """The fields of a dataclass, after the fields of its bases."""
     for base in statement.bases:
-        match _named(module, base):
+        match _definition_of(module, base):
             case origin, ast.ClassDef() as inherited:
                 yield from _fields(origin, inherited)
     for field in statement.body:
         match field:
             case ast.AnnAssign(ast.Name(name), annotation, default):
-                given = {each.arg: each.value for each in getattr(default, "keywords", [])}
-                is_made = "init" in given and ast.unparse(given["init"]) == "False"
-                if is_made or "ClassVar" in ast.unparse(annotation):
+                keywords = {item.arg: item.value for item in getattr(default, "keywords", [])}
+                is_not_argument = "init" in keywords and ast.unparse(keywords["init"]) == "False"
+                if is_not_argument or "ClassVar" in ast.unparse(annotation):
                     continue
                 if isinstance(default, ast.Call) and _last_name(default.func) == "field":
-                    default = given.get("default") or given.get("default_factory")
+                    default = keywords.get("default") or keywords.get("default_factory")
                 yield name, _parameter(module, annotation, default)
 
 
 def _parameter(module: Module, annotation: ast.expr | None, default: ast.expr | None) -> Parameter:
-    kind = _evaluated(module, annotation)
+    kind = _evaluate(module, annotation)
     kind = Optional[kind] if isinstance(default, ast.Constant) and default.value is None else kind
     return Parameter(kind, is_required=module.is_own and default is None)
 
 
-def _evaluated(module: Module, annotation: ast.expr | None) -> Any:
-    """The type that an annotation means; the names of classes mean `Unchecked`."""
+def _evaluate(module: Module, annotation: ast.expr | None) -> Any:
+    """The type of an annotation; the names of classes give `Unchecked`."""
     if annotation is None:
         return Unchecked
     text = annotation.value if isinstance(annotation, ast.Constant) else None

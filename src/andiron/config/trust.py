@@ -1,7 +1,7 @@
-"""Which classes a run folder may name: the folder is data, whoever made it.
+"""Which classes a run folder may name: the folder is untrusted data.
 
-What the user says is trusted: the command line and `conf/`. A `_target_` that only the folder's
-record says is built if it is on the list below, or in a package that `trust=[package]` names.
+The user's command line and `conf/` are trusted. A `_target_` that only the folder's record names is
+built if it is on the list below, or in a package that `trust=[package]` names.
 
 >>> Trust().allows("model", "torch.nn.Linear"), Trust().allows("scheduler", "torch.nn.Linear")
 (True, False)
@@ -24,8 +24,8 @@ from andiron.ranges import DOTTED_NAME
 
 CLASS, FUNCTION = r"[A-Z]\w*", r"[a-z]\w*"
 TRANSFORMATIONS = ("centralise", "clip_global_norm", "clip_norm", "clip_value", "noise")
-# by place and module: the names that are built there; a pattern for other libraries, whose names
-# the build checks again on the object that they give (`andiron.assembly.target_kinds`)
+# allowed names by place and module; a pattern for other libraries, whose objects the build checks
+# again (`andiron.assembly.target_kinds`)
 LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     "data": {
         "andiron.data": (
@@ -81,32 +81,32 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     "writers": {"andiron.writers": ("CsvWriter", "JsonLinesWriter", "TensorBoardWriter")},
     "render": {"andiron.render": ("Dashboard", "Live", "Plain", "auto")},
 }  # fmt: skip
-OURS = ("andiron.", "torch.", "torchvision.")  # held to the list, whoever else names them
-KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # no user's own
+OURS = ("andiron.", "torch.", "torchvision.")  # restricted to the list, also for names in `conf/`
+KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # not the user's own
 NAMED = re.compile(r":\s*[\"']?([^\W\d]\w*(?:\.[^\W\d]\w*)+)")  # a dotted name as a value in YAML
-Option = tuple[str, str, Any]  # the option's name, its place, and its node or value
+Option = tuple[str, str, Any]  # an option's name, its place, and its node or value
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What may be built from a record beside the list: packages, and what the user says himself."""
+    """Names allowed besides the list: from trusted packages, or given by the user."""
 
     packages: tuple[str, ...] = ()
     said: frozenset[tuple[str, str]] = frozenset()  # place and target
 
     def allows(self, place: str, name: str) -> bool:
-        """Whether a record may have the callable of this dotted name built at this place."""
+        """Whether a record may name the callable of this dotted name at this place."""
         if DOTTED_NAME.fullmatch(name) is None:  # an interpolation, a path
             return False
-        packages = (name == each or name.startswith(f"{each}.") for each in self.packages)
-        return (place, name) in self.said or any(packages) or _is_listed(place, name)
+        matches = (name == package or name.startswith(f"{package}.") for package in self.packages)
+        return (place, name) in self.said or any(matches) or _is_listed(place, name)
 
     def saying(self, plain: Mapping[str, Any]) -> "Trust":
-        """The same, and every name in a configuration that the user composed."""
+        """This trust, extended by every name in a configuration that the user composed."""
         return replace(self, said=self.said | {*names(plain)})
 
     def check(self, plain: Mapping[str, Any]) -> None:
-        """Refuses a recorded configuration that names what may not be built; imports nothing.
+        """Refuses a recorded configuration that names what is not allowed; imports nothing.
 
         Raises: ConfigError with every such name, and the option that trusts its package.
         """
@@ -123,7 +123,7 @@ LIST_ALONE = Trust()
 
 
 def refusal(refused: Iterable[Option]) -> errors.ConfigError:
-    """The error for names in a record that may not be built."""
+    """The error for names in a record that are not allowed."""
     return errors.ConfigError(
         f"{option}={name!r}: recorded in a run folder, from which only listed classes are built"
         f"{_remedy(option, str(name))}"
@@ -141,20 +141,20 @@ def _remedy(option: str, name: str) -> str:
 def of_user(
     conf_dirs: Sequence[Path], packages: Iterable[str] = (), arguments: Iterable[str] = ()
 ) -> Trust:
-    """The packages that the user trusts, and the targets that he names.
+    """The trust of the user: `packages`, and the targets that the user names.
 
-    Those are the other libraries' in `conf/`, whose train.yaml may list packages too, and all that
-    the `arguments` of this command choose.
+    These are the targets of other libraries in `conf/`, whose train.yaml may list packages too, and
+    all targets that the `arguments` choose.
     """
     trusted = list(packages)
-    said = {each for argument in arguments for each in _said_by(argument, conf_dirs)}
+    said = {pair for argument in arguments for pair in _names_in_override(argument, conf_dirs)}
     for folder in conf_dirs:
         trusted += _listed_packages(folder / "train.yaml")
         for path in folder.rglob("*.yaml"):
             text = path.read_text(encoding="utf-8", errors="replace")
             if any(not name.startswith(OURS) for name in NAMED.findall(text)):
-                found = _said_in(path, text, folder)
-                said |= {each for each in found if not each[1].startswith(OURS)}
+                pairs = _names_in_file(path, text, folder)
+                said |= {pair for pair in pairs if not pair[1].startswith(OURS)}
     return Trust(tuple(dict.fromkeys(trusted)), frozenset(said))
 
 
@@ -162,21 +162,21 @@ def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
     """Every node of a configuration with its option and its place."""
     for name, value in plain.items():
         if name != "param_groups":
-            yield from _nodes(value, name, name)
+            yield from _nodes_inside(value, name, name)
             continue
         for group, options in (value if isinstance(value, dict) else {}).items():
             if isinstance(options, dict) and "_target_" not in options:
                 for key, inner in options.items():
-                    yield from _nodes(inner, f"{name}.{group}.{key}", _of_setting(key))
+                    yield from _nodes_inside(inner, f"{name}.{group}.{key}", _place_of_setting(key))
             else:
-                yield from _nodes(options, f"{name}.{group}", name)
+                yield from _nodes_inside(options, f"{name}.{group}", name)
 
 
 def place_of(path: str) -> str:
-    """The place of the node at a dotted option: its group, or that of a group's own setting."""
+    """The place of the node at a dotted option: its group, or a parameter group's setting."""
     group, _, inner = path.partition(".")
     setting = inner.split(".")[1:2]
-    return _of_setting(*setting) if group == "param_groups" and setting else group
+    return _place_of_setting(*setting) if group == "param_groups" and setting else group
 
 
 def places_of(name: str) -> list[str]:
@@ -186,25 +186,25 @@ def places_of(name: str) -> list[str]:
 
 
 def listed_at(place: str) -> str:
-    """What a place takes of Andiron's own, in words."""
+    """A description of the classes and functions that a place takes."""
     modules = [module for module in LISTED.get(place, {}) if module.startswith("andiron.")]
     own = [*modules, *(module for module in LISTED.get(place, {}) if module not in modules)]
     return f"what is in {' or '.join(own[:2])}" if own else "something else"
 
 
-def _of_setting(setting: str) -> str:
+def _place_of_setting(setting: str) -> str:
     return {"schedule": "scheduler"}.get(setting, setting if setting in LISTED else "param_groups")
 
 
-def _nodes(value: Any, option: str, place: str) -> Iterator[Option]:
+def _nodes_inside(value: Any, option: str, place: str) -> Iterator[Option]:
     if isinstance(value, Mapping):
         if "_target_" in value:
             yield option, place, value
         for key, inner in value.items():
-            yield from _nodes(inner, f"{option}.{key}", place)
+            yield from _nodes_inside(inner, f"{option}.{key}", place)
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from _nodes(inner, f"{option}.{number}", place)
+            yield from _nodes_inside(inner, f"{option}.{number}", place)
 
 
 def names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -223,11 +223,11 @@ def _is_listed(place: str, name: str) -> bool:
     return last in names
 
 
-def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
+def _names_in_file(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     group = path.relative_to(folder).parts[0]
     try:
         content = yaml.safe_load(text)
-    except yaml.YAMLError:  # Hydra reports it to whoever composes with the file
+    except yaml.YAMLError:  # Hydra reports it when the file is composed
         return
     if not isinstance(content, dict):
         return
@@ -235,8 +235,8 @@ def _said_in(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     yield from names(placed)
 
 
-def _said_by(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """What one override chooses: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
+def _names_in_override(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """The names in an override: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
     option, _, value = argument.lstrip("+").partition("=")
     group = option.partition("@")[0].partition(".")[0]
     if DOTTED_NAME.fullmatch(value):
@@ -245,7 +245,7 @@ def _said_by(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, st
         for choice, folder in itertools.product(re.findall(r"[\w-]+", value), conf_dirs):
             path = folder / group / f"{choice}.yaml"
             if path.is_file():
-                yield from _said_in(path, path.read_text(encoding="utf-8"), folder)
+                yield from _names_in_file(path, path.read_text(encoding="utf-8"), folder)
 
 
 def _listed_packages(path: Path) -> list[str]:
@@ -253,5 +253,5 @@ def _listed_packages(path: Path) -> list[str]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError):
         return []
-    given = content.get("trust") if isinstance(content, dict) else None
-    return [str(each) for each in given] if isinstance(given, list) else []
+    packages = content.get("trust") if isinstance(content, dict) else None
+    return [str(package) for package in packages] if isinstance(packages, list) else []

@@ -1,7 +1,7 @@
-"""Where `conf/` is; and the files of other folders, looked at before Hydra composes from them.
+"""Where `conf/` is, and checks of the files of other folders before Hydra composes from them.
 
-A few lines of YAML whose aliases name each other stand for more values than memory holds. What
-does no harm until it is chosen, such as a file that is no YAML, is left to the composition.
+A few lines of YAML whose aliases name each other can expand to more values than memory holds. Other
+invalid files are reported when they are composed.
 """
 
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ import yaml
 from andiron import errors
 from andiron.disk import files
 
-MOST_BYTES = 2**18  # of a file; those of conf/ have some hundred
-MOST_VALUES = 100_000  # that a file stands for, its aliases followed
+MOST_BYTES = 2**18  # of a file; files of conf/ have a few hundred
+MOST_VALUES = 100_000  # in a file with its aliases expanded
 
 
 def default_conf_dir() -> Path:
@@ -24,12 +24,12 @@ def default_conf_dir() -> Path:
 
 
 def check(folders: Iterable[Path]) -> None:
-    """Refuses files that are harmful to read, or stand for more than a configuration.
+    """Refuses files that are harmful to read, or expand to more than a configuration.
 
     Raises: ConfigError with all of them.
     """
-    found = [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]
-    paths = [path for path in found if not path.is_dir()]
+    matches = [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]
+    paths = [path for path in matches if not path.is_dir()]
     problems = [f"{path}: {problem}" for path in paths if (problem := _problem(path))]
     if problems:
         raise errors.ConfigError(problems)
@@ -38,27 +38,27 @@ def check(folders: Iterable[Path]) -> None:
 def _problem(path: Path) -> str | None:
     try:
         node = yaml.compose(files.read_text(path, MOST_BYTES), yaml.SafeLoader)
-        number = 0 if node is None else _number(node, {})
+        size = 0 if node is None else _expanded_size(node, {})
     except RecursionError:
         return "is nested too deeply; write it with fewer levels"
     except (yaml.YAMLError, OSError, UnicodeDecodeError):
         return None
     except ValueError as error:
         return f"cannot be read: {error}; correct it"
-    if number <= MOST_VALUES:
+    if size <= MOST_VALUES:
         return None
-    return f"stands for {number:.0e} values, more than {MOST_VALUES:,}; write it without aliases"
+    return f"stands for {size:.0e} values, more than {MOST_VALUES:,}; write it without aliases"
 
 
-def _number(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node stands for, each alias being all that it names."""
-    if id(node) not in known:
-        known[id(node)] = MOST_VALUES  # of a node that names itself
-        known[id(node)] = 1 + sum(_number(inner, known) for inner in _inside(node))
-    return known[id(node)]
+def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """The number of values in a node with its aliases expanded."""
+    if id(node) not in sizes:
+        sizes[id(node)] = MOST_VALUES  # for a node that contains itself
+        sizes[id(node)] = 1 + sum(_expanded_size(inner, sizes) for inner in _children(node))
+    return sizes[id(node)]
 
 
-def _inside(node: yaml.Node) -> list[yaml.Node]:
+def _children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
-        return [each for pair in node.value for each in pair]
+        return [child for pair in node.value for child in pair]
     return node.value if isinstance(node, yaml.SequenceNode) else []

@@ -1,4 +1,4 @@
-"""How plain values differ from the signature that they should fit, as error messages."""
+"""Checks plain values against a signature; the problems are error messages."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -13,69 +13,69 @@ from andiron.config.signatures import Signature, fields_of
 Schema = TypeVar("Schema")
 Options = Mapping[str, Any]  # values by name
 Problems = dict[str, str]  # a line for each option
-UNKNOWN = ": no such option"  # behind an option that has no such name
+UNKNOWN = ": no such option"  # follows the name of an unknown option
 
 
-def checked(schema: type[Schema], given: Options, prefix: str) -> Schema:
+def checked(schema: type[Schema], values: Options, prefix: str) -> Schema:
     """The dataclass `schema` with these values.
 
-    Raises: ConfigError with all that do not fit.
+    Raises: ConfigError with all values that do not fit.
     """
-    problems = found(fields_of(schema), given, prefix)  # type: ignore[arg-type]
+    problems = signature_problems(fields_of(schema), values, prefix)  # type: ignore[arg-type]
     if problems:
         raise errors.ConfigError(problems.values())
-    return schema(**given)
+    return schema(**values)
 
 
-def found(
-    takes: Signature, given: Options, prefix: str, supplied: Collection[str] = ()
+def signature_problems(
+    expected: Signature, values: Options, prefix: str, supplied: Collection[str] = ()
 ) -> Problems:
-    """A line for each option of `given` that does not fit or is missing, by its dotted name.
+    """A line for each option of `values` that does not fit or is missing, by its dotted name.
 
-    Those of `supplied` come from elsewhere: they may be missing, and no message offers them.
+    `supplied` options come from elsewhere: they may be missing, and messages do not offer them.
     """
-    complaints: Problems = {}
-    for name, parameter in takes.parameters.items():
-        if name in given:
-            misfit = _misfit(parameter.kind, given[name])
-            if misfit:
-                complaints[name] = f"={given[name]}: {misfit}"
+    lines: Problems = {}
+    for name, parameter in expected.parameters.items():
+        if name in values:
+            problem = _type_problem(parameter.kind, values[name])
+            if problem:
+                lines[name] = f"={values[name]}: {problem}"
         elif parameter.is_required and name not in supplied:
-            complaints[name] = f": no value; give one as {prefix}{name}=..."
-    offered = [name for name in takes.parameters if name not in supplied]
-    for name in () if takes.is_open_ended else given:
-        if name not in takes.parameters:
-            hint = errors.nearest(name, offered) or f"; allowed here: {', '.join(offered)}"
-            complaints[name] = f"{UNKNOWN}{hint}"
-    return {f"{prefix}{name}": f"{prefix}{name}{why}" for name, why in complaints.items()}
+            lines[name] = f": no value; give one as {prefix}{name}=..."
+    allowed = [name for name in expected.parameters if name not in supplied]
+    for name in () if expected.is_open_ended else values:
+        if name not in expected.parameters:
+            hint = errors.nearest(name, allowed) or f"; allowed here: {', '.join(allowed)}"
+            lines[name] = f"{UNKNOWN}{hint}"
+    return {f"{prefix}{name}": f"{prefix}{name}{reason}" for name, reason in lines.items()}
 
 
-def _misfit(kind: Any, value: Any) -> str:
+def _type_problem(kind: Any, value: Any) -> str:
     """Why a value is not of this type; empty if it is."""
     try:
         # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
         _adapter(kind).validate_json(json.dumps(value, default=str))
     except pydantic.ValidationError as error:
-        details = error.errors()  # one for each alternative of a union
+        details = error.errors()  # one for each member of a union
     else:
         return ""
     item = next((part for part in details[0]["loc"] if isinstance(part, int)), None)
     if details[0]["type"] == "missing":
         return f"item {item} is missing"
-    allowed = " or ".join(dict.fromkeys(map(_allowed, details)))
+    allowed = " or ".join(dict.fromkeys(map(_allowed_values, details)))
     return f"should be {allowed}" + ("" if item is None else f" (item {item})")
 
 
 @cache
 def _adapter(kind: Any) -> Any:
-    """The validator of a type; one of a type that pydantic does not know accepts any value."""
+    """The validator of a type; for a type unknown to pydantic, it accepts any value."""
     try:
         return pydantic.TypeAdapter(kind, config=pydantic.ConfigDict(strict=True))
     except (pydantic.PydanticUserError, TypeError):
         return pydantic.TypeAdapter(Any)
 
 
-def _allowed(detail: Any) -> str:
+def _allowed_values(detail: Any) -> str:
     allowed = str(detail["msg"]).removeprefix("Input should be ")
     # pydantic's word for a list is JSON's
     return "a list, in brackets: [...]" if allowed == "a valid array" else allowed

@@ -1,4 +1,4 @@
-"""Two runs compared bit for bit: what they logged, their newest checkpoints, their results."""
+"""Compares two runs bit for bit: logged values, newest checkpoints and results."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Stores = Callable[[Path], Store]  # by the folder of a run's checkpoints
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference of another run from the expected one; `updates` says when, if it is known."""
+    """A difference of a run from the expected one, after `updates` updates if known."""
 
     where: str
     what: str
@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Counts:
-    """How much of a run is compared."""
+    """The numbers of values that are compared."""
 
     tensors: int
     values: int
@@ -53,25 +53,25 @@ class Counts:
 
 
 def compare(straight: Path, other: Path, stores: Stores = LocalStore) -> list[Difference]:
-    """Every difference between two finished runs, in the order of training; none if bits are equal.
+    """Every difference between two finished runs, in the order of training.
 
-    First what was logged, by update; then the newest checkpoint, final weights and the summary.
-    `stores` gives the store of a run's checkpoints.
+    Logged values come first, by update, then the newest checkpoint, final weights and the summary.
+    `stores` returns the store of a run's checkpoints.
     Raises: RunFolderError if a folder holds no finished run; DataError if a file is damaged.
     """
     one, two = finished(straight), finished(other)
-    expected, found = lines(one), lines(two)
+    expected, actual = lines(one), lines(two)
     differences = [
-        *_line_order(expected, found, one.metrics.name),
-        *_in_logged(expected, found),
-        *_in_logged(curves(one), curves(two)),
+        *_order_differences(expected, actual, one.metrics.name),
+        *_logged_differences(expected, actual),
+        *_logged_differences(curves(one), curves(two)),
     ]
-    differences.sort(key=lambda each: each.updates or 0)  # stable: lines before curves
-    return [*differences, *_in_files(_files(one, stores), _files(two, stores))]
+    differences.sort(key=lambda difference: difference.updates or 0)  # stable: lines before curves
+    return [*differences, *_file_differences(_files(one, stores), _files(two, stores))]
 
 
 def counts(path: Path, stores: Stores = LocalStore) -> Counts:
-    """How much of a finished run is compared.
+    """The numbers of compared values of a finished run.
 
     Raises: as `compare`.
     """
@@ -91,43 +91,43 @@ def counts(path: Path, stores: Stores = LocalStore) -> Counts:
 def finished(path: Path) -> RunFolder:
     """The folder of a finished run.
 
-    Raises: RunFolderError if it is none.
+    Raises: RunFolderError if the run is not finished.
     """
     folder = RunFolder(path)
     if not folder.model.is_file():
         no_model = f"there is no {folder.model.name} in it"
-        why = no_model if path.is_dir() else "there is no such folder"
-        raise errors.RunFolderError(f"{path}: {why}; name the folder of a run that is finished")
+        reason = no_model if path.is_dir() else "there is no such folder"
+        raise errors.RunFolderError(f"{path}: {reason}; name the folder of a run that is finished")
     return folder
 
 
-def _line_order(expected: Logged, found: Logged, file: str) -> Iterator[Difference]:
-    """The first place where two files with the same lines have them in another order."""
-    if expected.keys() != found.keys():
+def _order_differences(expected: Logged, actual: Logged, file: str) -> Iterator[Difference]:
+    """The first line that differs between two files with the same lines in another order."""
+    if expected.keys() != actual.keys():
         return  # each missing line is reported by itself
-    for places in zip(expected, found, strict=True):
+    for places in zip(expected, actual, strict=True):
         if places[0] != places[1]:
             ours, theirs = (f"{where.partition(': ')[2]}, update {at}" for at, where in places)
             yield Difference(file, "the line in this place", ours, theirs, min(places).updates)
             return
 
 
-def _in_logged(expected: Logged, found: Logged) -> Iterator[Difference]:
-    for place in expected | found:
-        ours, theirs = expected.get(place, []), found.get(place, [])
+def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference]:
+    for place in expected | actual:
+        ours, theirs = expected.get(place, []), actual.get(place, [])
         if len(ours) != len(theirs):
-            times = _times(len(ours)), _times(len(theirs))
+            times = _described_count(len(ours)), _described_count(len(theirs))
             yield Difference(place.where, "what was logged", *times, place.updates)
         for one, other in zip(ours, theirs, strict=False):
-            yield from _in_values(place.where, one, other, place.updates)
+            yield from _value_differences(place.where, one, other, place.updates)
 
 
-def _times(number: int) -> str:
+def _described_count(number: int) -> str:
     return {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
 
 
 def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
-    """The compared files of a run, by what they are called in a difference."""
+    """The compared files of a run, by their names in a difference."""
     named, store = {}, stores(folder.checkpoints)
     for name in checkpoint.names(store)[-1:]:
         newest = store.fetch(name)
@@ -141,46 +141,47 @@ def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
 def _read(path: Path) -> Values:
     if path.suffix == ".safetensors":
         return dict(sorted(serialization.load_tensors(path).items()))
-    flat = {".".join(key): each for key, each in leaves(manifest.read_json(path), opens_lists=True)}
-    return {
-        name: repr(value) for name, value in flat.items() if not f"{name}.".startswith(LEFT_OUT)
-    }
+    flat = leaves(manifest.read_json(path), opens_lists=True)
+    named = ((".".join(key), value) for key, value in flat)
+    return {name: repr(value) for name, value in named if not f"{name}.".startswith(LEFT_OUT)}
 
 
-def _in_files(expected: dict[str, Path], found: dict[str, Path]) -> Iterator[Difference]:
-    for name in expected | found:
-        one, other = ("there" if name in paths else MISSING for paths in (expected, found))
+def _file_differences(expected: dict[str, Path], actual: dict[str, Path]) -> Iterator[Difference]:
+    for name in expected | actual:
+        one, other = ("there" if name in paths else MISSING for paths in (expected, actual))
         if one == other:
-            yield from _in_values(name, _read(expected[name]), _read(found[name]))
+            yield from _value_differences(name, _read(expected[name]), _read(actual[name]))
         else:
             yield Difference(name, "the file", one, other)
 
 
-def _in_values(
-    where: str, expected: Values, found: Values, updates: int | None = None
+def _value_differences(
+    where: str, expected: Values, actual: Values, updates: int | None = None
 ) -> Iterator[Difference]:
-    for name in expected | found:
-        one, other = expected.get(name, MISSING), found.get(name, MISSING)
-        if _kind(one) != _kind(other):
-            yield Difference(where, name, _kind(one), _kind(other), updates)
+    for name in expected | actual:
+        one, other = expected.get(name, MISSING), actual.get(name, MISSING)
+        if _type_of(one) != _type_of(other):
+            yield Difference(where, name, _type_of(one), _type_of(other), updates)
         elif isinstance(one, Tensor):
-            yield from _in_tensor(where, name, one, other)
+            yield from _tensor_differences(where, name, one, other)
 
 
-def _in_tensor(where: str, name: str, expected: Tensor, found: Tensor) -> Iterator[Difference]:
+def _tensor_differences(
+    where: str, name: str, expected: Tensor, actual: Tensor
+) -> Iterator[Difference]:
     """The first element that differs, of two tensors of the same type and shape."""
-    differing = (_bits(expected) != _bits(found)).any(dim=1).nonzero().flatten()
+    differing = (_bits(expected) != _bits(actual)).any(dim=1).nonzero().flatten()
     if len(differing):
         first = int(differing[0])
         what = (
             f"{name}[{first}], the first of {len(differing)} elements of {expected.numel()} that "
             "differ,"
         )
-        yield Difference(where, what, _element(expected, first), _element(found, first))
+        yield Difference(where, what, _element(expected, first), _element(actual, first))
 
 
-def _kind(value: Any) -> str:
-    """The type and shape of a tensor; other values are text already."""
+def _type_of(value: Any) -> str:
+    """The type and shape of a tensor; other values are already text."""
     if not isinstance(value, Tensor):
         return str(value)
     return f"{str(value.dtype).removeprefix('torch.')} {[*value.shape]}"
@@ -192,7 +193,7 @@ def _bits(tensor: Tensor) -> Tensor:
 
 
 def _element(tensor: Tensor, number: int) -> str:
-    """One element as a number, and its bytes, which tell two NaNs apart."""
+    """An element as a number with its bytes, which distinguish NaNs."""
     element = tensor.reshape(-1)[number]
     bits = bytes(reversed(_bits(element).flatten().tolist())).hex()
     return f"{element.item()!r} (0x{bits})"

@@ -1,5 +1,4 @@
-"""A run's folder in the hands of one process: claimed for a new run, or taken over to resume one.
-"""
+"""Keeps a run's folder to one process: claims it for a new run, or to resume one."""
 
 import logging
 import os
@@ -19,13 +18,12 @@ log = logging.getLogger("andiron")
 
 @contextmanager
 def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[[], None]]:
-    """The folder for a new run alone, its status and log kept; the empty folder may exist.
+    """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
 
-    Call the function that is yielded once the new run is built: only then is a run that it
-    replaces removed. After an earlier error that run is put back, and after a ConfigError the
-    folder is as it was found.
-    Raises: RunFolderError if the folder cannot be written, if it holds files that no run wrote, or
-    a run that `overwrite` does not allow replacing.
+    Call the yielded function once the new run is built: it removes the run that is replaced. An
+    earlier error restores that run; after a ConfigError the folder is unchanged.
+    Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
+    run that `overwrite` does not allow replacing.
     """
     started = status.now()
     begun: list[bool] = []
@@ -34,13 +32,13 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
             f"{folder.path}: is among the files of the run in {around}; choose another "
             "hydra.run.dir"
         )
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with alone_in(folder.path):
             replaced = _claim(folder, overwrite=overwrite)
-            held.enter_context(_undone_on_error(folder, replaced, begun))
-            held.enter_context(files.guarded(folder.path))
+            stack.enter_context(_undo_on_error(folder, replaced, begun))
+            stack.enter_context(files.guarded(folder.path))
             status.write(folder, status.running(started))
-            held.enter_context(_logged(folder))
+            stack.enter_context(_logging_to_file(folder))
         with status.reported(folder, started):
 
             def begins() -> None:
@@ -54,15 +52,15 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
 
 
 @contextmanager
-def _undone_on_error(
+def _undo_on_error(
     folder: RunFolder, replaced: Path | None, begun: list[bool]
 ) -> Iterator[None]:
-    """Empties the folder again if nothing was trained, and puts back the run that was in it."""
+    """After an error before training, empties the folder and restores the run that was in it."""
     run = run_record.identity(folder)
     try:
         yield
     except BaseException as error:
-        if not begun and run_record.holds_run(folder, run):  # no other folder took its place
+        if not begun and run_record.holds_run(folder, run):  # not another folder in its place
             with suppress(OSError):  # the next command that claims the folder settles the rest
                 if replaced is not None:
                     replaced_run.restore(folder, replaced)
@@ -72,9 +70,9 @@ def _undone_on_error(
 
 
 def settle(folder: RunFolder) -> None:
-    """Puts a run back that a killed process was replacing, or ends the replacement if it had begun.
+    """Restores a run that a killed process was replacing, or removes it if the new run had begun.
 
-    For a command that looks at the run before it claims the folder.
+    For commands that read the run before they claim the folder.
     Raises: RunFolderError if a process still trains there, or a link leads out of the folder.
     """
     if os.path.isdir(folder.path) and replaced_run.asides(folder):
@@ -84,11 +82,10 @@ def settle(folder: RunFolder) -> None:
 
 @contextmanager
 def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
-    """The folder of a run that is resumed in it, its status and log kept as `claimed` keeps them.
+    """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
 
-    Call the function that is yielded once the run is built: after an earlier error the status is
-    restored.
-    Raises: RunFolderError if the folder cannot be written, if a link leads out of it, or if another
+    Call the yielded function once the run is built: an earlier error restores the status.
+    Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
     begun: list[bool] = []
@@ -98,7 +95,7 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
     before = status.contents([folder.status])
     with (
         files.guarded(folder.path),
-        _logged(folder),
+        _logging_to_file(folder),
         status.restored_on_error(before, unless=lambda _: bool(begun)),
     ):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
@@ -110,7 +107,7 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
 
 
 def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
-    """Makes the folder this run's by its manifest; the run that was in it, moved aside."""
+    """Writes the new run's manifest; returns the folder to which an earlier run was moved."""
     path = folder.path
     try:
         _settle(folder)
@@ -141,7 +138,7 @@ def _settle(folder: RunFolder) -> None:
 
 
 def _refuse_links(folder: RunFolder) -> None:
-    """Nothing is written through a link: it could lead to another run, or out of the folder."""
+    """Refuses links: they could lead to another run, or out of the folder."""
     links = replaced_run.own_links(folder)
     if links:
         raise errors.RunFolderError(
@@ -151,7 +148,7 @@ def _refuse_links(folder: RunFolder) -> None:
 
 
 def _refuse_foreign(folder: RunFolder) -> None:
-    """Refuses files of others: what a run's manifest lacks, and everything where there is no run.
+    """Refuses files that are not the run's: not in its manifest, or in a folder without a run.
 
     Only the half-written manifest of a process that was killed early is ignored.
     """
@@ -159,8 +156,8 @@ def _refuse_foreign(folder: RunFolder) -> None:
         names, remedy = run_record.unlisted(folder), "move them elsewhere"
     else:
         final_names, manifest = files.partials(folder.path), folder.manifest.name
-        there = sorted(folder.path.iterdir())
-        names = [path.name for path in there if final_names.get(path) != manifest]
+        entries = sorted(folder.path.iterdir())
+        names = [path.name for path in entries if final_names.get(path) != manifest]
         remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
     if names:
         raise errors.RunFolderError(
@@ -180,8 +177,8 @@ def _refuse_if_running(folder: RunFolder) -> None:
 
 
 @contextmanager
-def _logged(folder: RunFolder) -> Iterator[None]:
-    """Sends everything logged to `andiron` to the log file too, which no other process has open."""
+def _logging_to_file(folder: RunFolder) -> Iterator[None]:
+    """Also writes the messages of `andiron` to the run's log, which no other process has open."""
     handler = LogFile(folder.log)
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)

@@ -1,7 +1,7 @@
-"""The code that a run is trained with: repositories with their uncommitted changes, own modules.
+"""The code of a run: repositories with their uncommitted changes, and untracked modules.
 
-git runs only where imported code, the working folder and the configuration lie, never in a folder
-that a record names, and starts no program that a repository's own settings name.
+git runs only in repositories of imported code, the working folder and the configuration, never in
+a folder that a record names, and starts no program from a repository's own settings.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ Patches = dict[str, bytes]  # by file name
 def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
     """Andiron's checkout as `git`, other repositories as `projects`, other code as `modules`.
 
-    `git` is None for an installed package. Modules that no repository tracks have their SHA-256.
+    `git` is None for an installed package. Untracked modules are recorded by SHA-256.
     """
     package = os.path.dirname(andiron.__file__)
     modules, patches = _own_modules(package), Patches()
@@ -49,19 +49,19 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
     with_code = [own, *map(_root, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
-    found, projects = dict[str, Any](), dict[str, Any]()
+    repositories, projects = dict[str, Any](), dict[str, Any]()
     for root in filter(None, dict.fromkeys([*with_code, *map(_root, config_dirs)])):
         revision = _git(root, "rev-parse HEAD")
         if revision is None:
             continue
-        uncommitted = _uncommitted(root, patches, has_code=root in with_code)
-        found[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
+        uncommitted = _uncommitted_changes(root, patches, has_code=root in with_code)
+        repositories[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
         place = os.path.join(root, "")
         inside = [file.removeprefix(place) for file in modules if file.startswith(place)]
-        for name in _listed(root, "", *inside) if inside else ():
+        for name in _list_files(root, "", *inside) if inside else ():
             modules.pop(place + name, None)
-    git = found.pop(own, None) if own else None
-    for root, record in found.items():
+    git = repositories.pop(own, None) if own else None
+    for root, record in repositories.items():
         name = os.path.basename(root)
         projects[root if name in projects else name] = record
     checksum = {
@@ -78,9 +78,9 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
 def _own_modules(package: str) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
     """
-    modules = [(name, getattr(each, "__dict__", {})) for name, each in [*sys.modules.items()]]
+    modules = [(name, getattr(module, "__dict__", {})) for name, module in [*sys.modules.items()]]
     files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
-    others = [each for each in files if not _is_installed(each[1], f"{package}{os.sep}")]
+    others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
     return {os.path.realpath(file): name for name, file in others if os.path.isfile(file)}
 
 
@@ -90,20 +90,20 @@ def _is_installed(file: str, *more: str) -> bool:
 
 
 def _root(folder: str | Path) -> str | None:
-    """The folder with the repository of `folder`, found without git."""
+    """The root of the repository around `folder`, found without git."""
     path = Path(os.path.realpath(folder))
     roots = (str(place) for place in (path, *path.parents) if os.path.exists(place / ".git"))
     return next(roots, None)
 
 
-def _uncommitted(root: str, patches: Patches, *, has_code: bool) -> dict[str, Any]:
+def _uncommitted_changes(root: str, patches: Patches, *, has_code: bool) -> dict[str, Any]:
     """The changes since the commit of a repository; its patch is added to `patches`.
 
-    Without code that was imported, the programs are not run that its settings filter files with.
+    Without imported code, the filter programs of the repository's settings are not run.
     """
     settings = []
     if not has_code:
-        words = _words(_git(root, r"config -z --show-scope --name-only --get-regexp ^filter\."))
+        words = _split(_git(root, r"config -z --show-scope --name-only --get-regexp ^filter\."))
         pairs = zip(words[::2], words[1::2], strict=True)
         filters = [name for scope, name in pairs if scope in ("local", "worktree")]
         required = [f"{name.rpartition('.')[0]}.required" for name in filters]
@@ -111,7 +111,7 @@ def _uncommitted(root: str, patches: Patches, *, has_code: bool) -> dict[str, An
     patch = _git(root, DIFF, settings=settings)
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
-    untracked = _listed(root, "--others --exclude-standard --directory")
+    untracked = _list_files(root, "--others --exclude-standard --directory")
     names = [name for name in untracked if not _is_generated(Path(root, name))][:MOST_UNTRACKED]
     return {"dirty": patch != b"", "uncommitted": file, "untracked": names}
 
@@ -120,25 +120,25 @@ def _is_generated(path: Path) -> bool:
     return path.name in GENERATED or os.path.exists(RunFolder(path).status)
 
 
-def _listed(root: str, arguments: str, *paths: str) -> list[str]:
-    return _words(_git(root, f"ls-files -z {arguments} --", paths=paths))
+def _list_files(root: str, arguments: str, *paths: str) -> list[str]:
+    return _split(_git(root, f"ls-files -z {arguments} --", paths=paths))
 
 
-def _words(answer: bytes | None) -> list[str]:
-    return os.fsdecode(answer or b"").split("\0")[:-1]
+def _split(output: bytes | None) -> list[str]:
+    return os.fsdecode(output or b"").split("\0")[:-1]
 
 
 def _git(
     root: str, arguments: str, *, paths: Iterable[str] = (), settings: Iterable[str] = ()
 ) -> bytes | None:
-    """The answer of git in a repository; None if it refuses, or is not installed."""
-    kept = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
-    variables = kept | VARIABLES | {"GIT_CEILING_DIRECTORIES": os.path.dirname(root)}
+    """The output of git in a repository; None if git fails or is not installed."""
+    environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+    variables = environment | VARIABLES | {"GIT_CEILING_DIRECTORIES": os.path.dirname(root)}
     command = [*GIT.split(), *settings, *arguments.split(), *paths]
     try:
-        answer = subprocess.run(
+        result = subprocess.run(
             command, cwd=root, env=variables, capture_output=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout if answer.returncode == 0 else None
+    return result.stdout if result.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""Errors of a machine whose memory, processes or open files are used up, and what to lower."""
+"""Explains errors of exhausted memory, processes or open files, and names what to lower."""
 
 import errno
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from andiron import errors
 from andiron.config.schema import Train
 
-# what the allocators of torch, CUDA, cuDNN and the system say
+# in out-of-memory errors of torch, CUDA, cuDNN and the system
 NO_MEMORY = (
     "out of memory",
     "not enough memory",
@@ -17,7 +17,7 @@ NO_MEMORY = (
     "alloc_failed",
     "bad_alloc",
 )
-# torch raises RuntimeErrors that begin so, wherever the run is
+# prefixes of torch's RuntimeErrors, on any device
 WORKERS_FAILED = ("DataLoader worker", "Too many open files", "unable to open shared memory")
 SHORTAGES = {
     errno.EAGAIN: "raise the number of processes, `ulimit -u`",
@@ -28,7 +28,7 @@ SHORTAGES = {
 
 @contextmanager
 def explained(config: Train) -> Iterator[None]:
-    """Turns an error of something used up into an ExhaustedError that names what to lower.
+    """Turns an error of an exhausted resource into an ExhaustedError that names what to lower.
 
     An exit of the process (`sys.exit`) is an error too.
     """
@@ -43,27 +43,27 @@ def explained(config: Train) -> Iterator[None]:
 
 
 def _problem(error: Exception, config: Train) -> str | None:
-    first = errors.first_line(error)[:300]
-    if isinstance(error, RuntimeError) and first.startswith(WORKERS_FAILED):
+    message = errors.first_line(error)[:300]
+    if isinstance(error, RuntimeError) and message.startswith(WORKERS_FAILED):
         return (
             f"num_workers={config.num_workers}: the processes that load data cannot run "
-            f"({first}); lower num_workers or batch_size={config.batch_size}, or give it more "
+            f"({message}); lower num_workers or batch_size={config.batch_size}, or give it more "
             "memory, shared memory (/dev/shm) or open files (`ulimit -n`)"
         )
     if is_out_of_memory(error):
         return (
-            f"out of memory on device {config.device} ({first}); give "
+            f"out of memory on device {config.device} ({message}); give "
             f"slices={2 * (config.slices or 1)}, which computes a batch in parts, lower "
             f"batch_size={config.batch_size}, choose a smaller model or data set, or free memory"
         )
     number = error.errno if isinstance(error, OSError) else None
     if number in SHORTAGES:
         workers = f" or lower num_workers={config.num_workers}" if config.num_workers else ""
-        return f"{first}: {SHORTAGES[number]}{workers}"
+        return f"{message}: {SHORTAGES[number]}{workers}"
     return None
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that no memory was left; torch has no class for it on the CPU."""
+    """Whether an error means out of memory; torch has no class for it on the CPU."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or any(phrase in text for phrase in NO_MEMORY)

@@ -1,7 +1,7 @@
-"""The overrides in a run's `.hydra/overrides.yaml`: data that is composed again on a resume.
+"""The overrides in a run's `.hydra/overrides.yaml`, which are composed again on resume.
 
-They choose from the config groups and set plain values. Hydra's own options, interpolations,
-packages and sweeps would do more, so they are refused.
+They may choose from the config groups and set plain values. Hydra's own options, interpolations,
+packages and sweeps could do more, so they are refused.
 """
 
 from collections.abc import Mapping
@@ -31,17 +31,17 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def read(path: Path) -> list[str]:
-    """The list in the file.
+    """The list of overrides in the file.
 
-    Raises: OSError or ValueError if it is not a small file with a list of text.
+    Raises: OSError or ValueError if it is not a small file with a list of strings.
     """
     try:
-        listed = yaml.load(files.read_text(path), _PlainLoader)
+        overrides = yaml.load(files.read_text(path), _PlainLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+    if not isinstance(overrides, list) or not all(isinstance(text, str) for text in overrides):
         raise ValueError("is not a list of strings")
-    return listed
+    return overrides
 
 
 def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> None:
@@ -51,7 +51,7 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
     """
     refused, placed = [], []
     for text in overrides:
-        override, problem = _parsed(text, groups)
+        override, problem = _parse(text, groups)
         if problem:
             refused.append(f"{text!r} {problem}")
         elif override is not None and not override.is_delete():
@@ -63,8 +63,8 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
         trusted.check(plain)
 
 
-def _parsed(text: str, groups: Groups) -> tuple[Override | None, str | None]:
-    """The override, and why a run folder may not say it."""
+def _parse(text: str, groups: Groups) -> tuple[Override | None, str | None]:
+    """The override, and why a run folder may not contain it."""
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
@@ -84,10 +84,10 @@ def _parsed(text: str, groups: Groups) -> tuple[Override | None, str | None]:
 
 
 def _unknown_choice(override: Override, choices: list[str]) -> str | None:
-    """Hydra would look for another choice in any folder that the text leads to."""
+    """Refuses a choice outside conf/: Hydra would look for it in any folder."""
     value = override.value()
     if override.is_delete() or value is None or isinstance(value, dict):
         return None
     names = value if isinstance(value, list) else [value]
-    unknown = [str(each) for each in names if str(each) not in choices]
+    unknown = [str(name) for name in names if str(name) not in choices]
     return f"chooses {unknown[0]!r}, which is not in conf/" if unknown else None

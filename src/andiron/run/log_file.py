@@ -59,7 +59,7 @@ class LogFile(logging.Handler):
 
 
 def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
-    """What to say of a place in a run's folder that cannot be written before the run begins."""
+    """The error for a path in a run's folder that cannot be written before the run begins."""
     return errors.RunFolderError(
         f"{path} cannot be written ({error.strerror}); choose another place with hydra.run.dir=..."
     )
@@ -67,7 +67,7 @@ def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Makes the folder; within it no other process claims it. A log's lock takes over from this.
+    """Makes the folder and keeps others from claiming it, until the lock of its log takes over.
 
     Raises: RunFolderError if it cannot be made or read.
     """
@@ -89,9 +89,9 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Within it no other process trains the run of the log at `path`.
+    """Keeps other processes from training the run of the log at `path`.
 
-    Not to be called for a log that this process has open: that would release its own lock.
+    Never call it for a log that this process has open: that would release its own lock.
     Raises: BlockingIOError if another process has the lock; OSError if it cannot be written.
     """
     with path.open("rb+", buffering=0) as file:
@@ -102,7 +102,7 @@ def locked(path: Path) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Whether another process has the log at `path` locked, and so trains the run.
 
-    As `locked`, not to be called for a log that this process has open.
+    As with `locked`, never call it for a log that this process has open.
     """
     try:
         with locked(path):

@@ -1,4 +1,4 @@
-"""What a run logged, read back: the lines of metrics.jsonl and the scalars of TensorBoard."""
+"""The logged values of a run: the lines of metrics.jsonl and the scalars of TensorBoard."""
 
 import logging
 from typing import NamedTuple
@@ -15,14 +15,14 @@ OF_THE_MACHINE = ("time/", "system/")  # differ in every run
 
 
 class Place(NamedTuple):
-    """Where something was logged: after how many updates, and in words in which file and split."""
+    """Where a value was logged: after how many updates, and a description of file and split."""
 
     updates: int
     where: str
 
 
-# values as text that is the same if and only if the bits are, all NaNs being one text; in lists,
-# since a place logged twice must be seen
+# values as text that is equal if and only if the bits are (all NaNs are equal); in lists, to detect
+# a place that was logged twice
 Logged = dict[Place, list[dict[str, str]]]
 
 
@@ -46,9 +46,9 @@ def lines(folder: RunFolder) -> Logged:
 def curves(folder: RunFolder) -> Logged:
     """Every scalar in TensorBoard's files by split, tag and step, as TensorBoard shows them.
 
-    Raises: DataError naming a file that is none of a run.
+    Raises: DataError naming a file that cannot be read.
     """
-    # TensorBoard warns that a resumed run was purged, as it should be
+    # TensorBoard warns about the purged steps of a resumed run, which are expected
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
     logged = Logged()
     # TensorBoard opens every file with this in its name
@@ -58,11 +58,11 @@ def curves(folder: RunFolder) -> Logged:
             event_file.check(path)
         except (OSError, ValueError) as error:
             raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
-    for below in sorted({path.parent for path in events_files}):
-        if below.name == HPARAMS:  # repeats values of whole epochs, which the lines have too
+    for event_dir in sorted({path.parent for path in events_files}):
+        if event_dir.name == HPARAMS:  # repeats values of whole epochs, which are in metrics.jsonl
             continue
-        split = below.relative_to(folder.path).as_posix()
-        events = EventAccumulator(str(below), size_guidance={"scalars": 0}).Reload()  # 0: all
+        split = event_dir.relative_to(folder.path).as_posix()
+        events = EventAccumulator(str(event_dir), size_guidance={"scalars": 0}).Reload()  # 0: all
         tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith(OF_THE_MACHINE)]
         for tag in tags:
             for event in events.Scalars(tag):

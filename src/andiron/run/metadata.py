@@ -1,4 +1,4 @@
-"""What the folder of a run records about it: at its start, and each time it is resumed."""
+"""The record of a run in its folder, written at its start and at each resume."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ from andiron.run import provenance, run_record
 from andiron.run.code_origin import Patches
 from andiron.run_folder import RunFolder
 
-DECISIVE = re.compile(  # code and facts of the machine that results may differ with
+DECISIVE = re.compile(  # parts of the code and the machine that can change results
     r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
     r"|hardware\.(threads|device|device_name|cuda)"
 )
@@ -51,7 +51,7 @@ def record_start(
         folder.data: as_json(described.as_plain(splits)),
         folder.param_groups: as_json(groups),
     }
-    run_record.write(folder, contents | _placed(folder, patches))
+    run_record.write(folder, contents | _patch_contents(folder, patches))
     texts = {
         "config": fenced(json.dumps(dataclasses.asdict(config), indent=2), "json"),
         "param_groups": group_table.as_markdown(groups),
@@ -61,9 +61,9 @@ def record_start(
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
-    """Refuses data other than the run was trained on, or other parts of them.
+    """Refuses data or splits other than those the run was trained on.
 
-    Raises: DataError if the checksums differ, or the sizes although no change of the data is asked.
+    Raises: DataError if the checksums differ, or the sizes do without a change of data options.
     """
     origin = provenance.read(folder)
     recorded = origin["data"]["sha256"]
@@ -73,7 +73,7 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
             f"was trained on {recorded}: it cannot be resumed with other data; restore the data, "
             "or start another run from its weights with start_from=<run folder>"
         )
-    newest = [each["data"] for each in (origin, *origin["resumes"]) if "data" in each][-1]
+    newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
     sizes, now = newest.get("sizes") if isinstance(newest, dict) else None, _sizes(splits)
     is_asked = any(name.partition(".")[0] == "data" for name in changes)
     if sizes not in (None, now) and not is_asked:
@@ -106,7 +106,7 @@ def record_resume(
             if name not in ("seed", "data") and value != before.get(name)
         },
     }
-    changed = _decisive({**before, **(resumes[-1] if resumes else {})}, origin)
+    changed = _decisive_differences({**before, **(resumes[-1] if resumes else {})}, origin)
     if changed:
         log.warning(
             "the environment changed since this run last started; "
@@ -118,13 +118,13 @@ def record_resume(
         folder.config: config.as_json(),
         folder.provenance: files.as_indented_json(resumed),
     }
-    run_record.write(folder, contents | _placed(folder, patches))
+    run_record.write(folder, contents | _patch_contents(folder, patches))
 
 
 def hyperparameters(config: Train) -> dict[str, Plain]:
-    """What distinguishes one run from another: numbers, and each node's class and arguments, flat.
+    """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
-    A node's class stands under the name of the node. A schedule's copies of `lr` are left out.
+    A node's class has the name of the node. A schedule's copies of `lr` are left out.
     """
     flat: dict[str, Plain] = {}
     for path, value in leaves(schema.hyperparameters(config)):
@@ -138,7 +138,7 @@ def hyperparameters(config: Train) -> dict[str, Plain]:
     return flat
 
 
-def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The differences in code, versions and machine that can change results."""
     return [
         f"{name.partition('.')[2] or name} {was} -> {is_now}"
@@ -150,7 +150,7 @@ def _decisive(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def origin_of(
     config: Train, splits: Splits, device: torch.device
 ) -> tuple[dict[str, Any], Patches]:
-    """The content of provenance.json, and patches with what is not committed, by file name."""
+    """The content of provenance.json, and patches of uncommitted changes by file name."""
     data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)}
     return provenance.gather(
         seed=config.seed, data=data, device=device, config_dirs=composition.config_dirs()
@@ -161,5 +161,5 @@ def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
 
 
-def _placed(folder: RunFolder, patches: Patches) -> dict[Path, bytes]:
+def _patch_contents(folder: RunFolder, patches: Patches) -> dict[Path, bytes]:
     return {folder.path / name: patch for name, patch in patches.items()}

@@ -1,4 +1,4 @@
-"""The folder of the run that a command is given: by its path, or as `latest`."""
+"""The run folder that a command names: by its path, or as `latest`."""
 
 import glob
 import os
@@ -9,14 +9,14 @@ from andiron.disk import files
 from andiron.run import status
 from andiron.run_folder import RunFolder
 
-RUNS_BELOW = (  # as conf/hydra/output has them
+RUNS_BELOW = (  # as in conf/hydra/output
     "outputs/????-??-??/*", "multirun/????-??-??/*/*", "multirun/*/*",
 )  # fmt: skip
 LATEST = "latest"
 
 
 def found(path: str | Path) -> RunFolder:
-    """The folder at `path` or, for `latest`, that of the newest run.
+    """The run folder at `path`; for `latest`, the folder of the newest run.
 
     Raises: RunFolderError if it holds no run.
     """
@@ -24,7 +24,7 @@ def found(path: str | Path) -> RunFolder:
     if os.path.isfile(folder.config):
         return folder
     name = folder.config.name
-    below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # of a sweep, of outputs, of multirun
+    below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # in a sweep, in outputs, in multirun
     jobs = [path for pattern in below for path in _parents(pattern, folder.path)]
     why = f"there is no {name} in it" if os.path.isdir(folder.path) else "there is no such folder"
     remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
@@ -37,18 +37,18 @@ def absolute(path: str | Path) -> Path:
     Raises: RunFolderError if `..` follows a link in it.
     """
     if files.is_ambiguous(path):
-        why = "leads elsewhere, because .. follows a link; give the folder itself"
-        raise errors.RunFolderError(f"{path}: {why}")
+        reason = "leads elsewhere, because .. follows a link; give the folder itself"
+        raise errors.RunFolderError(f"{path}: {reason}")
     return Path(os.path.abspath(path))
 
 
 def newest(option: str = "resume=") -> Path:
     """The folder of the run that was last started or resumed, below the current directory.
 
-    Raises: RunFolderError if there is none; `option` is what was given `latest`.
+    Raises: RunFolderError if there is none, naming the `option` that is `latest`.
     """
     config = RunFolder(Path()).config.name
-    paths = [path for below in RUNS_BELOW for path in _parents(f"{below}/{config}", Path.cwd())]
+    paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
     if not paths:
         places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
@@ -59,5 +59,5 @@ def newest(option: str = "resume=") -> Path:
 
 
 def _parents(pattern: str, root: Path) -> list[Path]:
-    """The folders with a file of this pattern; hidden ones, of replaced runs, are left out."""
+    """The folders with a file of this pattern, without the hidden ones of replaced runs."""
     return [root / Path(name).parent for name in sorted(glob.glob(pattern, root_dir=root))]

@@ -34,7 +34,7 @@ def gather(
 ) -> tuple[dict[str, Any], code_origin.Patches]:
     """The content of provenance.json, and patches from the commits to the code that ran.
 
-    To be called once everything is built, so that the user's own modules are imported.
+    Call it once everything is built, so that the user's own modules are imported.
     """
     code, patches = code_origin.gather(config_dirs)
     return {
@@ -63,7 +63,7 @@ def read(folder: RunFolder) -> dict[str, Any]:
             f"{path}: missing or damaged ({error}); restore it from a copy"
         ) from error
     origin.setdefault("resumes", [])
-    if not _is_as_written(origin):
+    if not _is_well_formed(origin):
         raise errors.DataError(
             f"{path}: damaged: code, data or resumes are malformed; restore it"
         )
@@ -71,54 +71,54 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
-    """The parts of two records that differ, by dotted name: both values as text, None for none."""
-    found = leaves.by_name(leaves.differences(_comparable(then), _comparable(now)))
+    """The differences of two records by dotted name: both values as text, None if missing."""
+    changes = leaves.by_name(leaves.differences(_compared_parts(then), _compared_parts(now)))
     return {
         name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]
-        for name, sides in found.items()
-        if sides[0] != sides[1]  # null, and not on record
+        for name, sides in changes.items()
+        if sides[0] != sides[1]  # null differs from a missing value
     }
 
 
 @cache
 def versions() -> dict[str, str]:
     """The versions of all installed packages; importlib.metadata takes a hundred times as long."""
-    found: dict[str, str] = {}
+    installed: dict[str, str] = {}
     for folder in sys.path:
         with suppress(OSError):
             for match in filter(None, map(INSTALLED.fullmatch, os.listdir(folder or "."))):
-                found.setdefault(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2])
-    return dict(sorted(found.items()))
+                installed.setdefault(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2])
+    return dict(sorted(installed.items()))
 
 
-def _comparable(origin: Mapping[str, Any]) -> dict[str, Any]:
+def _compared_parts(origin: Mapping[str, Any]) -> dict[str, Any]:
     code = {name: _without_places(origin[name]) for name in CODE if name in origin}
     return code | {name: origin.get(name) for name in COMPARED}
 
 
 def _without_places(code: Any) -> Any:
-    if isinstance(code, list):  # of untracked files
+    if isinstance(code, list):  # untracked files
         return dict.fromkeys(code, "there")
     if not isinstance(code, dict):
         return code
-    return {name: _without_places(each) for name, each in code.items() if name not in PLACES}
+    return {name: _without_places(value) for name, value in code.items() if name not in PLACES}
 
 
-def _is_as_written(origin: dict[str, Any]) -> bool:
-    """Whether the parts that are used have the right types."""
+def _is_well_formed(origin: dict[str, Any]) -> bool:
+    """Whether the parts that are read have the right types."""
     match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]}:
             return all(
-                isinstance(each, dict)
-                and isinstance(each.get("changes", {}), dict)
-                and all(_is_plain(each.get(name), 3) for name in (*CODE, *COMPARED))
-                for each in (origin, *resumes)
+                isinstance(entry, dict)
+                and isinstance(entry.get("changes", {}), dict)
+                and all(_is_plain(entry.get(name), 3) for name in (*CODE, *COMPARED))
+                for entry in (origin, *resumes)
             )
     return False
 
 
 def _is_plain(value: Any, levels: int) -> bool:
-    """Whether a value is a scalar, a list of texts, or objects of these, `levels` deep at most."""
+    """Whether a value is a scalar, a list of strings, or objects of these, up to `levels` deep."""
     if isinstance(value, dict):
         return levels > 0 and all(_is_plain(inner, levels - 1) for inner in value.values())
     items = value if isinstance(value, list) else []

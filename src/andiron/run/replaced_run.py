@@ -1,10 +1,10 @@
 """An earlier run that a new one replaces: moved aside, then removed or put back.
 
-It waits in a hidden folder inside the run's, named by its identity. A kill leaves one of three:
+It is kept in a hidden folder inside the run's, named by its identity. A kill leaves one of three:
 - the manifest in the folder is the earlier run's: it was being moved, and is put back;
 - that manifest is the new run's, which has not begun: the earlier run is put back in its place;
-- the hidden folder has the name of what is being removed: the new run has begun, and stands.
-Only files of the run are removed; what else lay among them goes back to its place.
+- the hidden folder is named as being removed: the new run has begun, and stays.
+Only files of the run are removed; other files among them are put back.
 """
 
 import logging
@@ -25,9 +25,9 @@ log = logging.getLogger("andiron")
 
 
 def replace(folder: RunFolder) -> Path:
-    """Moves the run in the folder aside and begins a new one there; returns where it was moved.
+    """Moves the run in the folder aside and begins a new one; returns where it was moved.
 
-    Raises: OSError if that cannot be written; the run is put back then.
+    Raises: OSError if the folder cannot be written; the run is then put back.
     """
     aside = RunFolder(folder.path / f"{REPLACED}{run_record.identity(folder)}")
     aside.path.mkdir()
@@ -45,31 +45,31 @@ def replace(folder: RunFolder) -> Path:
 
 
 def discard(folder: RunFolder, aside: Path) -> None:
-    """Removes the files of the run that was replaced; from now on the new run stands.
+    """Removes the files of the replaced run, so that the new run stays.
 
-    Other files that lay in its folders are put back.
+    Other files in its folders are put back.
     """
     removed = RunFolder(folder.path / aside.name.replace(REPLACED, REMOVED))
     aside.rename(removed.path)
     if removed.manifest.exists():
         remove(removed)
-    _put_back(folder, removed)
+    _move_back(folder, removed)
 
 
 def restore(folder: RunFolder, aside: Path) -> None:
-    """Puts the run that was replaced back, in place of a new one that has not begun."""
+    """Puts the replaced run back, in place of a new one that has not begun."""
     replaced = RunFolder(aside)
     if replaced.manifest.exists():
         if not run_record.holds_run(folder, run_record.identity(replaced)):
             remove(folder, keeps_manifest=True)
         replaced.manifest.replace(folder.manifest)
-    _put_back(folder, replaced)
+    _move_back(folder, replaced)
 
 
 def settle(folder: RunFolder) -> None:
-    """Ends what a killed process left of replacing a run: one run stands in the folder then.
+    """Completes or undoes a replacement that a killed process left: one run remains.
 
-    Not to be called while a process trains there.
+    Never call it while a process trains there.
     """
     for path in asides(folder):
         aside, run = RunFolder(path), path.name.rpartition("-")[2]
@@ -82,12 +82,12 @@ def settle(folder: RunFolder) -> None:
 
 
 def asides(folder: RunFolder) -> list[Path]:
-    """The folders to which runs that were replaced in this one are moved, and links so named."""
+    """The folders inside this one that hold replaced runs, and links with such names."""
     paths = sorted(path for path in folder.path.iterdir() if ASIDE.fullmatch(path.name))
     return [path for path in paths if path.is_symlink() or path.is_dir()]
 
 
-def _put_back(folder: RunFolder, aside: RunFolder) -> None:
+def _move_back(folder: RunFolder, aside: RunFolder) -> None:
     _remove_empty(aside.path)
     if aside.path.is_dir():
         for entry in own_entries(aside):
@@ -98,9 +98,9 @@ def _put_back(folder: RunFolder, aside: RunFolder) -> None:
 
 
 def own_entries(folder: RunFolder) -> list[Path]:
-    """The files and folders at the top of a run's folder that have the name of one of its own.
+    """The top-level files and folders with names that a run uses.
 
-    Those that a killed process left half written are among them.
+    They include partial files that a killed process left.
     """
     final_names = files.partials(folder.path)
     entries = sorted(folder.path.iterdir())
@@ -108,7 +108,7 @@ def own_entries(folder: RunFolder) -> list[Path]:
 
 
 def own_links(folder: RunFolder) -> list[str]:
-    """The names of links among a run's own files; those inside of W&B's and MLflow's are theirs."""
+    """The names of links among a run's own files, except inside W&B's and MLflow's folders."""
     links = list(_links(folder))
     for aside in asides(folder):
         links += [aside] if aside.is_symlink() else _links(RunFolder(aside))
@@ -117,7 +117,7 @@ def own_links(folder: RunFolder) -> list[str]:
 
 def _links(folder: RunFolder) -> Iterator[Path]:
     for entry in own_entries(folder):
-        if entry.is_symlink():  # where it leads is not walked
+        if entry.is_symlink():  # its target is not searched
             yield entry
         elif entry not in (folder.wandb, folder.mlflow):
             yield from filter(Path.is_symlink, entry.rglob("*"))
@@ -128,17 +128,17 @@ def refuse_inner_runs(folder: RunFolder) -> None:
     for entry in own_entries(folder):
         for path in entry.rglob(folder.manifest.name):
             if run_record.holds_run(RunFolder(path.parent)):
-                why = "is another run, among the files of this one; move it elsewhere first"
-                raise errors.RunFolderError(f"{path.parent}: {why}")
+                reason = "is another run, among the files of this one; move it elsewhere first"
+                raise errors.RunFolderError(f"{path.parent}: {reason}")
 
 
 def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
-    """Removes the files of a run, and the folders among its own that are empty then.
+    """Removes the files of a run, and then its empty folders.
 
-    The manifest, which says what is the run's, goes last, and stays where other files cannot be
-    removed. To be called where `own_links` is empty: files would be removed through a link.
+    The manifest, which lists the files, is removed last, and only if all others could be. Call it
+    only if `own_links` is empty: files would be removed through a link.
     """
-    written = list(_written(folder))
+    written = list(_run_files(folder))
     for path in written:
         with suppress(OSError, ValueError):  # ValueError: a manifest may list a name with a NUL
             path.unlink()
@@ -151,11 +151,11 @@ def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
         folder.path.rmdir()
 
 
-def _written(folder: RunFolder) -> Iterator[Path]:
-    """The files of the run but its manifest.
+def _run_files(folder: RunFolder) -> Iterator[Path]:
+    """The files of the run except its manifest.
 
-    Recorded ones as the manifest lists them, those that grow by name, and checkpoints as their own
-    manifests list them, with the identity of the run.
+    The manifest lists recorded files, append-only files are known by name, and the checkpoints'
+    own manifests, which carry the run's identity, list theirs.
     """
     others = set(run_record.unlisted(folder))
     for entry in own_entries(folder):
@@ -173,38 +173,38 @@ def _written(folder: RunFolder) -> Iterator[Path]:
         if parent.is_dir():
             yield parent / LATEST
             for saved in parent.iterdir():
-                yield from _listed(saved, owner)
+                yield from _checkpoint_files(saved, owner)
             for partial, name in files.partials(parent).items():
-                yield from _half_written(partial, name)
+                yield from _partial_files(partial, name)
 
 
-def _listed(saved: Path, run: str | None) -> list[Path]:
-    """The files of a checkpoint of this run; an update that was not finite carries no identity."""
+def _checkpoint_files(saved: Path, run: str | None) -> list[Path]:
+    """The files of a checkpoint of this run; a saved non-finite update has no identity."""
     try:
         plain = files.read_json(saved / CHECKPOINT_MANIFEST)
         is_own = plain["sha256"] == checksums.own(plain) and plain.get("run") == run
-        names = filter(_is_saved, plain["files"]) if is_own else ()
-    except (OSError, ValueError, LookupError, TypeError):  # no checkpoint, or damaged: it stays
+        names = filter(_is_in_checkpoint, plain["files"]) if is_own else ()
+    except (OSError, ValueError, LookupError, TypeError):  # not a checkpoint, or damaged: kept
         return []
     return [saved / name for name in (*names, CHECKPOINT_MANIFEST)] if is_own else []
 
 
-def _half_written(partial: Path, name: str) -> list[Path]:
-    """What a killed process left of a checkpoint or of the name of the newest."""
+def _partial_files(partial: Path, name: str) -> list[Path]:
+    """The files that a killed process left of a checkpoint or of latest.json."""
     if name == LATEST:
         return [partial]
     if not partial.is_dir() or not name.startswith(SAVED):
         return []
-    return [path for path in partial.iterdir() if _is_saved(path.name)]
+    return [path for path in partial.iterdir() if _is_in_checkpoint(path.name)]
 
 
-def _is_saved(name: str) -> bool:
+def _is_in_checkpoint(name: str) -> bool:
     """Whether a file of a checkpoint can have that name."""
     return Path(name).name == name and (name.endswith(".safetensors") or name in PLAIN)
 
 
 def _move(source: Path, place: Path) -> None:
-    """Moves a file or folder where nothing is, and into a folder what that has no name for."""
+    """Moves a file or folder unless its place is taken; merges a folder into a folder."""
     if not os.path.lexists(place):
         with suppress(OSError):
             source.rename(place)
@@ -214,7 +214,7 @@ def _move(source: Path, place: Path) -> None:
 
 
 def _remove_empty(path: Path) -> None:
-    """Removes folders that hold no file."""
+    """Removes a folder and those inside it that hold no file."""
     if path.is_symlink() or not path.is_dir():
         return
     for inner in list(path.iterdir()):

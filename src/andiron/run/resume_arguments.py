@@ -1,5 +1,4 @@
-"""`resume=` on a command line: which run it names, and the configuration that the run resumes with.
-"""
+"""`resume=` on a command line: the run that it names, and the configuration to resume with."""
 
 import dataclasses
 import os
@@ -24,25 +23,25 @@ FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
 
 def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
-    """As `composition.run`; with `resume=<run folder>` the configuration is the one in that folder.
+    """Like `composition.run`; with `resume=<run folder>`, the configuration in that folder is used.
 
-    The task is then called with `trusted` too, what may be built from it.
+    The task then also gets `trusted`: what the configuration may name.
     Raises: as `composition.run`; ConfigError for a sweep; RunFolderError if there is no such run,
     or its record is damaged.
     """
-    given = _values(arguments)
-    if given.get("resume") in (None, "auto"):
+    values = _values(arguments)
+    if values.get("resume") in (None, "auto"):
         composition.run(task, conf_dir, arguments, check=checked_start)
         return
-    folder = _named_folder(given, arguments)
+    folder = _named_folder(values, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
-    packages = _texts(given, "trust")
+    packages = _strings(values, "trust")
     trusted = trust.of_user(conf_dirs, packages, arguments)
     config = dataclasses.replace(
         run_record.config(folder, trusted),
         resume=str(folder.path),
-        resume_allow=_texts(given, "resume_allow"),
-        overwrite=bool(given.get("overwrite")),
+        resume_allow=_strings(values, "resume_allow"),
+        overwrite=bool(values.get("overwrite")),
         trust=packages,
     )
     flags = [argument for argument in arguments if not _is_override(argument)]
@@ -56,39 +55,39 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     kept = _without(recorded, *map(_key, overrides))
     run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
     all_arguments = [*kept, *overrides, run_dir, *flags]
-    composition.run(task, conf_dir, all_arguments, check=partial(_changed, config, recorded))
+    composition.run(task, conf_dir, all_arguments, check=partial(_with_changes, config, recorded))
 
 
 def refuse(arguments: list[str]) -> None:
-    """For a command that trains nothing.
+    """Refuses to resume with a command that trains nothing.
 
     Raises: ConfigError if the arguments resume a run.
     """
-    given = _values(arguments)
-    if found := [name for name in ("resume", "resume_allow") if given.get(name)]:
-        why = "this command trains nothing, so it has nothing to resume; leave it out"
-        raise errors.ConfigError(f"{name}: {why}" for name in found)
+    values = _values(arguments)
+    if names := [name for name in ("resume", "resume_allow") if values.get(name)]:
+        reason = "this command trains nothing, so it has nothing to resume; leave it out"
+        raise errors.ConfigError(f"{name}: {reason}" for name in names)
 
 
 def checked_start(config: DictConfig, known: Train | None = None) -> Train:
     """The composed configuration; `resume=auto` needs a folder that is the same at every start.
 
-    `known` is what `composition.checked` gives for it, where that is known.
+    `known` is the already checked configuration, to skip the check.
 
     Raises: ConfigError with every mistake.
     """
     checked = known or composition.checked(config)
-    given = HydraConfig.get().overrides.hydra
+    overrides = HydraConfig.get().overrides.hydra
     if checked.resume is None and checked.resume_allow:
-        listed = ",".join(checked.resume_allow)
+        allowed = ",".join(checked.resume_allow)
         raise errors.ConfigError(
             [
-                f"resume_allow=[{listed}]: allows changes to a resumed run, and none is resumed; "
+                f"resume_allow=[{allowed}]: allows changes to a resumed run, and none is resumed; "
                 "name it with resume=<run folder>, or leave resume_allow out"
             ]
         )
     has_folder = (
-        any(each.startswith(FOLDER_OPTIONS) for each in given) or checked.sweep_name is not None
+        any(text.startswith(FOLDER_OPTIONS) for text in overrides) or checked.sweep_name is not None
     )
     if checked.debug and (has_folder or checked.resume is not None):
         raise errors.ConfigError(
@@ -107,8 +106,8 @@ def checked_start(config: DictConfig, known: Train | None = None) -> Train:
     return checked
 
 
-def _changed(config: Train, recorded: list[str], composed: DictConfig) -> Train:
-    """The recorded config with only what the overrides change: conf/ may have changed too.
+def _with_changes(config: Train, recorded: list[str], composed: DictConfig) -> Train:
+    """The recorded configuration with the changes of the overrides, without those of conf/.
 
     Raises: ConfigError with every mistake.
     """
@@ -121,9 +120,9 @@ def _changed(config: Train, recorded: list[str], composed: DictConfig) -> Train:
     return schema.with_absolute_paths(Train(**plain))
 
 
-def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
+def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     """The folder of the run that `resume` names."""
-    target = given["resume"]
+    target = values["resume"]
     if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(
             [
@@ -132,10 +131,10 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
             ]
         )
     path = named_folder.newest() if target == "latest" else named_folder.absolute(str(target))
-    elsewhere = given.get("hydra.run.dir")
-    if elsewhere is not None and os.path.abspath(str(elsewhere)) != str(path):
+    run_dir = values.get("hydra.run.dir")
+    if run_dir is not None and os.path.abspath(str(run_dir)) != str(path):
         raise errors.ConfigError(
-            [f"hydra.run.dir={elsewhere}: a resumed run stays in its folder, {path}; leave it out"]
+            [f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"]
         )
     folder = RunFolder(path)
     claim.settle(folder)
@@ -148,29 +147,29 @@ def _named_folder(given: dict[str, Any], arguments: list[str]) -> RunFolder:
 
 
 def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
-    """The overrides that started the run, which choose groups and values and nothing else.
+    """The recorded overrides of the run, which may only choose groups and set values.
 
-    Raises: RunFolderError for a record that cannot be read, or that says more.
+    Raises: RunFolderError for a record that cannot be read, or that does more.
     """
     path = folder.hydra / "overrides.yaml"
     try:
         run_record.check(folder, path)
-        listed = hydra_overrides.read(path)
+        overrides = hydra_overrides.read(path)
     except (OSError, ValueError, errors.DataError) as error:
         remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
         raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
-    kept = _without(listed, *schema.INSTRUCTIONS)
+    kept = _without(overrides, *schema.INSTRUCTIONS)
     hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
     return kept
 
 
-def _texts(given: dict[str, Any], option: str) -> list[str]:
-    value = given.get(option) or []
+def _strings(values: dict[str, Any], option: str) -> list[str]:
+    value = values.get(option) or []
     return list(map(str, value if isinstance(value, list) else [value]))
 
 
 def _values(arguments: list[str]) -> dict[str, Any]:
-    """The value of each readable override by key, of a sweep its text; Hydra reports the others."""
+    """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
     values = {}
     for argument in filter(_is_override, arguments):
         parsed = command_arguments.parsed_override(argument)
@@ -185,7 +184,7 @@ def _is_override(argument: str) -> bool:
 
 
 def _without(overrides: list[str], *keys: str) -> list[str]:
-    """The overrides of other options: those inside a group go with the choice of the group."""
+    """The overrides without these keys and the options inside them."""
     below = tuple(f"{key}." for key in keys)
     return [override for override in overrides if not f"{_key(override)}.".startswith(below)]
 

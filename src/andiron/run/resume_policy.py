@@ -1,6 +1,6 @@
-"""What a resumed run may change: freely, only if `resume_allow` names it, or never.
+"""Which options a resumed run may change: freely, only if `resume_allow` names them, or never.
 
-The policy of each option is in its field (`andiron.plain.options.option`); here are the exceptions.
+Each option's policy is in its field (`andiron.plain.options.option`); the exceptions are here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import MISSING, Differences, Path, differences, leaves, nested
 
-LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can give a done run more to do
-STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide what an optimizer's state holds
+LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can lengthen a finished run
+STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
 
 
 def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
-    found = differences(record, wanted)
-    return {path: sides for path, sides in found.items() if path[0] not in schema.INSTRUCTIONS}
+    differing = differences(record, wanted)
+    return {path: sides for path, sides in differing.items() if path[0] not in schema.INSTRUCTIONS}
 
 
 def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
@@ -27,12 +27,16 @@ def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
 
 
 def check(changes: Differences, allowed: Sequence[str]) -> None:
-    """Refuses changes that would make it another run, and those that `allowed` does not name.
+    """Refuses changes that a run never allows, and those that `allowed` does not name.
 
     Raises: ConfigError with all of them.
     """
-    asking = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
-    problems = [_unknown(name, asking) for name in allowed if name.partition(".")[0] not in asking]
+    allowable = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
+    problems = [
+        _unknown_option(name, allowable)
+        for name in allowed
+        if name.partition(".")[0] not in allowable
+    ]
     replaced = {
         path[0] for path in changes if path[-1] == "_target_" and _policy_of(path) == "never"
     }
@@ -43,7 +47,7 @@ def check(changes: Differences, allowed: Sequence[str]) -> None:
         follows = path[0] in replaced and path[-1] != "_target_"
         if policy == "free" or is_copy or follows:
             continue
-        option, (before, now) = ".".join(path), map(_shown, sides)
+        option, (before, now) = ".".join(path), map(_displayed_value, sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
             problems.append(
@@ -67,7 +71,7 @@ def has_more_to_do(changes: Differences) -> bool:
 def described(changes: Differences) -> list[str]:
     """A line for each change."""
     return [
-        f"{'.'.join(path)}: {_shown(before)} -> {_shown(now)}"
+        f"{'.'.join(path)}: {_displayed_value(before)} -> {_displayed_value(now)}"
         for path, (before, now) in changes.items()
     ]
 
@@ -82,12 +86,12 @@ def _policy_of(path: Path) -> str:
     return "never" if is_stateful_class or decides_state else policy
 
 
-def _shown(side: Any) -> Any:
+def _displayed_value(side: Any) -> Any:
     return "nothing" if side is MISSING else side
 
 
-def _unknown(name: str, guarded: Sequence[str]) -> str:
+def _unknown_option(name: str, allowable: Sequence[str]) -> str:
     return (
         f"resume_allow=[{name}]: names no option that can be allowed"
-        f"{errors.nearest(name, guarded)}; allowed: {', '.join(guarded)}"
+        f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
     )

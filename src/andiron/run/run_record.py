@@ -1,9 +1,8 @@
-"""What a run folder has on record: the run's identity, and the checksum of each recorded file.
+"""The manifest of a run folder: the run's identity, and the checksum of each recorded file.
 
-A manifest lists them; only a folder with a sound one holds a run. Every recorded file is written
-and read through this module, so a file that was changed since is noticed before its content is
-used. Whoever changes one on purpose accepts the change with
-`python scripts/accept_changes.py <run folder>`.
+Only a folder with a valid manifest holds a run. Every recorded file is written and read through
+this module, so a changed file is detected before its content is used. To accept an intended change,
+run `python scripts/accept_changes.py <run folder>`.
 """
 
 import os
@@ -30,7 +29,7 @@ Entries = dict[str, list[Entry]]  # by file; the old and the new content while o
 
 @dataclass
 class Manifest:
-    """The identity of a run, and the checksum of each file that it has on record."""
+    """The identity of a run, and the checksum of each recorded file."""
 
     run: str
     entries: Entries = field(default_factory=dict)
@@ -42,9 +41,9 @@ class Manifest:
 
 
 def begin(folder: RunFolder, write: Write = files.write_new) -> Manifest:
-    """The first manifest of a new run; with `files.write`, in place of an earlier run's.
+    """Writes the first manifest of a new run; with `files.write`, replaces an earlier run's.
 
-    Raises: FileExistsError if another process has begun one.
+    Raises: FileExistsError if another process has begun a run.
     """
     manifest = Manifest(secrets.token_hex(IDENTITY_BYTES))
     manifest.write(folder, write)
@@ -59,15 +58,15 @@ def manifest_of(folder: RunFolder) -> Manifest:
     try:
         plain = files.read_json(folder.manifest)
     except (OSError, ValueError) as error:
-        raise _damaged(folder.manifest, files.reason(error)) from error
+        raise _damage_error(folder.manifest, files.reason(error)) from error
     if not isinstance(plain, dict) or plain.keys() != {"run", "files", "sha256"}:
-        raise _damaged(folder.manifest, "not a run's manifest")
+        raise _damage_error(folder.manifest, "not a run's manifest")
     if plain["sha256"] != checksums.own(plain):
-        raise _damaged(folder.manifest, "its own SHA-256 differs")
+        raise _damage_error(folder.manifest, "its own SHA-256 differs")
     run, entries = plain["run"], plain["files"]
     is_named = isinstance(run, str) and IDENTITY.fullmatch(run) and isinstance(entries, dict)
-    if not is_named or not all(map(_are_entries, entries, entries.values())):
-        raise _damaged(folder.manifest, "run or files are malformed")
+    if not is_named or not all(map(_is_valid_entry, entries, entries.values())):
+        raise _damage_error(folder.manifest, "run or files are malformed")
     return Manifest(run, entries)
 
 
@@ -77,8 +76,7 @@ def identity(folder: RunFolder) -> str:
 
 
 def holds_run(folder: RunFolder, run: str | None = None) -> bool:
-    """Whether there is a run in the folder, however it ended; with its identity, whether that one.
-    """
+    """Whether the folder holds a run, finished or not; with `run`, whether it has that identity."""
     try:
         return run in (None, identity(folder))
     except errors.DataError:
@@ -86,21 +84,21 @@ def holds_run(folder: RunFolder, run: str | None = None) -> bool:
 
 
 def unlisted(folder: RunFolder) -> list[str]:
-    """The files with a name that a run records, which its manifest does not list: not the run's."""
+    """Files named like recorded ones that the manifest does not list: they are not the run's."""
     listed = manifest_of(folder).entries
-    there = [*folder.path.iterdir(), *map(folder.path.joinpath, HYDRA_FILES)]
-    names = [_name(folder, path) for path in there if os.path.lexists(path)]
+    paths = [*folder.path.iterdir(), *map(folder.path.joinpath, HYDRA_FILES)]
+    names = [_name_in(folder, path) for path in paths if os.path.lexists(path)]
     return sorted(name for name in names if folder.records(name) and name not in listed)
 
 
 def enclosing_run(path: Path) -> Path | None:
-    """The nearest folder of a run that is `path`, or above it."""
+    """The nearest run folder at or above `path`."""
     real = Path(os.path.realpath(path))
-    return next((each for each in (real, *real.parents) if holds_run(RunFolder(each))), None)
+    return next((folder for folder in (real, *real.parents) if holds_run(RunFolder(folder))), None)
 
 
 def run_around(path: Path) -> Path | None:
-    """The folder of the run among whose files a path lies."""
+    """The folder of the run that owns the file or folder at `path`."""
     real = Path(os.path.realpath(path))
     for parent in real.parents:
         folder = RunFolder(parent)
@@ -110,9 +108,11 @@ def run_around(path: Path) -> Path | None:
 
 
 def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
-    """Replaces recorded files; a kill in between leaves files that the manifest still allows."""
+    """Replaces recorded files; meanwhile the manifest allows both contents, in case of a kill."""
     manifest = _manifest_or_first(folder)
-    new = {_name(folder, path): checksums.entry_of(content) for path, content in contents.items()}
+    new = {
+        _name_in(folder, path): checksums.entry_of(content) for path, content in contents.items()
+    }
     old = {name: manifest.entries.get(name, []) for name in new}
     manifest.entries |= {name: [*old[name], entry] for name, entry in new.items()}
     manifest.write(folder)
@@ -130,16 +130,16 @@ def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
 
 
 def announce(folder: RunFolder, *paths: Path) -> None:
-    """Lists files that are written next, so that they are the run's even if it is killed."""
+    """Lists files before they are written, so that they are the run's even after a kill."""
     manifest = _manifest_or_first(folder)
-    manifest.entries = {_name(folder, path): [] for path in paths} | manifest.entries
+    manifest.entries = {_name_in(folder, path): [] for path in paths} | manifest.entries
     manifest.write(folder)
 
 
 def add(folder: RunFolder, *paths: Path) -> None:
-    """Puts files that are written already on record."""
+    """Records the checksums of files that are already written."""
     manifest = _manifest_or_first(folder)
-    manifest.entries |= {_name(folder, path): [checksums.entry(path)] for path in paths}
+    manifest.entries |= {_name_in(folder, path): [checksums.entry(path)] for path in paths}
     manifest.write(folder)
 
 
@@ -150,13 +150,13 @@ def check(folder: RunFolder, *paths: Path) -> None:
     """
     entries = manifest_of(folder).entries if paths else {}
     for path in paths:
-        known = entries.get(_name(folder, path))
-        if not known:
-            raise _damaged(path, "not on record in the run's manifest")
+        recorded = entries.get(_name_in(folder, path))
+        if not recorded:
+            raise _damage_error(path, "not on record in the run's manifest")
         try:
-            is_as_written = _is_one_of(known, path)
+            is_as_written = _has_content_of(recorded, path)
         except (OSError, ValueError) as error:
-            raise _damaged(path, str(error)) from error
+            raise _damage_error(path, str(error)) from error
         if not is_as_written:
             raise errors.DataError(
                 f"{path}: was changed since the run wrote it; restore it, or accept the change "
@@ -167,17 +167,17 @@ def check(folder: RunFolder, *paths: Path) -> None:
 def read_json(folder: RunFolder, path: Path) -> Any:
     """The plain value in a recorded JSON file.
 
-    Raises: DataError if it is missing, changed or no JSON.
+    Raises: DataError if it is missing, changed or not JSON.
     """
     check(folder, path)
     try:
         return files.read_json(path)
     except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damage_error(path, str(error)) from error
 
 
 def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
-    """The configuration on record, which names only what `trust` allows.
+    """The recorded configuration, which may name only what `trust` allows.
 
     Raises: DataError if it was changed; ConfigError as `Train.load`.
     """
@@ -187,13 +187,13 @@ def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
 
 def changed(folder: RunFolder) -> list[str]:
     """The names of recorded files that are missing, or not as the run wrote them."""
-    return _changed(folder, manifest_of(folder))
+    return _changed_files(folder, manifest_of(folder))
 
 
 def accept(folder: RunFolder) -> list[str]:
-    """Takes the recorded files as they are now on record; the names of those that changed."""
+    """Records the current checksums of recorded files; returns the names of those that changed."""
     manifest = manifest_of(folder)
-    names = _changed(folder, manifest)
+    names = _changed_files(folder, manifest)
     if names:
         for name in names:
             if (folder.path / name).is_file():
@@ -205,34 +205,34 @@ def accept(folder: RunFolder) -> list[str]:
 
 
 def _manifest_or_first(folder: RunFolder) -> Manifest:
-    """The manifest; a new one in a folder that was made again after the run's was removed."""
+    """The manifest; a new one if the run's folder was removed and made again."""
     return manifest_of(folder) if os.path.lexists(folder.manifest) else begin(folder)
 
 
-def _changed(folder: RunFolder, manifest: Manifest) -> list[str]:
-    found = []
-    for name, known in manifest.entries.items():
+def _changed_files(folder: RunFolder, manifest: Manifest) -> list[str]:
+    names = []
+    for name, recorded in manifest.entries.items():
         with suppress(OSError, ValueError):
-            if _is_one_of(known, folder.path / name):
+            if _has_content_of(recorded, folder.path / name):
                 continue
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
-def _are_entries(name: str, entries: Any) -> bool:
+def _is_valid_entry(name: str, entries: Any) -> bool:
     is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
     return is_inside and isinstance(entries, list) and all(map(checksums.is_entry, entries))
 
 
-def _name(folder: RunFolder, path: Path) -> str:
+def _name_in(folder: RunFolder, path: Path) -> str:
     return path.relative_to(folder.path).as_posix()
 
 
-def _is_one_of(entries: list[Entry], path: Path) -> bool:
+def _has_content_of(entries: list[Entry], path: Path) -> bool:
     """Whether a file has one of these contents; a file of another size is not read."""
     size = os.stat(path).st_size
     return any(entry["bytes"] == size for entry in entries) and checksums.entry(path) in entries
 
 
-def _damaged(path: Path, problem: str) -> errors.DataError:
+def _damage_error(path: Path, problem: str) -> errors.DataError:
     return errors.DataError(f"{path}: missing or damaged ({problem}); restore it from a copy")

@@ -1,4 +1,4 @@
-"""How a run stands: `status.json`, kept truthful however the run ends."""
+"""The status of a run in `status.json`, kept correct however the run ends."""
 
 import errno
 import logging
@@ -24,7 +24,7 @@ log = logging.getLogger("andiron")
 
 
 def read(folder: RunFolder) -> dict[str, Any]:
-    """What status.json says; empty if it is missing or damaged."""
+    """The content of status.json; empty if it is missing or damaged."""
     try:
         status = files.read_json(folder.status)
     except (OSError, ValueError, RecursionError):  # no run, or one that was killed while writing
@@ -41,9 +41,9 @@ def reported(folder: RunFolder, started: str) -> Iterator[None]:
     except BaseException as error:
         verdict = "failed" if isinstance(error, Exception) else "interrupted"
         verdict = "paused" if isinstance(error, errors.Paused) else verdict
-        why = errors.reason(error)
-        _write_end(folder, verdict, why, started)
-        log.error("%s: %s", verdict, why)
+        reason = errors.reason(error)
+        _write_end(folder, verdict, reason, started)
+        log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
     _write_end(folder, "done", None, started)
@@ -63,7 +63,7 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
 
 
 def write_killed(folder: RunFolder, reason: str) -> None:
-    """The last status of a run whose process exits at once."""
+    """Writes the last status of a run whose process exits immediately."""
     _write_end(folder, "interrupted", reason, read(folder).get("started", now()))
 
 
@@ -77,25 +77,25 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def seconds(found: Mapping[str, Any], until: datetime | None = None) -> float | None:
-    """From the start on record to the end, or `until`; None where either is not known."""
-    started, ended = moment(found.get("started")), moment(found.get("ended")) or until
+def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:
+    """Seconds from the recorded start to the end or `until`; None if either is unknown."""
+    started, ended = moment(status.get("started")), moment(status.get("ended")) or until
     if started is None or ended is None:
         return None
     return max(0.0, (ended - started).total_seconds())
 
 
 def contents(paths: Iterable[Path]) -> dict[Path, bytes]:
-    """The contents of those files that exist, for `restored_on_error`; not of one too large."""
-    found = {}
+    """The contents of the files that exist and are not too large, for `restored_on_error`."""
+    read_files = {}
     for path in filter(Path.is_file, paths):
         with suppress(ValueError):
-            found[path] = files.read_bytes(path)
-    return found
+            read_files[path] = files.read_bytes(path)
+    return read_files
 
 
 def put_back(contents: Mapping[Path, bytes]) -> None:
-    """Replaces files by earlier contents."""
+    """Restores earlier contents of files."""
     for path, content in contents.items():
         files.write(path, content)
 
@@ -107,12 +107,12 @@ def restored_on_error(
     unless: Callable[[BaseException], bool],
     write: Callable[[dict[Path, bytes]], None] = put_back,
 ) -> Iterator[None]:
-    """Puts the files back as they were if the body raises, `unless` the error says otherwise."""
+    """Restores the files if the body raises, unless `unless(error)` is true."""
     try:
         yield
     except BaseException as error:
         if not unless(error):
-            with suppress(OSError):  # a full disk, which the error that is raised reports
+            with suppress(OSError):  # a full disk, which the raised error reports
                 write(before)
         raise
 

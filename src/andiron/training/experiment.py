@@ -1,4 +1,4 @@
-"""A checked configuration to a run folder with its record, and to a trained model."""
+"""From a checked configuration to a recorded run folder and a trained model."""
 
 import dataclasses
 import logging
@@ -43,11 +43,11 @@ class Experiment:
     def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
 
-        `begun` is called after the first update: what cannot be trained at all has failed by then.
+        `begun` is called after the first update: a run that cannot be trained has failed by then.
         """
         train, valid, test = self.components.train, self.components.valid, self.components.test
         writers = self.learner.metric_log.writers
-        with self._written(), ExitStack() as at_end:
+        with self._closed_after(), ExitStack() as at_end:
             for loader in (train, valid, test):
                 at_end.callback(loader.close)
             try:
@@ -63,26 +63,26 @@ class Experiment:
         return model
 
     @contextmanager
-    def _written(self) -> Iterator[None]:
-        """Closes the learner after the body; a run that could not be written whole has failed."""
+    def _closed_after(self) -> Iterator[None]:
+        """Closes the learner after the body; a run with unwritten files has failed."""
         try:
             yield
         except errors.Interrupted as error:
-            error.outcome = "; ".join(self._unwritten())
+            error.outcome = "; ".join(self._close())
             raise
         except BaseException:
             self.learner.close()
             raise
-        if unwritten := self._unwritten():
+        if unwritten := self._close():
             raise errors.RunFolderError("\n".join(unwritten))
 
-    def _unwritten(self) -> list[str]:
-        """Closes the learner; what could not be written, and what to do."""
+    def _close(self) -> list[str]:
+        """Closes the learner; a line with a remedy for each file that could not be written."""
         remedy = (
             "free space there, or raise `ulimit -f`; "
             f"resume={self.folder.path} continues from the newest checkpoint"
         )
-        return [f"{what} could not be written; {remedy}" for what in self.learner.close()]
+        return [f"{name} could not be written; {remedy}" for name in self.learner.close()]
 
     def _write_results(self) -> None:
         class_names = self.components.splits.offered.get("class_names")
@@ -129,19 +129,19 @@ def build(
     randomness.seed_others(config.seed)
     built = components.build(config, trusted, world=world)
     groups = built.optimizer.groups
-    with _assembled(config, folder, built, interrupter) as made:
+    with _assemble(config, folder, built, interrupter) as experiment:
         if built.world.rank:
-            return made
+            return experiment
         metadata.record_start(
             config,
             folder,
             built.splits,
             device=built.device,
-            groups=group_table.param_groups(groups, made.learner.rates, built.schedule),
-            session=made.learner.metric_log.writers,
+            groups=group_table.param_groups(groups, experiment.learner.rates, built.schedule),
+            session=experiment.learner.metric_log.writers,
         )
-        made.learner.metric_log.writers.show_graph(lambda: layer_overview.graph(built))
-    return made
+        experiment.learner.metric_log.writers.show_graph(lambda: layer_overview.graph(built))
+    return experiment
 
 
 def resume(
@@ -153,7 +153,7 @@ def resume(
     trusted: Trust | None = None,
     world: World | None = None,
 ) -> Experiment:
-    """The run in `run_dir`, at its newest whole checkpoint; `changes` are those of its options.
+    """The run in `run_dir` at its newest intact checkpoint; `changes` are its changed options.
 
     In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
     configuration was read from the folder.
@@ -168,27 +168,27 @@ def resume(
             run_record.identity(folder),
         )
     )
-    most = Most.of(checkpoint.model, str(path))
-    built = components.build(dataclasses.replace(config, start_from=None), trusted, most, world)
+    limit = Most.of(checkpoint.model, str(path))
+    built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
     world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
-    with _assembled(config, folder, built, interrupter) as made:
-        resume_point.resume(made.learner, config, built, saved, changes)
+    with _assemble(config, folder, built, interrupter) as experiment:
+        resume_point.resume(experiment.learner, config, built, saved, changes)
         if world.rank:
-            return made
+            return experiment
         metadata.record_resume(
             config,
             folder,
             built.splits,
             device=built.device,
-            updates=made.learner.updates,
+            updates=experiment.learner.updates,
             changes=changes,
         )
-    return made
+    return experiment
 
 
 def has_checkpoint(config: Train, folder: RunFolder, trusted: Trust | None = None) -> bool:
-    """Whether the store that the configuration names has a checkpoint, whole or damaged.
+    """Whether the store that the configuration names has a checkpoint, intact or damaged.
 
     With `trusted`, the configuration was read from the folder.
     Raises: ConfigError; DataError if the store cannot be read.
@@ -198,10 +198,10 @@ def has_checkpoint(config: Train, folder: RunFolder, trusted: Trust | None = Non
 
 
 @contextmanager
-def _assembled(
+def _assemble(
     config: Train, folder: RunFolder, built: Components, interrupter: Interrupter | None
 ) -> Iterator[Experiment]:
-    """The experiment over built components; its files are closed if the body raises."""
+    """The experiment of built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
         writers = {
             name: on_failure.enter_context(closing(configured_learner.writer(name, node, folder)))

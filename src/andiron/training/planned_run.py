@@ -1,4 +1,4 @@
-"""A run before it is trained: its steps, groups, learning rates and memory."""
+"""Describes a run before it is trained: its steps, groups, learning rates and memory."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from andiron.run import exhausted
 from andiron.run_folder import RunFolder
 from andiron.writers import TensorBoardWriter
 
-ROWS, POINTS = 11, 200  # of the table of learning rates, of the curves
+ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
 Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 
@@ -32,17 +32,17 @@ def plan(config: Train, run_dir: Path) -> None:
     built = components.build(config)
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
-    _draw(rates, run_dir)
+    _write_curves(rates, run_dir)
     console = Console()
-    sizes, slices = _fitting(config, built, run_dir)
+    sizes, slices = _memory_and_slices(config, built, run_dir)
     mebibytes = {name: size / 2**20 for name, size in sizes.items()}
     fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
-        _listed("steps", _steps(config, built), "{:,}"),
+        _number_table("steps", _steps(config, built), "{:,}"),
         layer_overview.overview(built),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(_spread(rates, ROWS)),
-        _listed(fits, mebibytes, "{:,.2f} MiB"),
+        _number_table(fits, mebibytes, "{:,.2f} MiB"),
     )
     if slices != config.slices:
         console.print(f"an update is out of memory with slices={config.slices}; give {slices=}")
@@ -58,10 +58,10 @@ def learning_rates(built: Components) -> Rates:
     return rates
 
 
-def _fitting(
+def _memory_and_slices(
     config: Train, built: Components, run_dir: Path
 ) -> tuple[dict[str, int], int | None]:
-    """The memory of an update, and the least number of slices with which it fits."""
+    """The memory of an update, and the fewest slices with which it fits."""
     try:
         return memory(config, built, run_dir), config.slices
     except (RuntimeError, MemoryError) as error:
@@ -69,7 +69,7 @@ def _fitting(
         if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
             raise
     config = dataclasses.replace(config, slices=slices)
-    return _fitting(config, components.build(config), run_dir)
+    return _memory_and_slices(config, components.build(config), run_dir)
 
 
 def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
@@ -104,7 +104,7 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 @contextmanager
 def _saved_for_backward(parameters: Iterable[Tensor]) -> Iterator[dict[int, int]]:
-    """The bytes that autograd saves of each storage in the body, by address, weights left out."""
+    """The bytes that autograd saves in the body, by storage address, without weights."""
     weights = {tensor.untyped_storage().data_ptr() for tensor in parameters}
     saved: dict[int, int] = {}
 
@@ -132,13 +132,13 @@ def _steps(config: Train, built: Components) -> dict[str, int]:
 
 
 def _spread(rates: Rates, number: int) -> Rates:
-    """So many of the rates, evenly spread from the first to the last."""
+    """`number` of the rates, evenly spread from the first to the last."""
     last, number = len(rates) - 1, min(number, len(rates))
     places = [round(step * last / max(number - 1, 1)) for step in range(number)]
     return {place: rates[place] for place in places}
 
 
-def _listed(title: str, rows: Mapping[str, float], layout: str) -> Table:
+def _number_table(title: str, rows: Mapping[str, float], layout: str) -> Table:
     """A table with a name and a number in each row."""
     table = Table("", right(""), title=title, show_header=False)
     for name, number in rows.items():
@@ -148,16 +148,16 @@ def _listed(title: str, rows: Mapping[str, float], layout: str) -> Table:
 
 def _rate_table(rates: Rates) -> Table:
     """A row for each update, a column for each group; empty where the group is frozen."""
-    names = list(dict.fromkeys(name for named in rates.values() for name in named))
+    names = list(dict.fromkeys(name for by_group in rates.values() for name in by_group))
     table = Table(*(right(Text(name)) for name in ("update", *names)), title="learning rates")
-    for updates, named in rates.items():
-        cells = (f"{named[name]:.3g}" if name in named else "" for name in names)
+    for updates, by_group in rates.items():
+        cells = (f"{by_group[name]:.3g}" if name in by_group else "" for name in names)
         table.add_row(f"{updates:,}", *cells)
     return table
 
 
-def _draw(rates: Rates, run_dir: Path) -> None:
+def _write_curves(rates: Rates, run_dir: Path) -> None:
     writer = TensorBoardWriter(RunFolder(run_dir).tensorboard)
-    for updates, named in _spread(rates, POINTS).items():
-        writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in named.items()}))
+    for updates, by_group in _spread(rates, POINTS).items():
+        writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in by_group.items()}))
     writer.close()

@@ -24,8 +24,8 @@ from andiron.interrupter import SECONDS_BETWEEN_LOOKS
 from andiron.run import exhausted
 from andiron.run_folder import RunFolder
 
-START = "start"  # key in the store: what rank 0 does, as JSON
-# key in the store that outlasts restarts: the exit code of a failure that each would repeat
+START = "start"  # key in the store: how rank 0 starts, as JSON
+# key in the store that outlasts restarts: the exit code of a failure that a restart would repeat
 FINAL = "andiron/final"
 SECONDS_TO_CONNECT = 60.0
 PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
@@ -36,8 +36,8 @@ def main(
     arguments: list[str], conf_dir: Path | None, heard: Signals, rank: int, size: int
 ) -> int:
     """Runs this process of a run; returns the exit code."""
-    _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for the others
-    if not _launcher_lives():
+    _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for other ranks
+    if not _launcher_is_alive():
         print("error: torchrun was ended while its processes started", file=sys.stderr)
         return 1
     if _attempt() and _root(rank, size).check([FINAL]):
@@ -46,17 +46,17 @@ def main(
 
 
 def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int) -> int:
-    """Runs `train.py` as rank 0, and tells the others what to do, or that there is nothing."""
+    """Runs `train.py` as rank 0; sends the other ranks their work, or an exit code."""
     from andiron.training import train_run  # imports Hydra
 
     code = 1
     with ExitStack() as at_end:
         leader = Leader(size, heard.interrupter, at_end)
         try:
-            given = command_arguments.parsed(arguments)
-            if given.multirun or "hydra.mode=MULTIRUN" in given.overrides:
-                why = f"torchrun started {size} processes, and a sweep starts its own"
-                raise errors.ConfigError([f"sweep: {why}; start it with python"])
+            options = command_arguments.parsed(arguments)
+            if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
+                reason = f"torchrun started {size} processes, and a sweep starts its own"
+                raise errors.ConfigError([f"sweep: {reason}; start it with python"])
             train = leader.reporting(train_run.Training(arguments, heard, share=leader.share))
             code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
         except errors.ConfigError as error:
@@ -74,14 +74,14 @@ def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int)
 
 
 class Leader:
-    """What rank 0 shares with the other processes; `at_end` holds the group it joins."""
+    """Shares a run of rank 0 with the other processes; `at_end` leaves the group that it joins."""
 
     def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
         self._size, self._interrupter, self._at_end = size, interrupter, at_end
         self._world: Any = None  # once rank 0 has joined it
 
     def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
-        """`train`, whose error the other processes are told."""
+        """`train`, with its errors reported to the other processes."""
 
         def reported(*args: Any, **options: Any) -> Any:
             try:
@@ -113,7 +113,7 @@ class Leader:
         return SharedExperiment(experiment, self._world)
 
     def dismiss(self, code: int) -> None:
-        """Ends the processes that wait to be told what to do, and restarts that would not help."""
+        """Ends processes that still wait for work, and prevents restarts that would fail again."""
         if code == command_line.EXIT_USAGE:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:
@@ -122,28 +122,28 @@ class Leader:
 
 @dataclasses.dataclass(frozen=True)
 class SharedExperiment:
-    """`andiron.training.experiment` as rank 0 uses it: the other processes do the same."""
+    """`andiron.training.experiment` for rank 0; every call is made in all processes."""
 
     experiment: Any
     world: Any
 
     def build(self, *args: Any, interrupter: Any, **options: Any) -> Any:
         """`experiment.build` in all processes."""
-        return self._together("build", args, options, interrupter)
+        return self._call_everywhere("build", args, options, interrupter)
 
     def resume(self, *args: Any, interrupter: Any, **options: Any) -> Any:
         """`experiment.resume` in all processes."""
-        return self._together("resume", args, options, interrupter)
+        return self._call_everywhere("resume", args, options, interrupter)
 
-    def _together(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
+    def _call_everywhere(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
         self.world.decided(lambda: (name, args, options))
         self.world.any(False)  # the others have opened their logs: the folder may be removed again
-        act = getattr(self.experiment, name)
-        return act(*args, **options, interrupter=interrupter, world=self.world)
+        method = getattr(self.experiment, name)
+        return method(*args, **options, interrupter=interrupter, world=self.world)
 
 
 def follow(heard: Signals, rank: int, size: int) -> int:
-    """Runs another rank: it waits for rank 0, and writes nothing but its log."""
+    """Runs another rank, which waits for rank 0 and writes only its log."""
     from andiron import distributed
     from andiron.assembly import devices
     from andiron.training import experiment
@@ -151,7 +151,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
     store = _store(rank, size)
     interrupter: Any = heard.interrupter
     try:
-        while not store.check([START]):  # `wait` would answer no signal
+        while not store.check([START]):  # `wait` would block signals
             time.sleep(SECONDS_BETWEEN_LOOKS)
         interrupter.join()
         start = json.loads(store.get(START))
@@ -160,18 +160,18 @@ def follow(heard: Signals, rank: int, size: int) -> int:
         with distributed.joined(store, rank, size, **start) as world:
             interrupter.connect(world)
             _end_with_parent(signal.SIGTERM)
-            name, (config, run_dir, *args), options = world.decided(_nothing)
+            name, (config, run_dir, *args), options = world.decided(_not_called)
             interrupter.begin(config.interrupted_exit_code)
             _log_to(RunFolder(run_dir).rank_log(rank))
             world.any(False)
-            act = getattr(experiment, name)
+            method = getattr(experiment, name)
             quiet = dataclasses.replace(
                 config, writers={}, render=None, show_layers=False, profile=None
             )
             with exhausted.explained(config), devices.deterministic(config.deterministic):
-                made = act(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+                run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
                 interrupter.hear()
-                made.run()
+                run.run()
     except errors.AndironError as error:
         log.error("%s", error)
         return command_line.exit_code_of(error)
@@ -181,12 +181,12 @@ def follow(heard: Signals, rank: int, size: int) -> int:
     return 0
 
 
-def _nothing() -> Any:
-    """Is called by rank 0 alone."""
+def _not_called() -> Any:
+    """Never called: only rank 0 decides."""
 
 
 def _store(rank: int, size: int) -> Any:
-    """The part of the store that belongs to this start, the first or a later one."""
+    """The part of the store for this start of the processes, the first or a restart."""
     from torch.distributed.distributed_c10d import PrefixStore
 
     return PrefixStore(f"andiron/{_attempt()}", _root(rank, size))
@@ -194,7 +194,7 @@ def _store(rank: int, size: int) -> Any:
 
 @cache
 def _root(rank: int, size: int) -> Any:
-    """The store of torchrun, or where it has none that of rank 0."""
+    """The store of torchrun, or rank 0's if torchrun has none."""
     from torch.distributed.rendezvous import rendezvous
 
     store, _, _ = next(rendezvous("env://", rank, size))
@@ -204,7 +204,7 @@ def _root(rank: int, size: int) -> Any:
 
 
 def _attempt() -> int:
-    """How many times torchrun has started this run's processes again."""
+    """The number of times that torchrun has restarted the processes of this run."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
@@ -222,8 +222,8 @@ def _log_to(path: Path) -> None:
     log.setLevel(logging.DEBUG)
 
 
-def _launcher_lives() -> bool:
-    """Whether torchrun's store, if it has one, takes a connection; torch would try for minutes."""
+def _launcher_is_alive() -> bool:
+    """Whether torchrun's store, if any, accepts a connection; torch would retry for minutes."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return True
     try:

@@ -13,8 +13,7 @@ from andiron.run_folder import RunFolder
 def has_checkpoint(
     config: Train, folder: RunFolder, interrupter: Interrupter, trusted: Trust | None = None
 ) -> bool:
-    """Whether there is one, whole or damaged; torch is imported only for a store of the user's own.
-    """
+    """Whether a checkpoint exists, intact or damaged; imports torch only for a user's own store."""
     if store_of(config.checkpoint) is None:
         return folder.has_checkpoint()
     with interrupter.held_back():  # an exception within torch's import can abort the process
@@ -23,7 +22,7 @@ def has_checkpoint(
 
 
 def store_of(checkpoint: Any) -> Any:
-    """What names the store in the option `checkpoint`; None for the run's own folder."""
+    """The part of the option `checkpoint` that names a store; None for the run's own folder."""
     if not isinstance(checkpoint, dict):
         return None
     is_shipped = node_checks.is_shipped(str(checkpoint.get("_target_")))
@@ -31,7 +30,7 @@ def store_of(checkpoint: Any) -> Any:
 
 
 def recorded_store(folder: RunFolder) -> Any:
-    """`store_of` the run's record; None without one."""
+    """`store_of` for the run's record; None without a record."""
     try:
         return store_of(files.read_json(folder.config)["checkpoint"])
     except (OSError, ValueError, TypeError, KeyError):

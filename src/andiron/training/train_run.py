@@ -24,7 +24,7 @@ from andiron.run_folder import RunFolder
 from andiron.training import debug_run
 from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
 
-# the module that builds runs, which builds them in all processes of a run
+# wraps the module that builds runs, so that all processes build them
 Share = Callable[[Any, Train], Any]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
 log = logging.getLogger("andiron")
@@ -38,7 +38,7 @@ def train(
     trusted: Trust | None = None,
     share: Share | None = None,
 ) -> None:
-    """One run from the configuration to the trained model; with `resume`, the run in `run_dir`.
+    """Trains a run from its configuration; with `resume`, continues the run in `run_dir`.
 
     With `trusted`, the configuration was read from a run folder, and names only what is allowed.
     Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
@@ -55,8 +55,8 @@ def train(
     try:
         interrupter.begin(config.interrupted_exit_code)
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):
-            known = trusted or Trust(tuple(config.trust))
-            _resume(config, folder, hydra_record, interrupter, known, share)
+            trust = trusted or Trust(tuple(config.trust))
+            _resume(config, folder, hydra_record, interrupter, trust, share)
         else:
             _start(config, folder, hydra_record, interrupter, trusted, share)
     except errors.Interrupted as error:
@@ -103,11 +103,11 @@ def _resume(
     resume_policy.check(changes, config.resume_allow)
     is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
     if is_done and not resume_policy.has_more_to_do(changes):
-        log.info("%s is done, %s", folder.path, _described_end(folder, recorded))
+        log.info("%s is done, %s", folder.path, _describe_end(folder, recorded))
         return
     changed = resume_policy.applied({}, changes)
-    of_hydra = [folder.hydra / name for name in hydra_record]
-    before = status.contents([folder.config, *of_hydra])
+    hydra_files = [folder.hydra / name for name in hydra_record]
+    before = status.contents([folder.config, *hydra_files])
     with claim.resumed(folder) as begins, exhausted.explained(config), ExitStack() as at_end:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
@@ -117,7 +117,7 @@ def _resume(
             folder.path,
             leaves.by_name(changes),
             interrupter=interrupter,
-            # resume=auto: the whole configuration is that of the command line
+            # resume=auto: the whole configuration comes from the command line
             trusted=None if config.resume == "auto" else trusted.saying(changed),
         )
         interrupter.hear()
@@ -127,7 +127,7 @@ def _resume(
         def has_trained(error: BaseException) -> bool:
             return not isinstance(error, Exception) or resumed.learner.updates > first
 
-        # changes that the run cannot be trained with are taken off the record again
+        # changes with which the run cannot be trained are removed from the record
         write = partial(run_record.write, folder)
         with status.restored_on_error(before, unless=has_trained, write=write):
             with status.write_errors_explained(folder):
@@ -136,24 +136,24 @@ def _resume(
 
 
 def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
-    of_hydra = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    run_record.write(folder, {folder.config: config.as_json(), **of_hydra})
+    hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    run_record.write(folder, {folder.config: config.as_json(), **hydra_files})
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
-    """What is left of an interrupted run, and how to continue it."""
+    """The state of an interrupted run, and how to continue it."""
     if not run_record.holds_run(folder):
         return f"nothing was trained, and nothing is left in {folder.path}: start it again"
     try:
         if has_checkpoint(config, folder, Interrupter(), trusted):
             return f"resume={folder.path} resumes the run from its newest checkpoint"
-    except errors.AndironError as error:  # a store that cannot be asked now
-        return f"resume={folder.path} resumes the run, once this is mended: {error}"
+    except errors.AndironError as error:  # a store that cannot be reached now
+        return f"resume={folder.path} resumes the run once this is fixed: {error}"
     return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
 
 
 def _lost_results(folder: RunFolder) -> list[str]:
-    """The results of a finished run that are missing or changed, and are written again."""
+    """The missing or changed results of a finished run, which are written again."""
     results = folder.summary.name, "model*.safetensors"
     lost = [
         name
@@ -170,7 +170,7 @@ def _lost_results(folder: RunFolder) -> list[str]:
     return lost
 
 
-def _described_end(folder: RunFolder, config: Train) -> str:
+def _describe_end(folder: RunFolder, config: Train) -> str:
     unit = "epochs" if config.num_updates is None else "updates"
     planned = getattr(config, f"num_{unit}")
     try:
@@ -227,7 +227,7 @@ def _import_experiment(
     Raises: Interrupted if a signal came meanwhile.
     """
     with interrupter.held_back():  # an exception within torch's import can abort the process
-        gc.disable()  # imports make many objects and no garbage: searching for some takes 0.1 s
+        gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
         from andiron.assembly import devices
         from andiron.training import experiment
 
@@ -238,12 +238,12 @@ def _import_experiment(
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What this command does with a configuration; `signals` are those of the process."""
+    """The task of this command; `signals` are the signals of the process."""
 
     arguments: list[str]
     signals: Signals
-    resumes: bool = False  # a run that the folder holds already, as resume=auto does
-    share: Share | None = None  # of several processes
+    resumes: bool = False  # resumes a run that the folder already holds, as resume=auto does
+    share: Share | None = None  # for several processes
 
     def __call__(
         self,
@@ -252,20 +252,20 @@ class Training:
         hydra_record: HydraRecord,
         trusted: Trust | None = None,
     ) -> Returned:
-        """Trains, with `trusted` as a resumed run; the objective of a run of a sweep."""
+        """Trains a run, resumed if `trusted` is given; returns the objective in a sweep."""
         if self.resumes and config.resume is None:
             config = dataclasses.replace(config, resume="auto", overwrite=False)
         self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
         interrupter = self.signals.interrupter
         if config.debug and self.share is not None:
-            why = "stops and resumes a run within one process; start it with python"
-            raise errors.ConfigError([f"debug=true: {why}"])
+            reason = "stops and resumes a run within one process; start it with python"
+            raise errors.ConfigError([f"debug=true: {reason}"])
         if config.debug and trusted is None:
 
-            def one(config: Train, folder: Path, interrupter: Interrupter) -> None:
+            def train_one(config: Train, folder: Path, interrupter: Interrupter) -> None:
                 train(config, folder, hydra_record, interrupter)
 
-            debug_run.run(config, run_dir, one, interrupter)
+            debug_run.run(config, run_dir, train_one, interrupter)
             return None
         with saved_before_launcher(self.signals):
             train(config, run_dir, hydra_record, interrupter, trusted, self.share)

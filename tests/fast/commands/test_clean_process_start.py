@@ -1,4 +1,4 @@
-"""When `python train.py` starts the process that the jobs of a sweep are forked from."""
+"""When `python train.py` starts the process from which the jobs of a sweep are forked."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Jobs that a sweep composes are those that each would compose for itself."""
+"""The configurations that a sweep composes equal those that each job would compose."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the launchers of Hydra and its plugins return, and how they fail."""
+"""The results and failures of the launchers of Hydra and its plugins."""
 
 import json
 

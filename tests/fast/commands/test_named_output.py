@@ -1,4 +1,4 @@
-"""What becomes of a place that a user names for an output."""
+"""The output files that a user names are written or refused."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def device(here):
 
 
 def refused(path, inputs=()):
-    """Why nothing is written there; nothing is made for it, and nothing is left."""
+    """The reason why nothing is written there; nothing is created."""
     before = sorted(os.listdir())
 
     def pieces():

@@ -1,4 +1,4 @@
-"""What a command refuses before it does anything."""
+"""A command refuses an unusable process before it does anything."""
 
 import io
 import os
@@ -29,7 +29,7 @@ def test_one_of_several_processes_is_refused_by_name(variables, named):
     assert problem.startswith(named) and "torchrun" in problem
 
 
-def test_a_process_alone_is_no_group():
+def test_a_single_process_is_not_a_group():
     assert process.problems([], {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": ""}) == []
 
 

@@ -12,14 +12,14 @@ from andiron.interrupter import Interrupter
 
 @pytest.fixture
 def handled():
-    """The numbers of the signals that a launcher's handler of SIGUSR2 has heard."""
+    """The numbers of the signals that a launcher's handler of SIGUSR2 received."""
     numbers = []
     before = signal.signal(signal.SIGUSR2, lambda number, frame: numbers.append(number))
     yield numbers
     signal.signal(signal.SIGUSR2, before)
 
 
-def test_the_signals_of_a_copy_are_those_of_its_own_process():
+def test_a_copy_of_signals_belongs_to_its_own_process():
     signals = Signals(Interrupter(), until_exit=True)
     signals.interrupter.stop("SIGTERM")
 

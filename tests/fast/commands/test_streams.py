@@ -1,4 +1,4 @@
-"""Standard streams that break cost what is printed, and nothing else."""
+"""Broken standard streams lose printed text and nothing else."""
 
 import io
 import os
@@ -42,7 +42,7 @@ def test_no_error_of_a_stream_reaches_who_prints(monkeypatch, error):
     assert broken.getvalue() == "shown\n"
 
 
-def test_what_an_encoding_lacks_is_printed_as_an_escape(monkeypatch):
+def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     with streams.lasting():
@@ -50,7 +50,7 @@ def test_what_an_encoding_lacks_is_printed_as_an_escape(monkeypatch):
     assert raw.getvalue() == b"\\u2501 \\udcff\n"
 
 
-def test_a_stream_that_was_closed_before_the_start_is_no_obstacle(monkeypatch):
+def test_a_stream_that_was_closed_before_the_start_is_tolerated(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with streams.lasting():
         print("lost", flush=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in the words the user reads, all of it at once."""
+"""Every mistake of a command line is reported at once, in words for the user."""
 
 from pathlib import Path
 
@@ -66,11 +66,11 @@ def problems(*overrides):
         ("lr=???", "lr: no value; give one as lr=..."),
     ],
 )
-def test_a_mistake_is_told_in_one_line(argument, line):
+def test_a_mistake_is_reported_in_one_line(argument, line):
     assert explained(argument) == [line]
 
 
-def test_every_mistake_is_told_in_one_go():
+def test_every_mistake_is_reported_at_once():
     arguments = [
         "-m",
         "optimizer=adamm",
@@ -94,7 +94,7 @@ def test_every_mistake_is_told_in_one_go():
     )
 
 
-def test_options_of_a_choice_that_is_not_there_are_not_judged():
+def test_options_of_an_unknown_choice_are_not_checked():
     (line,) = explained("optimizer.beta=3", "optimizer=AdamWW")
     assert line.startswith("optimizer=AdamWW: no such optimizer; did you mean 'adamw'?; ")
 
@@ -103,7 +103,7 @@ def test_a_sound_command_line_is_answered_in_hydras_own_words():
     assert explained("lr=0.1", "optimizer=sgd") == ["its own words"]
 
 
-def test_a_file_of_a_config_dir_of_the_users_own_is_no_mistake(tmp_path):
+def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")
 
@@ -127,7 +127,7 @@ def test_several_missing_values_are_all_asked_for():
     ]
 
 
-def test_a_value_is_complained_about_where_it_was_given_and_not_where_it_is_repeated():
+def test_a_problem_is_reported_where_its_value_is_set_not_repeated():
     assert problems("lr=-1", "scheduler=cosine") == ["lr=-1: should be greater than 0"]
     assert problems("scheduler.lr=-1") == ["scheduler.lr=-1: should be greater than 0"]
 

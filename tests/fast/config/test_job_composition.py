@@ -1,4 +1,4 @@
-"""Jobs that are composed together are those that Hydra composes one by one."""
+"""Jobs composed together equal the jobs that Hydra composes one by one."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nodes are held to the signatures of what they name, and those of conf/ keep to them."""
+"""Nodes are checked against the signatures of their targets, and the nodes of conf/ pass."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def stated(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def conf_nodes() -> dict[str, dict[str, Any]]:
-    """Every node with a `_target_` in a file of conf/, by where it stands."""
+    """Every node with a `_target_` in a file of conf/, by its place."""
     found: dict[str, dict[str, Any]] = {}
 
     def collect(where: str, value: Any) -> None:
@@ -97,7 +97,7 @@ def test_every_argument_of_andirons_own_in_conf_has_a_type():
     assert offenders == []
 
 
-def test_nodes_in_a_list_and_arguments_from_a_defaults_list_are_held_to_their_types_too():
+def test_nodes_in_lists_and_arguments_from_defaults_lists_are_checked():
     assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
     assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {
         "_target_",
@@ -121,7 +121,7 @@ STEP = {
 
 
 def said(scheduler: dict[str, Any]) -> list[str]:
-    """What is wrong with this scheduler."""
+    """The problems of this scheduler."""
     return [
         line
         for option, line in schema.problems({"scheduler": scheduler}).items()
@@ -176,7 +176,7 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
         [3],
     ],
 )
-def test_what_is_no_number_of_updates_or_epochs_is_answered_by_what_is_allowed(value):
+def test_an_invalid_number_of_updates_is_answered_by_what_is_allowed(value):
     assert said({**COSINE, "num_updates": value}) == [
         f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs "
         "(2epochs, "
@@ -191,14 +191,14 @@ def test_a_number_of_updates_is_at_least_one(value):
     ]
 
 
-def test_a_wrong_milestone_is_told_by_its_place():
+def test_a_wrong_milestone_is_reported_by_its_place():
     assert said(sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"])) == [
         "scheduler.milestones=['1epoch', '3']: "
         "should be a number of updates (100) or of epochs (2epochs, 0.5epochs) (item 1)"
     ]
 
 
-def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
+def test_a_problem_inside_a_node_is_reported_by_full_path():
     assert said(warmup({**STEP, "gamma": 0.0})) == [
         "scheduler.schedule.gamma=0.0: should be greater than 0"
     ]
@@ -211,7 +211,7 @@ def test_what_is_wrong_inside_a_node_is_told_by_the_whole_path():
     ]
 
 
-def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
+def test_a_problem_inside_a_users_own_target_is_reported_too():
     assert said(
         {
             "_target_": "mine.Schedule",
@@ -222,7 +222,7 @@ def test_what_is_wrong_inside_a_target_of_the_users_own_is_told_too():
 
 
 @pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
-def test_what_is_no_node_is_refused_where_a_schedule_belongs(inside):
+def test_a_value_that_is_not_a_node_is_refused_as_a_schedule(inside):
     assert said(warmup(inside)) == [
         f"scheduler.schedule={inside}: should be a _target_ and its arguments, "
         "or a function's dotted name"

@@ -47,7 +47,7 @@ def problems(found, *allowed):
     return []
 
 
-def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
+def test_changes_are_listed_by_path_without_instructions():
     assert changed(resume="/a") == {}
     assert changed(lr=0.2, model__hidden=[8]) == {
         ("lr",): (0.1, 0.2),
@@ -57,7 +57,7 @@ def test_what_differs_is_found_by_its_path_and_instructions_are_no_difference():
 
 
 @pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}], ids=str)
-def test_what_does_not_change_what_is_learned_is_free(options):
+def test_options_that_do_not_affect_learning_are_free(options):
     assert problems(changed(**options)) == []
 
 
@@ -71,7 +71,7 @@ def test_what_does_not_change_what_is_learned_is_free(options):
         ("scheduler___target_", "Constant"),
     ],
 )
-def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value):
+def test_options_that_affect_learning_must_be_allowed_by_name(option, value):
     found = changed(**{option: value})
     name, before = option.replace("__", ".", 1), RECORD[option.partition("__")[0]]
     before = before[option.partition("__")[2]] if isinstance(before, dict) else before
@@ -95,7 +95,7 @@ def test_what_changes_how_it_learns_has_to_be_allowed_by_its_name(option, value)
         ("averages", {"ema": {"_target_": "Ema"}}),
     ],
 )
-def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, value):
+def test_options_that_define_the_run_are_refused_even_if_allowed(option, value):
     (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
     assert (
         "and a resumed run keeps it; start another run, with start_from=<run folder> for its "
@@ -103,7 +103,7 @@ def test_what_would_make_another_run_of_it_is_refused_even_if_allowed(option, va
     )
 
 
-def test_all_problems_are_told_at_once_and_a_refused_class_stands_for_its_arguments():
+def test_refused_changes_are_all_reported_a_class_without_its_arguments():
     found = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
     assert [problem.partition(":")[0] for problem in problems(found)] == [
         "lr=0.2",
@@ -118,7 +118,7 @@ def test_a_schedules_repetition_of_lr_is_governed_by_lr():
     assert problems(found, "lr") == []
 
 
-def test_a_name_that_cannot_be_allowed_is_told_with_the_nearest():
+def test_a_name_that_cannot_be_allowed_is_reported_with_the_nearest():
     (problem,) = problems({}, "bach_size")
     assert problem.startswith(
         "resume_allow=[bach_size]: names no option that can be allowed; did you mean 'batch_size'?"
@@ -146,7 +146,7 @@ def test_nothing_is_changed_in_what_is_given(one, other):
     assert repr(one) == before
 
 
-def test_changes_are_told_and_recorded_with_what_was_and_is():
+def test_changes_are_shown_and_recorded_with_both_values():
     found = changed(lr=0.2, model__dropout=0.5)
     assert resume_policy.described(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
     assert leaves.by_name(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

@@ -36,12 +36,12 @@ TRACED = "should be {updates: [first, last]}, counted from 1, at most 1,000 of t
 
 
 def said(**changes: Any) -> list[str]:
-    """What is wrong once these top options are changed."""
+    """The problems after these top options are changed."""
     return list(schema.problems({**PLAIN, **changes}).values())
 
 
 def said_of(group: str, **changes: Any) -> list[str]:
-    """What is wrong once these arguments of the group's node are changed."""
+    """The problems after these arguments of the group's node are changed."""
     return said(**{group: {**PLAIN[group], **changes}})
 
 
@@ -147,7 +147,7 @@ def test_loading_names_the_file_and_everything_that_is_wrong_in_it(tmp_path):
     ("content", "words"),
     [('{"lr": 0.1', "not JSON: "), ("[1]", "holds list, not an object of options")],
 )
-def test_a_file_that_is_no_object_of_options_is_refused_by_name(tmp_path, content, words):
+def test_a_file_that_is_not_an_object_of_options_is_refused_by_name(tmp_path, content, words):
     (tmp_path / "config.json").write_text(content)
 
     with pytest.raises(errors.ConfigError) as caught:
@@ -160,7 +160,7 @@ def test_a_sound_configuration_has_no_problems():
     assert said() == []
 
 
-def test_an_integer_is_accepted_where_a_float_is_meant_and_not_the_other_way_round():
+def test_an_integer_is_accepted_for_a_float_but_not_the_reverse():
     assert said(lr=1) == []
     assert said(seed=1.0) == ["seed=1.0: should be a valid integer"]
 
@@ -228,7 +228,7 @@ def test_a_wrong_argument_is_answered_by_what_is_allowed(group, argument, value,
     assert said_of(group, **{argument: value}) == [f"{group}.{argument}={value}: {allowed}"]
 
 
-def test_a_pair_with_one_value_has_a_value_missing_and_is_not_missing_itself():
+def test_a_pair_with_one_value_lacks_an_item():
     assert said_of("optimizer", betas=[0.9]) == ["optimizer.betas=[0.9]: item 1 is missing"]
 
 
@@ -269,7 +269,7 @@ def test_a_target_of_the_users_own_may_have_any_arguments():
     assert said(model={"_target_": "mine.Network", "anything": [1, {"at": "all"}]}) == []
 
 
-def test_everything_wrong_is_told_at_once_a_line_an_option():
+def test_every_problem_is_reported_at_once_one_line_per_option():
     lines = said(
         lr=-1,
         seeds=3,
@@ -284,7 +284,7 @@ def test_everything_wrong_is_told_at_once_a_line_an_option():
     ]
 
 
-def test_the_root_of_the_data_is_made_absolute_against_the_current_directory(tmp_path, monkeypatch):
+def test_the_data_root_becomes_absolute_in_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = Train(
         **{**PLAIN, "data": {"_target_": "andiron.data.mnist", "root": "my/data", "valid": "test"}}
@@ -309,7 +309,7 @@ def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
     assert schema.with_absolute_paths(config) == config
 
 
-def test_an_option_of_a_named_part_that_was_not_chosen_says_how_to_choose_it():
+def test_an_option_of_an_unchosen_part_says_how_to_choose_the_part():
     told = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
 
     assert told == [

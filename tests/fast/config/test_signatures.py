@@ -1,4 +1,4 @@
-"""Signatures of a user's own classes are read from their source, and nothing of it is run."""
+"""Signatures of a user's own classes are read from their source without running it."""
 
 from typing import Any
 
@@ -90,10 +90,10 @@ def test_a_method_that_makes_one_takes_other_arguments_too(read):
     assert TypeAdapter(kinds(found)["width"]).json_schema() == {"type": "integer", "minimum": 8}
 
 
-def test_fields_of_a_dataclass_are_those_that_its_constructor_takes(read):
+def test_fields_of_a_dataclass_are_the_arguments_of_its_constructor(read):
     assert kinds(read("layers.Options")) == {"size": int, "steps": int | None, "names": list[str]}
 
 
-def test_what_is_not_there_has_no_signature(read):
+def test_a_missing_target_has_no_signature(read):
     names = ("layers.Missing", "layers.Wide.missing", "nowhere.Wide", "layers.typing", "layers")
     assert [read(name) for name in names] == [None] * len(names)

@@ -26,7 +26,7 @@ from andiron.schedules import (
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
 OWN_MODULE = '''
-"""A module of a user's own, which no schema and no registry knows."""
+"""A user's own module, unknown to every schema and registry."""
 import os
 import urllib.error
 
@@ -88,7 +88,7 @@ def problems(node, **offered):
     return list(caught.value.problems)
 
 
-def test_what_the_config_leaves_out_or_null_is_filled_in_and_what_it_says_stays(own):
+def test_missing_and_null_arguments_are_filled_in_and_set_ones_are_kept(own):
     node = {"_target_": f"{own}.Network", "depth": 2}
     sizes = {"input_shape": (1, 8, 8), "num_classes": 10}
 
@@ -107,7 +107,7 @@ def test_what_the_config_leaves_out_or_null_is_filled_in_and_what_it_says_stays(
     )
 
 
-def test_what_the_callable_does_not_take_is_not_filled_in(own):
+def test_arguments_that_the_callable_does_not_take_are_not_filled_in(own):
     assert targets.build(
         "model", {"_target_": f"{own}.network", "width": 5}, input_shape=(1,), num_classes=7
     ) == (5, 7)
@@ -159,7 +159,7 @@ def test_an_unknown_argument_is_answered_by_the_nearest_or_by_all(own):
     ]
 
 
-def test_missing_and_unknown_arguments_are_told_at_once(own):
+def test_missing_and_unknown_arguments_are_reported_at_once(own):
     assert problems({"_target_": f"{own}.Network", "dept": 3}, num_classes=10) == [
         "model.dept: Network has no such argument; did you mean 'depth'?",
         "model.input_shape: Network needs it; give one as +model.input_shape=...",
@@ -190,7 +190,7 @@ def test_an_argument_without_a_name_is_refused(own):
     ]
 
 
-def test_what_is_resolved_is_the_class_itself_and_not_hydras_deferred_object():
+def test_a_target_resolves_to_the_class_itself():
     assert targets.resolve("optimizer._target_", "torch.optim.Adam") is torch.optim.Adam
 
 
@@ -221,7 +221,7 @@ def test_a_target_that_runs_commands_is_refused(own, name, tmp_path):
         ("", "Empty path"),
     ],
 )
-def test_a_target_that_is_not_there_or_cannot_be_called_is_named(own, name, words):
+def test_a_missing_or_uncallable_target_is_named(own, name, words):
     (line,) = problems({"_target_": name})
 
     assert line.startswith(f"model._target_={name}: cannot be used: ")
@@ -267,7 +267,7 @@ def schedule(node, *, num_updates=100, updates_per_epoch=10):
 
 
 def refused(node, **numbers):
-    """The one line with which a schedule is refused."""
+    """The one line that refuses a schedule."""
     with pytest.raises(errors.ConfigError) as caught:
         schedule(node, **numbers)
     (line,) = caught.value.problems
@@ -360,7 +360,7 @@ def test_a_plateau_inside_a_node_is_the_one_that_is_observed():
     assert built(0) == 0.25
 
 
-def test_a_schedule_of_the_users_own_takes_schedules_and_the_horizon_like_the_shipped(own):
+def test_a_users_own_schedule_takes_schedules_and_the_horizon(own):
     assert schedule({"_target_": f"{own}.scaled", "schedule": LINEAR, "factor": 2.0})(100) == 0.5
     assert schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})(50) == (
         0.875,
@@ -368,7 +368,7 @@ def test_a_schedule_of_the_users_own_takes_schedules_and_the_horizon_like_the_sh
     )
 
 
-def test_what_a_constructor_refuses_is_told_by_the_option():
+def test_a_constructors_refusal_is_reported_by_its_option():
     assert refused(
         node("WarmupStableDecay", lr=0.5, warmup_updates="8epochs", decay_updates="3epochs")
     ).startswith(
@@ -384,7 +384,7 @@ def test_what_a_constructor_refuses_is_told_by_the_option():
     )
 
 
-def test_what_a_constructor_of_the_users_own_refuses_keeps_its_own_words(own):
+def test_a_users_own_constructors_refusal_keeps_its_own_words(own):
     assert (
         refused({"_target_": f"{own}.weighted", "parts": [LINEAR]})
         == "scheduler: one part cannot be weighted"
@@ -398,7 +398,7 @@ def test_what_a_constructor_of_the_users_own_refuses_keeps_its_own_words(own):
         (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
     ],
 )
-def test_milestones_that_part_nothing_are_told_before_the_parts_are_built(milestones, words):
+def test_useless_milestones_are_reported_before_the_parts_are_built(milestones, words):
     assert refused(node("Sequential", schedules=[LINEAR] * 3, milestones=milestones)).startswith(
         f"scheduler.{words}"
     )
@@ -438,7 +438,7 @@ def test_a_warmup_longer_than_the_run_is_refused():
     )
 
 
-def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path():
+def test_unknown_and_missing_inner_arguments_are_reported_by_full_path():
     inner = {"_target_": "andiron.schedules.Cosine", "initial_rl": 0.5}
     with pytest.raises(errors.ConfigError) as caught:
         schedule(node("Composed", schedules=[CONSTANT, inner]))
@@ -452,7 +452,7 @@ def test_unknown_and_missing_arguments_inside_a_node_are_told_by_the_whole_path(
     )
 
 
-def test_what_is_no_schedule_is_refused(own):
+def test_an_object_that_is_not_a_schedule_is_refused(own):
     assert refused({"_target_": f"{own}.anything", "rate": 0.5}) == (
         "scheduler._target_=users_own.anything: gives an object of dict; scheduler takes a "
         "function of the completed updates, which gives the learning rate"
@@ -460,7 +460,7 @@ def test_what_is_no_schedule_is_refused(own):
 
 
 def composed(*overrides):
-    """The scheduler that a command line composes, found to be sound."""
+    """The scheduler that a command line composes, which passes the checks."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         plain = diagnosis.plain(compose("train", overrides=["lr=0.5", *overrides]))
     assert {option for option in schema.problems(plain) if option.startswith("scheduler")} == set()
@@ -469,7 +469,7 @@ def composed(*overrides):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "scheduler").glob("*.yaml")))
 @pytest.mark.parametrize("num_epochs", [1, 10])
-def test_every_shipped_schedule_builds_from_one_epoch_up_and_its_rates_are_usable(name, num_epochs):
+def test_every_shipped_schedule_has_usable_rates_for_any_number_of_epochs(name, num_epochs):
     built = schedule(
         composed(f"scheduler={name}"), num_updates=23 * num_epochs, updates_per_epoch=23
     )
@@ -477,7 +477,7 @@ def test_every_shipped_schedule_builds_from_one_epoch_up_and_its_rates_are_usabl
     assert all(0 < built(updates) <= 0.5 for updates in range(23 * num_epochs))
 
 
-def test_the_command_line_swaps_the_schedule_inside_a_warmup_and_sets_its_options():
+def test_the_command_line_swaps_the_schedule_inside_a_warmup():
     swap = "scheduler@scheduler.schedule"
 
     assert schedule(composed("scheduler=warmup")) == Warmup(Cosine(0.5, 100), 10)

@@ -1,4 +1,4 @@
-"""What a run folder may name: listed classes at their places, what conf/ names, and `trust`."""
+"""Names that a run folder may use: listed classes at their places, names in conf/, and `trust`."""
 
 import ast
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_trusted_package_is_that_package_and_no_name_that_begins_like_it():
     assert not mine.allows("model", "mined.Net") and not mine.allows("model", "mine.${oc.env:X}")
 
 
-def test_all_refused_names_are_told_with_the_option_that_trusts_them():
+def test_all_refused_names_are_reported_with_the_option_that_trusts_them():
     plain = {
         "model": {"_target_": "mine.Net"},
         "metrics": {"a": {"_target_": "andiron.metrics.Mean", "of": {"_target_": "os.system"}}},
@@ -92,7 +92,7 @@ def test_conf_is_the_users_word_for_its_place_and_so_is_trust_in_its_page(tmp_pa
     assert not ours.allows("scheduler", "mine.Net") and ours.allows("loss", "theirs.Loss")
 
 
-def test_what_this_command_chooses_is_the_users_word_too():
+def test_classes_that_this_command_chooses_are_trusted():
     wandb = "andiron.writers.WandbWriter"
     for argument, is_allowed in (
         ("writers=[tensorboard,wandb]", True), ("+writers=wandb", True),
@@ -102,7 +102,7 @@ def test_what_this_command_chooses_is_the_users_word_too():
     assert trust.of_user([CONF], (), ["model._target_=a.Net"]).allows("model", "a.Net")
 
 
-def test_what_conf_names_of_torch_is_held_to_the_list(tmp_path):
+def test_names_of_torch_in_conf_are_restricted_to_the_list(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "net.yaml").write_text("_target_: torch.hub.load\nx: {_target_: a.b}\n")
     assert not trust.of_user([tmp_path]).allows("model", "torch.hub.load")

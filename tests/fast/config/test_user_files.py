@@ -35,7 +35,7 @@ def test_files_with_a_few_aliases_are_not(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"a: [", b"a: !!python/object/apply:os.system [x]", b"\xff\xfe\xfa"]
 )
-def test_what_is_no_yaml_is_told_only_where_it_is_chosen(content, tmp_path):
+def test_invalid_yaml_is_reported_only_if_it_is_chosen(content, tmp_path):
     (tmp_path / "bracket.yaml").write_bytes(content)
     (tmp_path / "folder.yaml").mkdir()
     user_files.check([tmp_path])

@@ -108,7 +108,7 @@ def rewrite_lines(folder, change):
     path.write_text("".join(f"{line}\n" for line in change(lines)))
 
 
-def test_a_run_and_its_copy_are_the_same_and_everything_in_them_was_counted(straight, other):
+def test_a_run_equals_its_copy_and_every_compared_value_is_counted(straight, other):
     assert bit_comparison.compare(straight, other) == []
     # 5 of the model twice, the optimizer's, the average's; lines less what is the machine's;
     # scalars: those of train's
@@ -155,7 +155,7 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
         ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
     ],
 )
-def test_a_tensor_of_another_type_or_shape_differs_though_its_values_are_equal(
+def test_tensors_of_equal_values_differ_by_type_and_shape(
     straight, other, name, value, found
 ):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.update({name: value}))
@@ -193,7 +193,7 @@ def test_the_sign_of_zero_tells_two_logged_values_apart_and_nan_is_nan(straight,
     assert (difference.what, difference.expected, difference.found) == ("loss", "-0.0", "0.0")
 
 
-def test_a_missing_line_and_one_that_is_there_twice_are_each_one_difference(straight, other):
+def test_a_missing_line_and_a_repeated_line_are_one_difference_each(straight, other):
     rewrite_lines(other, lambda lines: [*lines[:2], *lines[3:5], lines[4], lines[5]])
 
     assert bit_comparison.compare(straight, other) == [
@@ -317,7 +317,7 @@ def test_the_first_difference_is_the_earliest(straight, logs_again):
     ]
 
 
-def test_what_is_a_matter_of_time_or_place_is_left_out_of_state_and_summary_and_nothing_else(
+def test_only_values_that_depend_on_time_or_place_are_not_compared(
     straight, other
 ):
     state = other / "checkpoints" / "step-6" / "state.json"
@@ -372,7 +372,7 @@ def test_a_run_without_an_end_is_refused_on_either_side(straight, other, tmp_pat
     "line",
     ['{"split": "train", "upda', '["train"]', '{"split": "train", "epoch": 1, "over": "epoch"}'],
 )
-def test_a_line_that_is_none_is_named(straight, line):
+def test_an_invalid_line_is_named(straight, line):
     rewrite_lines(straight, lambda lines: [lines[0], line])
 
     with pytest.raises(
@@ -392,7 +392,7 @@ def test_a_line_that_is_none_is_named(straight, line):
     ],
     ids=["a pipe", "a pipe of another name", "a device", "a sparse file", "a large record"],
 )
-def test_an_event_file_that_is_none_of_a_run_is_refused(tmp_path, name, make, told):
+def test_an_event_file_that_no_run_wrote_is_refused(tmp_path, name, make, told):
     folder = RunFolder(tmp_path)
     (folder.tensorboard / "train").mkdir(parents=True)
     make(folder.tensorboard / "train" / name)

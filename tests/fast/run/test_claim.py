@@ -1,4 +1,4 @@
-"""A run folder: one run's alone, and its status tells the truth however the run ends."""
+"""A run folder belongs to one process, and its status is correct however the run ends."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
         (SystemExit(143), "interrupted", "SystemExit: 143"),
     ],
 )
-def test_what_ended_the_run_is_its_reason_and_goes_on(tmp_path, error, verdict, reason):
+def test_the_error_that_ended_the_run_is_its_reason_and_is_raised(tmp_path, error, verdict, reason):
     with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)):
         raise error
     assert (status(tmp_path)["status"], status(tmp_path)["reason"]) == (verdict, reason)
@@ -194,7 +194,7 @@ def test_another_run_that_took_the_folders_place_gets_nothing(tmp_path, begun, o
      ("manifest.json", b"")],
 )  # fmt: skip
 @pytest.mark.parametrize("resumes", [False, True])
-def test_what_the_manifest_does_not_list_is_not_replaced(tmp_path, name, damage, resumes):
+def test_files_that_the_manifest_does_not_list_are_not_replaced(tmp_path, name, damage, resumes):
     """Another tool's file under the name of a run's own, or a manifest that lists nothing."""
     folder = RunFolder(tmp_path)
     run_record.begin(folder)

@@ -1,4 +1,4 @@
-"""The code on record: every repository whose code runs, other modules, and no program of theirs."""
+"""The code on record: every repository whose code runs, and other modules; no program is run."""
 
 import hashlib
 import importlib.metadata
@@ -142,7 +142,7 @@ def test_no_program_that_a_repository_names_is_started(tmp_path, monkeypatch, is
     assert b"-one\n+two\n" in patches[got["uncommitted"]]
 
 
-def test_a_repository_elsewhere_in_the_environment_is_not_asked(project, tmp_path, monkeypatch):
+def test_a_repository_named_by_the_environment_is_not_used(project, tmp_path, monkeypatch):
     expected, _ = code_origin.gather()
     git(tmp_path, "init", "-q", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))

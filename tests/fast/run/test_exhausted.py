@@ -1,4 +1,4 @@
-"""What is used up is named with what to lower."""
+"""An exhausted resource is named with the option to lower."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""The log of a run: one process at a time has it, and no disk can end the run through it."""
+"""The log of a run: one process at a time holds it, and no disk error in it ends the run."""
 
 import errno
 import logging
@@ -13,7 +13,7 @@ from andiron.run.log_file import LogFile
 
 
 def messages(path):
-    """(level, message) of every line, the time checked and taken off."""
+    """(level, message) of every line, without the time, which is checked."""
     found = [
         re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) (.*)", line)
         for line in path.read_text().splitlines()

@@ -87,7 +87,7 @@ def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
     assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
 
 
-def test_the_patch_left_in_the_run_folder_restores_any_bytes_whatever_the_users_git_settings(
+def test_the_recorded_patch_restores_any_bytes_under_any_git_settings(
     checkout, tmp_path
 ):
     package = checkout / "src" / "package"

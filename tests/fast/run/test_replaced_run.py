@@ -1,4 +1,4 @@
-"""What is taken for a run that was replaced, and what never is: links, and folders of others."""
+"""Which folders count as replaced runs, and which never do: links and folders of others."""
 
 import pytest
 from runs_made import content, make_run
@@ -15,7 +15,7 @@ def replace(folder):
 
 @pytest.mark.parametrize("name", [".replaced-", ".removed-"])
 def test_a_folder_with_the_manifest_of_another_run_is_left_alone(tmp_path, name, caplog):
-    """Whoever gives a folder a name like that: only a run whose identity it is was moved there."""
+    """A folder with such a name counts only if it holds the run with that identity."""
     folder = RunFolder(tmp_path / "run")
     make_run(folder.path)
     place = folder.path / f"{name}0123456789abcdef"
@@ -31,7 +31,7 @@ def test_a_folder_with_the_manifest_of_another_run_is_left_alone(tmp_path, name,
 
 @pytest.mark.parametrize("inner", ["", "checkpoints/step-1", "tensorboard/train", "wandb"])
 def test_no_link_is_a_run_that_was_replaced_and_none_is_in_it(tmp_path, inner):
-    """Neither the folder, nor what is in it, leads to the files of another run."""
+    """Neither the folder nor its content leads to the files of another run."""
     folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
     make_run(folder.path)
     identity = make_run(mine)
@@ -50,7 +50,7 @@ def test_no_link_is_a_run_that_was_replaced_and_none_is_in_it(tmp_path, inner):
     assert content(tmp_path) == before
 
 
-def test_what_lay_among_the_files_is_not_put_back_through_a_link(tmp_path):
+def test_other_files_are_not_put_back_through_a_link(tmp_path):
     folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
     mine.mkdir()
     make_run(folder.path)

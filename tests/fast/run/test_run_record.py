@@ -1,4 +1,4 @@
-"""What a run has on record: changes are noticed, and accepted only on purpose."""
+"""The record of a run: changes are detected, and accepted only on purpose."""
 
 import json
 
@@ -21,7 +21,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_what_was_written_is_read_back(folder):
+def test_written_files_are_read_back(folder):
     assert run_record.read_json(folder, folder.config) == {"lr": 0.1}
     assert run_record.changed(folder) == []
 

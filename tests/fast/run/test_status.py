@@ -1,4 +1,4 @@
-"""The status of a run, put back as it was."""
+"""The status of a run is restored."""
 
 import os
 

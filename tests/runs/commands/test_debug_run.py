@@ -1,4 +1,4 @@
-"""`debug=true`: everything is tried on a few batches, in a folder that is no run's."""
+"""`debug=true`: everything is tried on a few batches, in a folder outside any run."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_everything_is_tried_and_a_resume_is_compared(here):
     assert latest.code == 1 and "resume=latest: no run in outputs/????-??-??/*" in latest.errors
 
 
-def test_what_diverges_ends_it(here):
+def test_a_divergence_ends_the_run(here):
     ended = called(train.main, *SMALL, "optimizer=sgd", "lr=1e38", "on_nonfinite=ignore")
     assert ended.code == 1 and "everything ran" not in ended.output
 

@@ -34,7 +34,7 @@ def test_the_suggestion_is_where_a_sigmoid_over_log_lr_falls_fastest():
     )  # smoothing lags by ten of 66 rates a decade
 
 
-def test_it_finds_a_rate_for_adam_on_the_digits_and_leaves_a_picture_and_a_curve(tmp_path):
+def test_it_finds_a_rate_for_adam_and_writes_a_picture_and_a_curve(tmp_path):
     options = ("--updates", "120", f"hydra.run.dir={tmp_path}", "param_groups=layerwise")
     ended = called(find_lr.main, *options)
     assert (ended.code, ended.errors) == (0, "")

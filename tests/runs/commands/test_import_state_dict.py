@@ -1,4 +1,4 @@
-"""Weights that torch saved, imported without running what is in the file."""
+"""Weights that torch saved, imported without running code from the file."""
 
 import collections
 import subprocess
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Ran:
-    """What a malicious file would make."""
+    """The object that a malicious file would make."""
 
     def __init__(self, path):
         self.path = path
@@ -74,7 +74,7 @@ def test_tensors_that_share_memory_or_lie_otherwise_are_written_apart(imported):
     assert loaded()["turned"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
 
 
-def test_a_key_leads_into_nested_dicts_and_what_is_no_tensor_is_listed(imported):
+def test_a_key_selects_a_nested_dict_and_other_values_are_listed(imported):
     inner = collections.OrderedDict(
         {"w": torch.ones(2), "epoch": 3, "deeper": {"x": torch.ones(1)}, 7: torch.ones(1)}
     )
@@ -134,7 +134,7 @@ def test_names_are_changed_in_the_order_given(imported):
         ([torch.ones(1)], [], "holds a list, not a state_dict"),
     ],
 )
-def test_what_is_no_plain_state_dict_is_told_with_what_there_is(value, arguments, told, imported):
+def test_an_unusable_state_dict_is_refused_with_its_content(value, arguments, told, imported):
     assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
     assert not Path("out.safetensors").exists()
 
@@ -166,7 +166,7 @@ def test_a_whole_model_is_refused_with_its_class(imported):
 
 
 @pytest.mark.parametrize("length", [0, 1, 30, 200, -30])
-def test_a_cut_file_is_told(length, here, capsys):
+def test_a_truncated_file_is_refused(length, here, capsys):
     torch.save({"w": torch.ones(100)}, "weights.pt")
     whole = Path("weights.pt").read_bytes()
     Path("weights.pt").write_bytes(whole[:length])
@@ -179,7 +179,7 @@ def test_a_cut_file_is_told(length, here, capsys):
     assert len(told.splitlines()) == 1 and not Path("out.safetensors").exists()
 
 
-def test_a_file_that_is_not_there_is_told(here, capsys):
+def test_a_missing_file_is_refused(here, capsys):
     assert import_state_dict.main(["none.pt", "out.safetensors"]) == 1
     assert capsys.readouterr().err == "error: none.pt: no such file\n"
 
@@ -201,11 +201,11 @@ def test_a_file_that_is_not_there_is_told(here, capsys):
         ),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_told(arguments, target, told, imported):
+def test_arguments_that_make_no_sense_are_refused(arguments, target, told, imported):
     assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {told}")
 
 
-def test_a_folder_that_is_not_there_is_told(imported):
+def test_a_missing_folder_is_refused(imported):
     code, lines, told = imported({"w": torch.ones(1)}, target="none/out.safetensors")
 
     assert (code, lines) == (1, []) and told.startswith(
@@ -213,7 +213,7 @@ def test_a_folder_that_is_not_there_is_told(imported):
     )
 
 
-def test_a_dtype_that_safetensors_has_not_is_told(imported):
+def test_a_dtype_that_safetensors_lacks_is_refused(imported):
     _, _, told = imported({"w": torch.ones(1, dtype=torch.complex128)})
 
     assert told.startswith(

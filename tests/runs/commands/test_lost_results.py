@@ -54,7 +54,7 @@ def printed_to(stream, main):
 
 @pytest.fixture
 def ended(finished_digits, here):
-    """How a command of COMMANDS ends that prints to a stream."""
+    """The result of a command of COMMANDS that prints to a stream."""
     Image.new("L", (8, 8)).save("picture.png")
 
     def run(name, stream):

@@ -40,7 +40,7 @@ def place(here, finished_digits):
 
 
 def contents(folder):
-    """Every file, folder and link below a folder, with what is in it."""
+    """Every file, folder and link below a folder, with its content."""
     return {
         path.relative_to(folder): os.readlink(path) if path.is_symlink()
         else path.read_bytes() if path.is_file() else None

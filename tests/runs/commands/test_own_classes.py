@@ -1,4 +1,4 @@
-"""Runs of one's own classes resume once the user names them; a run of another is passed over."""
+"""Runs of own classes resume once the user names the classes; other runs are skipped."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def own_run(here):
     return here / "run"
 
 
-def test_a_class_that_only_the_folder_names_is_refused_with_the_option_that_trusts_it(
+def test_a_class_named_only_by_the_folder_is_refused_with_the_trust_option(
     here, own_run
 ):
     for ended in (
@@ -58,7 +58,7 @@ def test_a_trusted_package_is_built(here, own_run):
     assert repeated.code == 0, repeated.errors
 
 
-def test_what_a_folder_of_configurations_names_is_built(here, own_run):
+def test_classes_named_in_a_folder_of_configurations_are_built(here, own_run):
     (here / "mine" / "model").mkdir(parents=True)
     (here / "mine" / "model" / "net.yaml").write_text("_target_: my_networks.Net\n")
     flags = ("--config-dir", str(here / "mine"))

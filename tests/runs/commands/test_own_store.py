@@ -1,4 +1,4 @@
-"""A run whose checkpoints are in a store of the user's own: only that store is asked for them."""
+"""A run whose checkpoints are in a store of the user's own: only that store is searched."""
 
 import json
 import shutil

@@ -42,7 +42,7 @@ def planned(tmp_path_factory):
     return folder, ended.output
 
 
-def test_the_steps_are_those_of_the_data_and_the_short_last_group(planned):
+def test_the_steps_follow_the_data_and_the_short_last_group(planned):
     rows = {row[0]: row[1] for row in cells(planned[1]) if len(row) == 2}
     assert [
         rows[name]
@@ -63,7 +63,7 @@ def test_each_layer_has_its_shape_parameters_operations_and_memory(planned):
     assert rows["in all"][1] == f"{WEIGHTS // 4:,}"
 
 
-def test_the_rates_are_those_of_the_schedule_for_each_group(planned):
+def test_the_rates_of_each_group_follow_its_schedule(planned):
     schedule = Cosine(1e-3, 30)
     rows = [row for row in cells(planned[1]) if len(row) == 3 and re.fullmatch(r"\d+", row[0])]
     assert [int(row[0]) for row in rows] == [0, 3, 6, 9, 12, 14, 17, 20, 23, 26, 29]

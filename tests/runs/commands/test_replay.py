@@ -41,7 +41,7 @@ def failed_run(folder, *options):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_update_is_replayed_bit_for_bit_and_the_first_bad_module_is_named(tmp_path, name):
+def test_a_replay_is_bit_exact_and_names_the_first_non_finite_module(tmp_path, name):
     left = failed_run(tmp_path / "run", *OPTIONS[name])
     ended = replayed(left)
     assert (ended.code, ended.errors) == (0, "")

@@ -148,7 +148,7 @@ def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, h
     assert files_of(here) == before
 
 
-def test_a_finished_run_resumed_for_more_epochs_equals_one_started_with_them(
+def test_a_finished_run_resumed_for_more_epochs_equals_a_longer_run(
     train_py, here, finished, three_epochs
 ):
     code, said, _ = train_py("resume=run", "num_epochs=3")
@@ -201,7 +201,7 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     assert (config.lr, config.batch_size) == (0.1, 32)
 
 
-def test_an_option_goes_back_to_what_conf_says_after_it_was_changed(train_py, here, finished):
+def test_a_changed_option_can_return_to_the_default_of_conf(train_py, here, finished):
     for workers, epochs in ((1, 3), (0, 4)):
         assert train_py("resume=run", f"num_workers={workers}", f"num_epochs={epochs}")[0] == 0
         assert Train.load(here / "run" / "config.json").num_workers == workers
@@ -209,7 +209,7 @@ def test_an_option_goes_back_to_what_conf_says_after_it_was_changed(train_py, he
     assert [entry["changes"]["num_workers"] for entry in recorded] == [[0, 1], [1, 0]]
 
 
-def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
+def test_changed_shapes_and_groups_are_refused_even_if_allowed(train_py, stopped):
     before = files_of(stopped)
     asked = ("model.hidden=[9]", "param_groups=no_decay", "optimizer=sgd")
     code, _, error = train_py("resume=run", *asked, "resume_allow=[optimizer,lr]")
@@ -221,13 +221,13 @@ def test_shapes_and_groups_are_refused_whatever_is_allowed(train_py, stopped):
     assert files_of(stopped) == before
 
 
-def test_another_shape_starts_from_what_an_interrupted_run_has_learned(train_py, stopped, here):
+def test_another_shape_starts_from_the_weights_of_an_interrupted_run(train_py, stopped, here):
     code, said, _ = train_py("hydra.run.dir=other", *RUN[1:], "lr=0.5", "start_from=run")
     assert code == 0
     assert f"weights from {here}/run/checkpoints/step-3/model.safetensors: 4 tensors\n" in said
 
 
-def test_a_mistake_beside_resume_is_told_and_leaves_the_run_as_it_is(train_py, stopped):
+def test_a_mistake_beside_resume_is_reported_and_leaves_the_run_unchanged(train_py, stopped):
     before = files_of(stopped)
     code, _, error = train_py("resume=run", "lrr=3", "optimizer=adamm")
     assert code == 2
@@ -235,7 +235,7 @@ def test_a_mistake_beside_resume_is_told_and_leaves_the_run_as_it_is(train_py, s
     assert files_of(stopped) == before
 
 
-def test_the_record_counts_and_not_what_conf_says_today(train_py, stopped, here, monkeypatch):
+def test_the_record_counts_and_not_the_current_conf(train_py, stopped, here, monkeypatch):
     plain = json.loads((stopped / "config.json").read_text())
     (stopped / "config.json").write_text(
         json.dumps({**plain, "log_every": 7})
@@ -281,7 +281,7 @@ def test_another_folder_beside_resume_is_refused(train_py, stopped, here):
     )
 
 
-def test_another_number_of_updates_in_an_epoch_is_refused_where_the_schedule_counts_on_it(
+def test_a_changed_epoch_length_is_refused_if_the_schedule_depends_on_it(
     train_py, here, monkeypatch
 ):
     whole = train_run.train
@@ -326,7 +326,7 @@ def test_another_seed_is_the_seed_of_the_updates_too(train_py, stopped):
     assert state["seed"] == 7
 
 
-def test_what_happens_to_be_lrs_numbers_is_not_allowed_with_it(train_py, here):
+def test_values_that_equal_lr_by_chance_are_not_allowed_with_it(train_py, here):
     assert train_py(*RUN, "lr=0.1", "model.dropout=0.1")[0] == 0
     code, _, error = train_py(
         "resume=run", "lr=0.5", "model.dropout=0.5", "num_epochs=3", "resume_allow=[lr]"
@@ -337,7 +337,7 @@ def test_what_happens_to_be_lrs_numbers_is_not_allowed_with_it(train_py, here):
     )
 
 
-def test_what_an_optimizer_remembers_cannot_change(train_py, stopped):
+def test_the_state_options_of_an_optimizer_cannot_change(train_py, stopped):
     code, _, error = train_py("resume=run", "optimizer.amsgrad=true", "resume_allow=[optimizer]")
     assert (
         code == 2
@@ -367,7 +367,7 @@ def test_a_group_with_recorded_options_can_be_chosen_anew_or_left_out(train_py, 
     ) == (["goal"], 1000, 2)
 
 
-def test_a_run_goes_on_without_the_weights_it_once_started_from(train_py, stopped, here):
+def test_a_run_resumes_without_the_weights_it_started_from(train_py, stopped, here):
     assert train_py("hydra.run.dir=second", *RUN[1:], "start_from=run")[0] == 0
     (here / "run").rename(here / "gone")
     assert train_py("resume=second", "num_epochs=3")[0] == 0
@@ -380,7 +380,7 @@ def test_a_resume_that_never_began_leaves_the_status_as_it_was(train_py, here, f
     assert (here / "run" / "status.json").read_bytes() == before
 
 
-def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py, here):
+def test_a_run_that_stopped_early_says_so_and_how_to_continue(train_py, here):
     stopping = ("early_stopping=goal", "early_stopping.goal.goal=9.0")
     assert train_py(*RUN, *stopping)[0] == 0
     code, said, _ = train_py("resume=run")
@@ -395,7 +395,7 @@ def test_a_run_that_stopped_early_says_so_and_what_would_have_it_go_on(train_py,
     assert json.loads((here / "run" / "summary.json").read_text())["epochs"] == 3
 
 
-def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_command(train_py, here):
+def test_the_same_command_repeats_no_finished_run_without_checkpoints(train_py, here):
     command = (*RUN, "restart=requeued", "~checkpoint")
     assert train_py(*command)[0] == 0
     before = files_of(here)
@@ -415,13 +415,13 @@ def test_a_finished_run_without_checkpoints_is_not_made_again_by_the_same_comman
         '{"data": {"sha256": "0"}, "resumes": [5]}',
     ],
 )
-def test_a_damaged_provenance_is_told(train_py, stopped, content):
+def test_a_damaged_provenance_is_reported(train_py, stopped, content):
     (stopped / "provenance.json").write_text(content)
     code, _, error = train_py("resume=run")
     assert code == 1 and "provenance.json: " in error and "damaged" in error
 
 
-def test_damaged_overrides_are_told_and_not_needed_for_the_record_alone(train_py, stopped):
+def test_damaged_overrides_are_reported_unless_the_record_is_enough(train_py, stopped):
     (stopped / ".hydra" / "overrides.yaml").write_text("{")
     code, _, error = train_py("resume=run", "num_epochs=3")
     assert (
@@ -444,7 +444,7 @@ def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
 
 
 @pytest.mark.parametrize("said", ["true", "1", "[1,2]", "[null]", "{lr:1}"])
-def test_what_is_allowed_and_names_no_option_is_told(train_py, stopped, said):
+def test_an_allowed_name_that_is_not_an_option_is_reported(train_py, stopped, said):
     code, _, error = train_py("resume=run", "lr=0.1", f"resume_allow={said}")
     assert code == 2 and "names no option that can be allowed; allowed: " in error
 
@@ -460,7 +460,7 @@ def test_a_sweep_over_runs_to_resume_is_refused_before_anything_is_made(train_py
     assert files_of(here) == before
 
 
-def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(
+def test_a_finished_run_is_not_opened_if_its_options_add_no_work(
     train_py, here, finished
 ):
     before = files_of(here)
@@ -470,7 +470,7 @@ def test_a_finished_run_is_not_opened_for_options_that_give_it_nothing_to_do(
     assert files_of(here) == before
 
 
-def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(
+def test_an_allowed_option_that_cannot_be_trained_leaves_the_record(
     train_py, here, finished, three_epochs
 ):
     config = (here / "run" / "config.json").read_bytes()
@@ -487,7 +487,7 @@ def test_an_allowed_option_that_cannot_be_trained_with_is_off_the_record_again(
     ).read_bytes()
 
 
-def test_code_that_was_changed_and_not_committed_is_told_and_kept(train_py, stopped, monkeypatch):
+def test_uncommitted_code_changes_are_reported_and_kept(train_py, stopped, monkeypatch):
     gather = provenance.gather
 
     def with_patch(patch):
@@ -551,7 +551,7 @@ def test_without_any_checkpoint_resuming_is_an_error(train_py, here):
     assert status(here / "run") == {}  # as it was found
 
 
-def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(
+def test_a_damaged_newest_checkpoint_is_reported_and_the_previous_one_used(
     train_py, here, finished, three_epochs
 ):
     weights = here / "run" / "checkpoints" / "step-10" / "model.safetensors"
@@ -572,7 +572,7 @@ def test_a_damaged_newest_checkpoint_is_reported_and_the_one_before_is_used(
     assert updates_in(here / "run") == updates_in(three_epochs)
 
 
-def test_another_machine_or_version_is_told_and_recorded(train_py, stopped):
+def test_another_machine_or_version_is_reported_and_recorded(train_py, stopped):
     provenance = json.loads((stopped / "provenance.json").read_text())
     torch, threads = provenance["packages"]["torch"], provenance["hardware"]["threads"]
     (
@@ -615,7 +615,7 @@ def test_other_parts_of_the_same_data_are_refused(train_py, stopped):
     assert code == 1 and "use the same split options" in error
 
 
-def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monkeypatch):
+def test_the_same_command_starts_and_resumes_a_run(train_py, here, monkeypatch):
     command = (*RUN, "restart=requeued")
     whole = train_run.train
 
@@ -632,7 +632,7 @@ def test_the_same_command_starts_a_run_and_goes_on_with_it(train_py, here, monke
     assert code == 0 and "nothing is left to do" in said
 
 
-def test_a_run_of_which_nothing_was_saved_is_started_again_by_the_same_command_and_says_so(
+def test_the_same_command_restarts_a_run_without_checkpoints_and_says_so(
     train_py, here
 ):
     (here / "run").mkdir()

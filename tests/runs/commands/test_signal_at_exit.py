@@ -1,4 +1,4 @@
-"""What is left of signals once a command has answered them."""
+"""The effect of signals after a command has handled them."""
 
 import os
 import subprocess

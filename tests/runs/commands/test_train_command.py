@@ -36,7 +36,7 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     assert compared.output.endswith(f"{again}\n") and summary.exists()
 
 
-def test_a_best_job_that_was_trained_for_longer_is_not_said_to_be_its_command(here):
+def test_a_best_job_that_was_resumed_is_reported_with_its_changes(here):
     small = ("num_epochs=1", "sweep_name=some", "render=plain")
     assert called(train.main, "-m", "seed=1,2", *small).code == 0
     assert called(train.main, "resume=multirun/some/0", "num_epochs=3").code == 0

@@ -38,7 +38,7 @@ def small_disk(tmp_path):
 
 @pytest.fixture
 def holder(tmp_path):
-    """Starts another process that has the log; all are ended in the end."""
+    """Starts another process that has the log; all are ended afterwards."""
     started = []
 
     def start(*options):
@@ -144,7 +144,7 @@ def test_where_there_are_no_locks_it_goes_without(tmp_path, holder, monkeypatch)
     LogFile(tmp_path / "experiment.log").close()
 
 
-def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later(
+def test_a_full_disk_neither_raises_nor_prints_and_is_logged_later(
     small_disk, log, capfd
 ):
     path = small_disk / "experiment.log"
@@ -180,7 +180,7 @@ def test_a_full_disk_neither_raises_nor_prints_and_the_log_tells_of_itself_later
     assert capfd.readouterr().err == ""
 
 
-def test_closing_while_the_disk_is_full_tells_the_other_handlers(small_disk, log, caplog):
+def test_closing_on_a_full_disk_reports_to_the_other_handlers(small_disk, log, caplog):
     handler = LogFile(small_disk / "experiment.log")
     log.addHandler(handler)
     fill(small_disk)

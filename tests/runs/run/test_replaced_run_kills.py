@@ -15,16 +15,16 @@ CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "wri
 
 @pytest.fixture(autouse=True)
 def _without_syncing(monkeypatch):
-    """Hundreds of runs are made: what a kill leaves does not depend on the disk."""
+    """Hundreds of runs are made: the result of a kill does not depend on the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing is changed after it, whoever catches it."""
+    """Stands for SIGKILL: nothing is changed after it, even if it is caught."""
 
 
 def killed_after(changes, act):
-    """Whether `act` came to its end before so many changes of the disk were made."""
+    """Whether `act` was killed, after this number of disk changes."""
     made = itertools.count()
 
     def limited(change):
@@ -68,7 +68,7 @@ def states(path, act):
 
 
 def is_whole(folder, identity, before):
-    """Whether the old run stands as it was; otherwise only the new one does."""
+    """Whether the old run is unchanged; otherwise only the new one is there."""
     assert not replaced_run.asides(folder)
     assert (folder.tensorboard / "notes.txt").read_text() == "mine"
     if run_record.holds_run(folder, identity):
@@ -107,7 +107,7 @@ def test_a_kill_while_an_earlier_kill_is_settled_loses_nothing(tmp_path):
         assert is_whole(folder, identity, before)
 
 
-def test_a_new_run_killed_at_any_moment_of_its_start_is_started_by_the_same_command(tmp_path):
+def test_the_same_command_restarts_a_run_killed_anywhere_in_its_start(tmp_path):
     def start(folder, *, overwrite=False):
         with claim.claimed(folder, overwrite=overwrite) as begins:
             run_record.write(folder, {folder.config: b"new", folder.hydra / "config.yaml": b"new"})
