@@ -18,8 +18,8 @@ def check(output: Path, kind: str) -> None:
     Raises: RunFolderError for a link or a folder with files; DataError for missing packages.
     """
     if os.path.isdir(output) and (entries := sorted(path.name for path in output.iterdir())):
-        found = f"holds {readable.joined(entries, 1)}"
-        raise errors.RunFolderError(f"{output}: {found}; give --output another folder")
+        problem = f"holds {readable.joined(entries, 1)}"
+        raise errors.RunFolderError(f"{output}: {problem}; give --output another folder")
     if os.path.islink(output):
         raise errors.RunFolderError(f"{output}: is a link; give --output another name")
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
