@@ -71,8 +71,8 @@ def read(folders: Iterable[RunFolder], given: Mapping[str, str] | None = None) -
     `given` directions of metrics override recorded ones.
     """
     runs = [_read(folder) for folder in folders]
-    best_by_metric = directions(runs) | dict(given or {})
-    return [run if run.metrics else _with_logged_metrics(run, best_by_metric) for run in runs]
+    best_directions = directions(runs) | dict(given or {})
+    return [run if run.metrics else _with_logged_metrics(run, best_directions) for run in runs]
 
 
 def epoch_lines(folder: RunFolder) -> Iterator[Line]:
@@ -215,7 +215,7 @@ def _valid_directions(recorded: Any) -> dict[str, str]:
     return {name: direction for name, direction in items if direction in improvement.DIRECTIONS}
 
 
-def _with_logged_metrics(run: Run, best_by_metric: Mapping[str, str]) -> Run:
+def _with_logged_metrics(run: Run, best_directions: Mapping[str, str]) -> Run:
     """The run with metrics from its log, for a run without a summary."""
     folder = run.folder
     standings: dict[str, Standing] = {}
@@ -224,7 +224,7 @@ def _with_logged_metrics(run: Run, best_by_metric: Mapping[str, str]) -> Run:
         for line in epoch_lines(folder):
             epochs, updates = max(epochs, line.epoch), max(updates, line.updates)
             for metric, value in line.values.items():
-                direction = improvement.direction_of(metric, best_by_metric)
+                direction = improvement.direction_of(metric, best_directions)
                 name = f"{line.split}/{metric}"
                 standings[name] = _with_value(standings.get(name), value, line.epoch, direction)
             if len(standings) > MOST_METRICS:

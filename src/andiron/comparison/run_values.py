@@ -64,8 +64,8 @@ def _match(name: str, names: Sequence[str]) -> str:
     leaves = {full.replace("/", ".").rpartition(".")[2]: full for full in names}
     close_names = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
     nearest = dict.fromkeys(leaves.get(text, text) for text in close_names)
-    listed = readable.joined([*nearest] or names, readable.MOST_LISTED)
-    remedy = f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
+    candidates = readable.joined([*nearest] or names, readable.MOST_LISTED)
+    remedy = f"did you mean {candidates}?" if nearest else f"available: {candidates or 'nothing'}"
     raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
 
 

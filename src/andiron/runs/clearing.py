@@ -1,4 +1,4 @@
-"""Removes runs one by one once the user confirms; reports each failure."""
+"""Removes runs one by one after the user's confirmation; reports each failure."""
 
 import sys
 from collections.abc import Sequence

@@ -199,7 +199,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "--metric": {
         "metavar": "NAME",
-        "help": "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)",
+        "help": "valid/accuracy, or valid/accuracy.last (default: the best checkpoint's metric)",
     },
     "--direction": {
         "choices": improvement.DIRECTIONS,

@@ -42,8 +42,8 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
         raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
-    listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
-    print(errors.printable(listed))
+    report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
+    print(errors.printable(report))
     signals = Signals(Interrupter())
     with heard(signals):
         train_run.train(config, into, {}, signals.interrupter, trusted)

@@ -58,8 +58,8 @@ def _final_file(folder: RunFolder, name: str) -> Path | None:
 def _checkpoint_file(folder: RunFolder, store: Store, name: str) -> Path | None:
     """The file in the newest whole checkpoint; None without such a checkpoint or file."""
     file = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
-    for place, listed in _whole_checkpoints(folder, store):
-        return place / file if file in listed.entries else None
+    for path, record in _whole_checkpoints(folder, store):
+        return path / file if file in record.entries else None
     return None
 
 
@@ -72,17 +72,17 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
     best = strategies.best(strategy, _existing_checkpoints(folder, store))
     if best is None:
         return None
-    place = store.fetch(best.name)
-    manifest.verified(place)
-    return place / contents.MODEL
+    path = store.fetch(best.name)
+    manifest.verified(path)
+    return path / contents.MODEL
 
 
 def _existing_checkpoints(folder: RunFolder, store: Store) -> list[Saved]:
     """The existing checkpoints, with their values as the newest whole one records them."""
-    place, _ = next(_whole_checkpoints(folder, store), (None, None))
-    if place is None:
+    path, _ = next(_whole_checkpoints(folder, store), (None, None))
+    if path is None:
         return []
-    file = place / contents.STATE
+    file = path / contents.STATE
     state = state_format.checked(manifest.read_json(file), str(file))
     names = set(checkpoint.names(store))
     recorded = map(Saved.from_plain, state.get(KEPT_WITH_IT, []))
@@ -93,14 +93,14 @@ def _whole_checkpoints(folder: RunFolder, store: Store) -> Iterator[tuple[Path, 
     """The whole checkpoints of this run, newest first; unlike a resume, renames nothing."""
     run = run_record.identity(folder)
     for name in reversed(checkpoint.names(store)):
-        place = store.fetch(name)
+        path = store.fetch(name)
         try:
-            listed = manifest.verified(place)
+            record = manifest.verified(path)
         except errors.DataError as error:
-            log.warning("checkpoint %s is damaged and ignored: %s", place, error)
+            log.warning("checkpoint %s is damaged and ignored: %s", path, error)
             continue
-        if listed.run in (None, run):
-            yield place, listed
+        if record.run in (None, run):
+            yield path, record
 
 
 def _available(folder: RunFolder, config: Train, store: Store, data: Described) -> Iterator[str]:

@@ -110,8 +110,8 @@ def _csv_line(cells: Iterable[Any], inert: bool) -> str:
 
 def _cell_text(cell: str, inert: bool) -> str:
     """A cell of text; if `inert`, spreadsheets do not read it as a formula."""
-    shown = errors.printable(cell)
-    return f"'{shown}" if inert and FORMULA.match(cell) else shown
+    text = errors.printable(cell)
+    return f"'{text}" if inert and FORMULA.match(cell) else text
 
 
 def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:

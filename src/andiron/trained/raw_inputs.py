@@ -51,7 +51,7 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
-    data stores them. `delimiter` None detects that of a CSV file from its header.
+    data stores them. `delimiter=None` detects the delimiter of a CSV file from its header.
     Raises: DataError for inputs of any other kind, listing all wrong rows.
     """
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas

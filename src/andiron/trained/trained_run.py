@@ -73,8 +73,8 @@ class Run:
         Raises: MismatchError for a GAN, which has no inputs to predict from.
         """
         if isinstance(self.model, Adversarial):
-            why = "a GAN cannot predict; run.model(latents) generates images"
-            raise errors.MismatchError(why)
+            reason = "a GAN cannot predict; run.model(latents) generates images"
+            raise errors.MismatchError(reason)
         size = self.batch_size if batch_size is None else batch_size
         size = 1 if samples.comes_alone else size
         loader = DataLoader(samples.dataset, samples.batcher, batch_size=size, device=self.device)
@@ -84,8 +84,8 @@ class Run:
             outputs = predictions.outputs_of(self.model, batch, precision)
             first = number * size
             names = samples.names[first : first + size]
-            found = predictions.of_batch(self.model, outputs, facts, names)
-            for place, prediction in enumerate(found, first):
+            batch_predictions = predictions.of_batch(self.model, outputs, facts, names)
+            for place, prediction in enumerate(batch_predictions, first):
                 if place not in samples.unreadable:
                     yield prediction
 

@@ -1,4 +1,4 @@
-"""All writers of a run behind one object, each under its name.
+"""Combines all writers of a run in one object, by name.
 
 A writer is any object with `write(point)` and `close()` (`andiron.protocols.Writer`). It may also
 have `position` and `rewind`, which keep a resumed run from logging values twice, and

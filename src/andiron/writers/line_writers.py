@@ -65,8 +65,8 @@ class LineWriter(ABC):
         path, end = self._file.path, position["bytes"]
         checksums = _checksums(path, end, self._file.size)
         if any(position.get(name, checksum) != checksum for name, checksum in checksums.items()):
-            why = "another run wrote its lines, or they were edited"
-            raise errors.DataError(f"{path}: {why}; restore it, or remove it to begin a new one")
+            reason = "another run wrote its lines, or they were edited"
+            raise errors.DataError(f"{path}: {reason}; restore it, or remove it to begin a new one")
         self._file.truncate(end)
         self._cut_half_line()
 
@@ -139,6 +139,6 @@ def _whole_lines(path: Path, size: int) -> int:
         file.seek(start)
         end = file.read(size - start).rfind(b"\n") + 1
     if start and not end:
-        why = f"its last {MOST_IN_A_LINE:,} bytes are not a valid line"
-        raise errors.DataError(f"{path}: damaged ({why}); restore it from a copy, or remove it")
+        reason = f"its last {MOST_IN_A_LINE:,} bytes are not a valid line"
+        raise errors.DataError(f"{path}: damaged ({reason}); restore it from a copy, or remove it")
     return start + end

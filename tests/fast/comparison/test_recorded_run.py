@@ -60,7 +60,7 @@ def test_a_finished_run_is_its_summary(tmp_path):
     }  # fmt: skip
 
 
-def test_an_unfinished_run_is_what_it_logged_with_the_directions_of_the_others(tmp_path):
+def test_an_unfinished_run_has_logged_values_and_directions_of_other_runs(tmp_path):
     log = [line("valid", 1, loss=0.5, f1=0.1), line("valid", 2, loss=0.75, f1=0.2)]
     window = {**line("train", 2, loss=9.0), "over": "window"}
     folder = made(

@@ -92,7 +92,7 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     ]
 
 
-def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members():
+def test_the_summary_shows_optimizer_options_lr_and_members_of_each_group():
     file = io.StringIO()
     Plain(Console(file=file, width=100)).show(SUMMARY)
     rows = [

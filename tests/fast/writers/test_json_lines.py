@@ -92,7 +92,7 @@ def test_going_back_and_on_is_never_having_gone_further(tmp_path):
     ]
 
 
-def test_an_endless_last_line_is_refused_and_not_searched_for_its_beginning(tmp_path):
+def test_an_endless_last_line_is_refused_without_reading_to_its_start(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b"{}\n")
     os.truncate(path, 10**11)  # takes no room on the disk

@@ -77,7 +77,7 @@ def test_a_position_has_the_files_of_earlier_processes(tmp_path):
     writer.close()
 
 
-def test_files_that_were_not_there_are_removed_but_for_the_last_of_a_folder(tmp_path):
+def test_later_files_are_removed_except_the_last_of_a_folder(tmp_path):
     nothing = {"files": {}, "charts": True}
     log_points(writer := TensorBoardWriter(tmp_path), 1, 3)
     writer.close()

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_cursor_back(
+def test_a_real_terminal_shows_a_redrawn_line_and_gets_its_cursor_back(
     tmp_path,
 ):
     ours, theirs = pty.openpty()
