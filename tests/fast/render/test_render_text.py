@@ -1,4 +1,4 @@
-"""A run's state in words."""
+"""A run's state as text."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""What a person sees: one line an epoch in a file, a moving line and what stays of it on a
-terminal.
+"""Renderers: one line per epoch in a file; a redrawn line and permanent lines on a terminal.
 """
 
 import io
@@ -100,7 +99,7 @@ def test_the_summary_shows_optimizer_options_lr_and_members_of_each_group():
         for line in file.getvalue().splitlines()
         if line.count("│") == 6
     ]
-    assert rows[1:] == [  # behind the row of the metric
+    assert rows[1:] == [  # after the row of the metric
         ["hidden", "Muon", "0.015", "1,234", "617x2 1.weight"],
         ["", "weight_decay 0.1", "", "", ""],
         ["", "nesterov True", "", "", ""],

@@ -205,7 +205,7 @@ def test_the_end_of_the_last_whole_record_is_found_for_every_cut(tmp_path):
         assert event_file.whole_records(path, cut) == expected
         path.write_bytes(content)
         assert event_file.whole_records(path, cut) == expected
-    path.write_bytes(content + bytes(4096))  # what a file system may leave after a loss of power
+    path.write_bytes(content + bytes(4096))  # as a file system may leave it after a power failure
     assert event_file.whole_records(path, len(content) + 4096) == len(content)
 
 

@@ -51,7 +51,7 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(sweep, tmp_path_factory):
-    """Where a server of the sweep answers."""
+    """The address of a server of the sweep."""
     with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as found:
         yield found
 

@@ -47,7 +47,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def finished(made, tmp_path):
-    """A copy of it, to be changed."""
+    """A copy, to be changed."""
     return shutil.copytree(made, tmp_path / "run")
 
 
@@ -160,7 +160,7 @@ def test_what_changed_since_is_listed(finished):
 
 
 def record(folder, **resume):
-    """A finished run as far as its record is looked at, taken up again with `resume`."""
+    """The files of a finished, resumed run that a rerun reads first."""
     folder.mkdir()
     run = RunFolder(folder)
     provenance = {"data": {"sha256": "0"}, "resumes": [resume]}

@@ -1,4 +1,4 @@
-"""The command `evaluate`: the run's metrics again, by class, the worst errors; on other data."""
+"""The command `evaluate`: the run's metrics, by class, the worst errors; on other data."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from andiron.trained import evaluate
 
 @pytest.fixture(scope="module")
 def flowers(tmp_path_factory):
-    """A folder with tables of flowers, and a run that tells three kinds of them."""
+    """A folder with tables of flowers, and a run that classifies three kinds."""
     folder = tmp_path_factory.mktemp("flowers")
     draws = random.Random(1)
     for name, kinds in (("three", "abc"), ("two", "cb"), ("other", "az")):

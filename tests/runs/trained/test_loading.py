@@ -1,4 +1,4 @@
-"""`andiron.load`: the weights that were asked for in their network, from a folder that is data."""
+"""`andiron.load`: the requested weights in their network, without executing the folder's content."""
 
 import json
 import shutil
