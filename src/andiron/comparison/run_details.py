@@ -1,5 +1,4 @@
-"""Details of one run and differences of two, from files checked against the manifest.
-"""
+"""Details of one run and differences of two, from files checked against the manifest."""
 
 import dataclasses
 import os

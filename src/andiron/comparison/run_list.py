@@ -47,8 +47,7 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
 
 
 def as_json(runs: Iterable[Run]) -> str:
-    """An array with one line and object for each run; NaN and infinity are null.
-    """
+    """An array with one line and object for each run; NaN and infinity are null."""
     rows = [strict_json(plain(run)) for run in runs]
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 

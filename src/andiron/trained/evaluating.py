@@ -1,5 +1,4 @@
-"""Evaluates a trained run on a part of its or other data: metrics, classes, worst errors.
-"""
+"""Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

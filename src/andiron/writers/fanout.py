@@ -92,8 +92,7 @@ class Writers:
                 self._attempt(name, writer.rewind, position, updates)
 
     def close(self) -> list[str]:
-        """Closes every writer and reports failed calls; returns texts about lost values.
-        """
+        """Closes every writer and reports failed calls; returns texts about lost values."""
         lost = self._call_writers(Writer, "close")
         for name, count in self._failures.items():
             if count > 1:  # the first was reported

@@ -1,5 +1,4 @@
-"""Renderers: one line per epoch in a file; a redrawn line and permanent lines on a terminal.
-"""
+"""Renderers: one line per epoch in a file; a redrawn line and permanent lines on a terminal."""
 
 import io
 import sys

@@ -1,5 +1,4 @@
-"""Logged values are followed as the file grows; malformed lines are harmless.
-"""
+"""Logged values are followed as the file grows; malformed lines are harmless."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""Writes a model to its own folder after reading it back and comparing it on real inputs.
-"""
+"""Writes a model to its own folder after reading it back and comparing it on real inputs."""
 
 import contextlib
 import tempfile
