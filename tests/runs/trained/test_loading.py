@@ -1,4 +1,4 @@
-"""`andiron.load`: the requested weights in their network, without executing the folder's content."""
+"""`andiron.load`: the requested weights in their network, executing nothing of the folder."""
 
 import json
 import shutil

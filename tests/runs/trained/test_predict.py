@@ -53,7 +53,7 @@ def test_every_unreadable_picture_is_listed(finished_digits, pictures):
     assert listed == [str(pictures / "bad.png"), str(pictures / "worse.jpg"), "none.png"]
 
     ended = called(predict.main, finished_digits, pictures, "none.png")
-    assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # a header, and the readable inputs
+    assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # with a header
     assert ended.errors.count("cannot be read as an image") == 2
     assert "error: none.png: there is no such file; correct the path" in ended.errors
 
